@@ -1,0 +1,70 @@
+# systemtap-cpython
+#
+#   make          the shim, and the tapset with the paths of this tree
+#   make demo     a first trace of a Python program, set-up included
+#   make check    all test suites, set-up included
+#   make clean
+#
+# SPDX-License-Identifier: MIT
+
+CFLAGS ?= -O2 -g
+# SystemTap's own tapset, beside which ours is tried out in build/tapset.
+STOCK_TAPSET ?= /usr/share/systemtap/tapset
+
+shim := build/libpython-stap.so.0
+objects := $(patsubst probes/%.c,build/probes/%.o,$(wildcard probes/*.c)) build/probes/markers.o
+
+# What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
+# no call.
+shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden \
+	-ftls-model=initial-exec -pthread -Iprobes -Ibuild/probes -MMD -MP
+shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now
+
+.PHONY: all demo check clean
+.DELETE_ON_ERROR:
+
+all: $(shim) $(if $(wildcard $(STOCK_TAPSET)),build/tapset/python_paths.stpm)
+
+$(shim): $(objects)
+	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^ -ldl
+
+build/probes/%.o: probes/%.c | build/probes/markers.h build/probes/native_list.h
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
+
+build/probes/markers.o: build/probes/markers.c build/probes/markers.h
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
+
+build/probes/markers.h build/probes/markers.c: probes/markers.awk probes/python.d | build/probes
+	awk -v part=$(subst .,,$(suffix $@)) -f $^ >$@
+
+build/probes/native_list.h: probes/native.awk probes/native.list | build/probes
+	awk -f $^ >$@
+
+build/probes:
+	mkdir -p $@
+
+# All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.
+build/tapset/python_paths.stpm: tapset/paths.awk probes/native.list $(wildcard tapset/*.stp)
+	rm -rf build/tapset
+	mkdir -p build
+	cp -as $(abspath $(STOCK_TAPSET)) build/tapset
+	rm -f build/tapset/python.stp
+	ln -s $(abspath $(wildcard tapset/*.stp)) build/tapset
+	awk -v shim=$(abspath $(shim)) -f tapset/paths.awk probes/native.list >$@
+
+# The sub-makes see what test/setup has installed.
+demo:
+	@test/setup demo
+	@$(MAKE) --no-print-directory all
+	@test/demo
+
+check:
+	@test/setup check
+	@$(MAKE) --no-print-directory all
+	@test/run
+
+clean:
+	! [ -e build/vm ] || test/vm/guest stop
+	rm -rf build
+
+-include $(objects:.o=.d)

@@ -1,0 +1,146 @@
+/*
+ * The record of each code object, kept in its co_extra slot (PEP 523) and freed with it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "code.h"
+
+#include <stdlib.h>
+
+enum {
+    PAGE = 4096,
+    NO_LINE = -1,
+    /* inspect.CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR (Include/cpython/code.h) */
+    CO_GENERATORS = 0x20 | 0x80 | 0x200,
+};
+
+/* The co_extra index.  Interpreters hand them out one by one, so the same one can be had in each.
+ * Written by code_setup() only, which the caller serialises. */
+static Py_ssize_t extra_index = -1;
+
+/* The str "__name__".  Interned and, as the interpreter uses it itself, never freed before the
+ * interpreter is; code_setup() takes it anew in each. */
+static PyObject *name_key;
+
+/* CPython calls it when it frees a code object.  GIL held; an exception may be in flight, which
+ * freeing a str leaves alone. */
+static void code_free(void *data)
+{
+    struct code *record = data;
+    if (!record)
+        return;
+    if (record->filename.owner)
+        py.Py_DecRef(record->filename.owner);
+    if (record->funcname.owner)
+        py.Py_DecRef(record->funcname.owner);
+    free(record);
+}
+
+bool code_setup(void)
+{
+    if (!py._PyEval_RequestCodeExtraIndex || !py._PyCode_GetExtra || !py._PyCode_SetExtra)
+        return false;
+    name_key = py.PyUnicode_InternFromString("__name__");
+    if (!name_key) {
+        py.PyErr_Clear();
+        return false;
+    }
+    Py_ssize_t index;
+    do
+        index = py._PyEval_RequestCodeExtraIndex(code_free);
+    while (index >= 0 && index < extra_index);
+    if (extra_index < 0)
+        extra_index = index;
+    return index >= 0 && index == extra_index;
+}
+
+/* Takes over the reference to the str. */
+static struct text text_of(PyObject *str)
+{
+    struct text text = {.owner = str};
+    if (str)
+        text.utf8 = py.PyUnicode_AsUTF8AndSize(str, &text.length);
+    if (!text.utf8)
+        py.PyErr_Clear();
+    return text;
+}
+
+static long long_attribute(PyObject *object, const char *name)
+{
+    PyObject *value = py.PyObject_GetAttrString(object, name);
+    long result = value ? py.PyLong_AsLong(value) : 0;
+    if (value)
+        py.Py_DecRef(value);
+    py.PyErr_Clear();
+    return result;
+}
+
+static struct code *code_make(PyObject *code)
+{
+    struct code *record = calloc(1, sizeof *record);
+    if (!record)
+        return NULL;
+    record->filename = text_of(py.PyObject_GetAttrString(code, "co_filename"));
+    record->funcname = text_of(py.PyObject_GetAttrString(code, "co_name"));
+    record->first_line = (int)long_attribute(code, "co_firstlineno");
+    record->generator = long_attribute(code, "co_flags") & CO_GENERATORS;
+    for (size_t i = 0; i < sizeof record->lines / sizeof *record->lines; i++)
+        record->lines[i] = (uint64_t)NO_LINE;
+    if (py._PyCode_SetExtra(code, extra_index, record) < 0) {
+        py.PyErr_Clear();
+        code_free(record);
+        return NULL;
+    }
+    return record;
+}
+
+struct code *code_of(PyObject *code)
+{
+    static struct code unknown;
+    void *record = NULL;
+    if (py._PyCode_GetExtra(code, extra_index, &record) == 0 && record)
+        return record;
+    py.PyErr_Clear();
+    record = code_make(code);
+    return record ? record : &unknown;
+}
+
+int code_line(PyObject *code, struct code *record, int offset)
+{
+    if (offset < 0)
+        return record->first_line;
+    /* Offset and line in one word: threads of interpreters that share no GIL share no code object,
+     * but a word is whole even so. */
+    _Atomic uint64_t *slot = &record->lines[(offset >> 1) % 8];
+    uint64_t known = atomic_load_explicit(slot, memory_order_relaxed);
+    if ((uint32_t)(known >> 32) == (uint32_t)offset)
+        return (int)(uint32_t)known;
+    int line = py.PyCode_Addr2Line(code, offset);
+    atomic_store_explicit(slot, (uint64_t)offset << 32 | (uint32_t)line, memory_order_relaxed);
+    return line;
+}
+
+const char *code_module(PyObject *globals)
+{
+    Py_ssize_t length;
+    PyObject *name = globals ? py.PyDict_GetItem(globals, name_key) : NULL;
+    if (!name)
+        return NULL;
+    const char *utf8 = py.PyUnicode_AsUTF8AndSize(name, &length);
+    if (!utf8) { /* not a str, or not to be encoded */
+        py.PyErr_Clear();
+        return NULL;
+    }
+    return code_touch(utf8, length);
+}
+
+const char *code_touch(const char *utf8, Py_ssize_t length)
+{
+    if (utf8) {
+        const volatile char *byte = utf8;
+        for (Py_ssize_t i = 0; i < length; i += PAGE)
+            (void)byte[i];
+        (void)byte[length];
+    }
+    return utf8;
+}

@@ -1,0 +1,53 @@
+/*
+ * What markers say of a code object: its names as UTF-8 and the lines of its instructions, worked
+ * out once per code object.  Used by the hooks that feed the function markers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CODE_H
+#define CODE_H
+
+#include "cpython.h"
+
+#include <stdatomic.h>
+
+struct text {
+    PyObject *owner;  /* the str, which keeps utf8 alive */
+    const char *utf8; /* NULL: it can't be encoded (lone surrogates) */
+    Py_ssize_t length;
+};
+
+struct code {
+    struct text filename, funcname;
+    int first_line;
+    bool generator; /* a generator, a coroutine or an asynchronous generator */
+    _Atomic uint64_t lines[8];
+};
+
+/* Makes ready the calling interpreter, once before code_of() there.  GIL held, no exception in
+ * flight.  False: this interpreter can't keep data with code objects. */
+bool code_setup(void);
+
+/* The record of a code object, which lives as long as the code object.  GIL held, no exception in
+ * flight.  Never NULL; its names are NULL where memory ran out. */
+struct code *code_of(PyObject *code);
+
+/* The line of the instruction at offset bytes into the code.  GIL held.  A negative offset stands
+ * before the first instruction. */
+int code_line(PyObject *code, struct code *record, int offset);
+
+/* The __name__ of a frame's globals, borrowed from them; NULL where there is none.  GIL held, no
+ * exception in flight. */
+const char *code_module(PyObject *globals);
+
+/* Reads one byte of each page of a string, so that a probe handler, which may not take a page
+ * fault, finds them in memory. */
+const char *code_touch(const char *utf8, Py_ssize_t length);
+
+/* The same for the text of a record. */
+static inline const char *code_text(const struct text *text)
+{
+    return code_touch(text->utf8, text->length);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * CPython as the shim sees it: opaque types, and the functions that it exports.  One build of the
+ * shim serves every CPython, so there is no Python.h: each function is looked up by name in the
+ * running process (cpython.c) and called as py.NAME(...).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CPYTHON_H
+#define CPYTHON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct _object PyObject;
+typedef struct _frame PyFrameObject;
+typedef struct _ts PyThreadState;
+typedef struct _is PyInterpreterState;
+typedef ssize_t Py_ssize_t;
+typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
+typedef int (*Py_AuditHookFunction)(const char *, PyObject *, void *);
+
+/* Include/methodobject.h; the flags are part of the stable ABI. */
+typedef struct {
+    const char *name;
+    PyCFunction function;
+    int flags;
+    const char *doc;
+} PyMethodDef;
+#define METH_VARARGS 0x0001
+#define METH_NOARGS 0x0004
+#define METH_FASTCALL 0x0080
+
+/* Include/import.h (3.6) ... Include/cpython/import.h (3.9+): the table of built-in modules. */
+struct _inittab {
+    const char *name;
+    PyObject *(*initfunc)(void);
+};
+
+/* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL where missing. */
+#define CPYTHON_SYMBOLS(NEED, MAY)                                                                 \
+    NEED(const char *, Py_GetVersion, (void))                                                      \
+    NEED(int, Py_IsInitialized, (void))                                                            \
+    NEED(void, Py_IncRef, (PyObject *))                                                            \
+    NEED(void, Py_DecRef, (PyObject *))                                                            \
+    NEED(int, Py_AddPendingCall, (int (*)(void *), void *))                                        \
+    NEED(int, PyGILState_Ensure, (void))                                                           \
+    NEED(void, PyGILState_Release, (int))                                                          \
+    NEED(PyThreadState *, PyThreadState_Get, (void))                                               \
+    NEED(PyThreadState *, PyEval_SaveThread, (void))                                               \
+    NEED(void, PyEval_RestoreThread, (PyThreadState *))                                            \
+    NEED(PyFrameObject *, PyEval_GetFrame, (void))                                                 \
+    NEED(PyObject *, PyEval_GetGlobals, (void))                                                    \
+    NEED(int, PyFrame_GetLineNumber, (PyFrameObject *))                                            \
+    NEED(int, PyCode_Addr2Line, (PyObject *, int))                                                 \
+    NEED(PyObject *, PyImport_ImportModuleLevel,                                                   \
+         (const char *, PyObject *, PyObject *, PyObject *, int))                                  \
+    NEED(PyObject *, PyImport_GetModuleDict, (void))                                               \
+    NEED(PyObject *, PySys_GetObject, (const char *))                                              \
+    NEED(void, PyErr_Clear, (void))                                                                \
+    NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))                               \
+    NEED(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))                                \
+    NEED(PyObject *, PyObject_GetAttrString, (PyObject *, const char *))                           \
+    NEED(int, PyObject_SetAttrString, (PyObject *, const char *, PyObject *))                      \
+    NEED(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))                          \
+    NEED(PyObject *, PyObject_CallMethod, (PyObject *, const char *, const char *, ...))           \
+    NEED(PyObject *, PyCFunction_NewEx, (PyMethodDef *, PyObject *, PyObject *))                   \
+    NEED(PyObject *, PyTuple_New, (Py_ssize_t))                                                    \
+    NEED(PyObject *, PyTuple_GetItem, (PyObject *, Py_ssize_t))                                    \
+    NEED(PyObject *, PyDict_New, (void))                                                           \
+    NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *))                                     \
+    NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *))                             \
+    NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *))                        \
+    NEED(int, PyList_Append, (PyObject *, PyObject *))                                             \
+    NEED(long, PyLong_AsLong, (PyObject *))                                                        \
+    NEED(PyObject *, PyUnicode_InternFromString, (const char *))                                   \
+    NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *))                        \
+    MAY(void, PyEval_InitThreads, (void))                                                          \
+    MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *))                                   \
+    MAY(PyInterpreterState *, PyInterpreterState_Get, (void))                                      \
+    MAY(PyInterpreterState *, _PyInterpreterState_Get, (void))                                     \
+    MAY(void *, _PyInterpreterState_GetEvalFrameFunc, (PyInterpreterState *))                      \
+    MAY(void, _PyInterpreterState_SetEvalFrameFunc, (PyInterpreterState *, void *))                \
+    MAY(PyObject *, _PyEval_EvalFrameDefault, (void))                                              \
+    MAY(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *))                    \
+    MAY(PyThreadState *, PyThreadState_Next, (PyThreadState *))                                    \
+    MAY(PyFrameObject *, PyThreadState_GetFrame, (PyThreadState *))                                \
+    MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *))                                       \
+    MAY(int, PyFrame_GetLasti, (PyFrameObject *))                                                  \
+    MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *))                                            \
+    MAY(int, _PyCode_GetExtra, (PyObject *, Py_ssize_t, void **))                                  \
+    MAY(int, _PyCode_SetExtra, (PyObject *, Py_ssize_t, void *))                                   \
+    MAY(Py_ssize_t, _PyEval_RequestCodeExtraIndex, (void (*)(void *)))                             \
+    MAY(int, PyUnstable_Code_GetExtra, (PyObject *, Py_ssize_t, void **))                          \
+    MAY(int, PyUnstable_Code_SetExtra, (PyObject *, Py_ssize_t, void *))                           \
+    MAY(Py_ssize_t, PyUnstable_Eval_RequestCodeExtraIndex, (void (*)(void *)))
+
+struct cpython {
+    int minor; /* 11 for CPython 3.11 */
+    bool free_threaded;
+    PyObject *none;
+    struct _inittab **inittab; /* &PyImport_Inittab */
+#define MEMBER(type, name, parameters) type(*name) parameters;
+    CPYTHON_SYMBOLS(MEMBER, MEMBER)
+#undef MEMBER
+};
+extern struct cpython py;
+
+/* Looks CPython up in this process.  Any thread, no GIL.  False: this is no CPython that the shim
+ * knows, and why says so (NULL for a process that is no Python at all). */
+bool cpython_find(const char **why);
+
+/* The interpreter that the calling thread runs.  GIL held. */
+PyInterpreterState *cpython_interpreter(void);
+
+/* A new reference to None, which is what callbacks return.  GIL held. */
+PyObject *cpython_none(void);
+
+/* Drops the result of a call that nobody reads, and the exception where it failed.  GIL held, no
+ * exception in flight.  Returns whether the call succeeded. */
+bool cpython_done(PyObject *result);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The audit marker: a C audit hook (PEP 578), CPython 3.8 and later.
+ *
+ * CPython has no way to take such a hook out again.  It is added at the first probe on audit and
+ * stays, silent, until the process ends: from then on each audited operation pays for making its
+ * arguments.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arm.h"
+#include "code.h"
+#include "debug.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static atomic_bool added; /* the hook is in the runtime's list */
+
+static bool fits(void)
+{
+    return py.PySys_AddAuditHook != NULL;
+}
+
+/* Any thread, in any interpreter of the process, with its GIL (the hook list is the runtime's; it
+ * is walked before the interpreter's own hooks: Python/sysmodule.c, sys_audit_tstate). */
+static int on_audit(const char *event, PyObject *arguments, void *data)
+{
+    (void)data;
+    if (strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) /* Py_Finalize() empties the list */
+        added = false;
+    if (MARKER_ON(audit) && !arm_busy())
+        marker_audit(code_touch(event, (Py_ssize_t)strlen(event)), arguments);
+    return 0;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    (void)interp;
+    if (!wanted || added)
+        return HOOK_DONE;
+    if (py.PySys_AddAuditHook(on_audit, NULL) < 0) {
+        py.PyErr_Clear();
+        debug_log("an audit hook of the program refused ours");
+        return HOOK_NEVER;
+    }
+    added = true;
+    return HOOK_DONE;
+}
+
+const struct hook hook_audit = {
+    .name = "audit hook",
+    .markers = MARKER_BIT(audit),
+    .fits = fits,
+    .set = set,
+};

@@ -1,0 +1,450 @@
+/*
+ * Function markers on CPython 3.6 to 3.11: a frame evaluation hook (PEP 523) around CPython's own
+ * evaluator.  It brackets every evaluation of a frame, so every entry has its return.
+ *
+ * All functions run with the GIL held, on any thread.  An exception may be in flight where a frame
+ * is resumed by throw() or ended by an exception; it is put aside there.
+ *
+ * CPython exports no way to set the hook before 3.9, nor to look into what 3.11 hands to it.  What
+ * is known of those layouts stands here, and is compared with what public functions say of the
+ * running interpreter before anything is read or written through it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arm.h"
+#include "code.h"
+#include "debug.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+/* ---------------------------------------------------------------- layouts */
+
+/* Include/frameobject.h (3.6-3.8), Include/cpython/frameobject.h (3.9, 3.10). */
+struct frame_310 {
+    void *head[3]; /* PyObject_VAR_HEAD */
+    PyFrameObject *back;
+    PyObject *code, *builtins, *globals;
+};
+
+/* Include/internal/pycore_frame.h, 3.11 */
+struct frame_311 {
+    PyObject *function, *globals, *builtins, *locals, *code;
+    PyFrameObject *object; /* NULL until somebody asks for it */
+    struct frame_311 *previous;
+    uint16_t *previous_instruction;
+};
+struct frame_object_311 {
+    void *head[2]; /* PyObject_HEAD */
+    PyFrameObject *back;
+    struct frame_311 *frame;
+};
+
+/* Include/cpython/pystate.h, 3.11 */
+struct cframe_311 {
+    uint8_t use_tracing;
+    struct frame_311 *current_frame;
+};
+struct thread_state_311 {
+    void *previous, *next, *interp;
+    int initialized, is_static, recursion[3], tracing, tracing_what;
+    struct cframe_311 *cframe;
+};
+
+/* Where the interpreter state has its eval_frame, before 3.9 gave functions for it: Include/
+ * pystate.h (3.6, 3.7), Include/internal/pycore_pystate.h (3.8). */
+static size_t eval_frame_offset(void)
+{
+    if (sizeof(void *) != 8)
+        return 0;
+    return py.minor == 6 ? 112 : py.minor == 7 ? 464 : py.minor == 8 ? 568 : 0;
+}
+
+/* -------------------------------------------------------------- the hook's place */
+
+typedef PyObject *(*evaluator_36)(PyFrameObject *, int);
+typedef PyObject *(*evaluator_39)(PyThreadState *, void *, int);
+
+/* What was there before us, the same in every interpreter that has our hook. */
+static void *next_evaluator;
+
+static void **eval_frame_slot(PyInterpreterState *state)
+{
+    return (void **)((char *)state + eval_frame_offset());
+}
+
+static void *get_evaluator(PyInterpreterState *state)
+{
+    return py._PyInterpreterState_GetEvalFrameFunc ? py._PyInterpreterState_GetEvalFrameFunc(state)
+                                                   : *eval_frame_slot(state);
+}
+
+static void set_evaluator(PyInterpreterState *state, void *evaluator)
+{
+    if (py._PyInterpreterState_SetEvalFrameFunc)
+        py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
+    else
+        *eval_frame_slot(state) = evaluator;
+}
+
+/* ---------------------------------------------------------------- firing */
+
+/* What a marker says of a frame. */
+struct view {
+    PyObject *code, *globals; /* borrowed */
+    PyFrameObject *object;
+    int line;
+};
+
+static void fire_entry(const struct view *view)
+{
+    struct code *record = code_of(view->code);
+    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), view->line,
+                           view->object, code_module(view->globals));
+}
+
+static void fire_return(const struct view *view)
+{
+    struct code *record = code_of(view->code);
+    marker_function__return(code_text(&record->filename), code_text(&record->funcname), view->line,
+                            view->object, code_module(view->globals));
+}
+
+/* Fires with an exception that may be in flight put aside. */
+static void fire_aside(void (*fire)(void *), void *frame, bool exception)
+{
+    PyObject *type, *value, *traceback;
+    if (exception)
+        py.PyErr_Fetch(&type, &value, &traceback);
+    fire(frame);
+    if (exception)
+        py.PyErr_Restore(type, value, traceback);
+}
+
+/* ---------------------------------------------------------------- 3.6 to 3.10 */
+
+/* A borrowed attribute of a frame, which the frame keeps. */
+static PyObject *frame_attribute(PyFrameObject *frame, const char *name)
+{
+    PyObject *value = py.PyObject_GetAttrString((PyObject *)frame, name);
+    if (value)
+        py.Py_DecRef(value);
+    else
+        py.PyErr_Clear();
+    return value;
+}
+
+/* Whether struct frame_310 is right, found out on the first frame that comes. */
+static bool frame_310_is_known(PyFrameObject *object)
+{
+    static enum { UNTRIED, KNOWN, UNKNOWN } layout;
+    struct frame_310 *frame = (struct frame_310 *)object;
+    if (layout == UNTRIED) {
+        layout = frame->code == frame_attribute(object, "f_code") &&
+                         frame->globals == frame_attribute(object, "f_globals")
+                     ? KNOWN
+                     : UNKNOWN;
+        if (layout == UNKNOWN)
+            debug_log("the frames of this CPython are not those of the release: slower access");
+    }
+    return layout == KNOWN;
+}
+
+static struct view view_310(PyFrameObject *object)
+{
+    struct frame_310 *frame = (struct frame_310 *)object;
+    bool known = frame_310_is_known(object);
+    return (struct view){
+        .code = known ? frame->code : frame_attribute(object, "f_code"),
+        .globals = known ? frame->globals : frame_attribute(object, "f_globals"),
+        .object = object,
+        .line = py.PyFrame_GetLineNumber(object),
+    };
+}
+
+static void entry_310(void *frame)
+{
+    struct view view = view_310(frame);
+    fire_entry(&view);
+}
+
+static void return_310(void *frame)
+{
+    struct view view = view_310(frame);
+    fire_return(&view);
+}
+
+/* The two hooks stand between two calls of the evaluator at every level of Python recursion: they
+ * keep no more on the C stack than they must. */
+static PyObject *hook_36(PyFrameObject *frame, int throw)
+{
+    if (MARKER_ON(function__entry))
+        fire_aside(entry_310, frame, throw);
+    PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
+    if (MARKER_ON(function__return))
+        fire_aside(return_310, frame, !result);
+    return result;
+}
+
+static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
+{
+    if (MARKER_ON(function__entry))
+        fire_aside(entry_310, frame, throw);
+    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
+    if (MARKER_ON(function__return))
+        fire_aside(return_310, frame, !result);
+    return result;
+}
+
+/* ---------------------------------------------------------------- 3.11 */
+
+/* offsetof(PyCodeObject, co_code_adaptive), which is the code type's basicsize. */
+static long code_units_offset;
+
+static uint16_t *first_instruction(const struct frame_311 *frame)
+{
+    return (uint16_t *)((char *)frame->code + code_units_offset);
+}
+
+static struct cframe_311 *this_cframe(void)
+{
+    return ((struct thread_state_311 *)py.PyThreadState_Get())->cframe;
+}
+
+/* The frame object, made where there is none yet.  Only the public PyEval_GetFrame() makes one, and
+ * only of the current frame: so the frame is the current one for that long, as it will be in a
+ * moment (entry) or was until now (return).  A frame that has not begun is passed over unless it
+ * seems to stand at an instruction (_PyFrame_IsIncomplete). */
+static PyFrameObject *frame_object(struct frame_311 *frame)
+{
+    if (frame->object)
+        return frame->object;
+    struct cframe_311 *cframe = this_cframe();
+    struct frame_311 *current = cframe->current_frame;
+    uint16_t *instruction = frame->previous_instruction;
+    if (instruction < first_instruction(frame))
+        frame->previous_instruction =
+            first_instruction(frame) + ((Py_ssize_t *)frame->code)[2] /* ob_size */ - 1;
+    cframe->current_frame = frame;
+    PyFrameObject *object = py.PyEval_GetFrame();
+    cframe->current_frame = current;
+    frame->previous_instruction = instruction;
+    return object == frame->object ? object : NULL;
+}
+
+static struct view view_311(struct frame_311 *frame)
+{
+    ptrdiff_t offset = (char *)frame->previous_instruction - (char *)first_instruction(frame);
+    return (struct view){
+        .code = frame->code,
+        .globals = frame->globals,
+        .object = frame_object(frame),
+        .line = code_line(frame->code, code_of(frame->code), (int)offset),
+    };
+}
+
+/* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
+ * it.  CPython links it so in a moment itself. */
+static void entry_311(void *data)
+{
+    struct frame_311 *frame = data;
+    frame->previous = this_cframe()->current_frame;
+    struct view view = view_311(frame);
+    fire_entry(&view);
+}
+
+/* A generator's frame may be unlinked already. */
+static void return_311(void *data)
+{
+    struct frame_311 *frame = data;
+    struct frame_311 *previous = frame->previous;
+    frame->previous = this_cframe()->current_frame;
+    struct view view = view_311(frame);
+    fire_return(&view);
+    frame->previous = previous;
+}
+
+/* In 3.11 a call of a generator function evaluates the frame as far as its RETURN_GENERATOR, which
+ * no other version calls a start of the frame. */
+static bool makes_generator(struct frame_311 *frame)
+{
+    return frame->previous_instruction < first_instruction(frame) &&
+           code_of(frame->code)->generator;
+}
+
+/* The lowest address of the C stack at which this thread still hooks. */
+static __thread char *stack_limit;
+
+static char *find_stack_limit(void)
+{
+    pthread_attr_t attributes;
+    void *base = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        if (pthread_attr_getstack(&attributes, &base, &size) != 0)
+            base = NULL;
+        pthread_attr_destroy(&attributes);
+    }
+    char *here = __builtin_frame_address(0);
+    if (!base || here < (char *)base || here > (char *)base + size)
+        return here; /* a stack of unknown size: don't hook what lies deeper */
+    return (char *)base + size / 2;
+}
+
+/* Whether set() wants the hook in place; evaluate_unseen() lifts it for a while. */
+static bool hook_wanted;
+
+/* With a hook in place CPython 3.11 calls the evaluator for each Python call, where without one it
+ * stays in the same C frame.  A program that recurses deeper than the C stack allows so gets the
+ * default evaluator for what lies deeper: those calls are not seen, and the program lives. */
+static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
+{
+    PyInterpreterState *state = cpython_interpreter();
+    void *hook = get_evaluator(state);
+    set_evaluator(state, next_evaluator);
+    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, 0);
+    if (hook_wanted && get_evaluator(state) == next_evaluator)
+        set_evaluator(state, hook);
+    return result;
+}
+
+static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
+{
+    if (!stack_limit)
+        stack_limit = find_stack_limit();
+    if (!throw) { /* no exception in flight */
+        if (__builtin_expect((char *)__builtin_frame_address(0) < stack_limit, 0))
+            return evaluate_unseen(thread, frame);
+        if (makes_generator(frame))
+            return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    }
+    if (MARKER_ON(function__entry))
+        fire_aside(entry_311, frame, throw);
+    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
+    if (MARKER_ON(function__return))
+        fire_aside(return_311, frame, !result);
+    return result;
+}
+
+/* ---------------------------------------------------------------- the hook */
+
+static bool fits(void)
+{
+    return py.minor <= 11;
+}
+
+static void *hook(void)
+{
+    return py.minor == 11  ? (void *)hook_311
+           : py.minor >= 9 ? (void *)hook_39
+                           : (void *)hook_36;
+}
+
+/* A frame object of any thread of the interpreter: a new reference, or NULL. */
+static PyFrameObject *some_frame(PyInterpreterState *state)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (frame) {
+        py.Py_IncRef((PyObject *)frame);
+        return frame;
+    }
+    if (!py.PyThreadState_GetFrame)
+        return NULL;
+    PyThreadState *thread = py.PyInterpreterState_ThreadHead(state);
+    while (thread && !(frame = py.PyThreadState_GetFrame(thread)))
+        thread = py.PyThreadState_Next(thread);
+    return frame;
+}
+
+/* Compares the layouts of 3.11 with what the public functions say of one frame. */
+static bool is_known_311(PyInterpreterState *state, PyFrameObject *object)
+{
+    if (py.PySys_GetObject("getobjects")) /* Py_TRACE_REFS: another PyObject_HEAD */
+        return false;
+    PyObject *code = py.PyFrame_GetCode(object); /* new reference; the frame has one too */
+    PyObject *type = py.PyObject_GetAttrString(code, "__class__");
+    PyObject *size = type ? py.PyObject_GetAttrString(type, "__basicsize__") : NULL;
+    code_units_offset = size ? py.PyLong_AsLong(size) : 0;
+    if (size)
+        py.Py_DecRef(size);
+    if (type)
+        py.Py_DecRef(type);
+    py.Py_DecRef(code);
+    py.PyErr_Clear();
+
+    struct frame_311 *frame = ((struct frame_object_311 *)object)->frame;
+    if (code_units_offset <= 0 || !frame || (uintptr_t)frame % sizeof(void *) != 0 ||
+        frame->object != object || frame->code != code ||
+        frame->globals != frame_attribute(object, "f_globals") ||
+        frame->previous_instruction < first_instruction(frame))
+        return false;
+    /* The frame is on the stack of one of the threads. */
+    for (PyThreadState *thread = py.PyInterpreterState_ThreadHead(state); thread;
+         thread = py.PyThreadState_Next(thread)) {
+        struct thread_state_311 *known = (struct thread_state_311 *)thread;
+        if (known->interp != state || !known->cframe)
+            return false;
+        for (struct frame_311 *f = known->cframe->current_frame; f; f = f->previous)
+            if (f == frame)
+                return true;
+    }
+    return false;
+}
+
+static enum hook_result check_layouts(PyInterpreterState *state)
+{
+    static bool checked;
+    if (checked)
+        return HOOK_DONE;
+    if (!py._PyInterpreterState_SetEvalFrameFunc &&
+        (!eval_frame_offset() ||
+         *eval_frame_slot(state) != (void *)py._PyEval_EvalFrameDefault)) {
+        debug_log("the frame evaluator is not where CPython 3.%d has it", py.minor);
+        return HOOK_NEVER;
+    }
+    if (py.minor == 11) {
+        PyFrameObject *frame = some_frame(state);
+        if (!frame)
+            return HOOK_LATER;
+        bool known = is_known_311(state, frame);
+        py.Py_DecRef((PyObject *)frame);
+        if (!known) {
+            debug_log("the frames of this CPython 3.11 are not those of the release");
+            return HOOK_NEVER;
+        }
+    }
+    checked = true;
+    return HOOK_DONE;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    enum hook_result layouts = check_layouts(interp->state);
+    if (layouts != HOOK_DONE)
+        return layouts;
+    void *now = get_evaluator(interp->state);
+    hook_wanted = wanted;
+    if (!wanted) {
+        /* Where somebody hooked in front of us, ours stays behind him, silent. */
+        if (now == hook())
+            set_evaluator(interp->state, next_evaluator);
+        return HOOK_DONE;
+    }
+    if (now == hook())
+        return HOOK_DONE;
+    if (next_evaluator && next_evaluator != now) {
+        debug_log("another frame evaluator came in front of ours");
+        return HOOK_NEVER;
+    }
+    next_evaluator = now;
+    set_evaluator(interp->state, hook());
+    return HOOK_DONE;
+}
+
+const struct hook hook_frame = {
+    .name = "frame evaluator",
+    .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    .uses_code = true,
+    .fits = fits,
+    .set = set,
+};

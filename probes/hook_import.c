@@ -1,0 +1,87 @@
+/*
+ * The import markers: a function in place of importlib._bootstrap._find_and_load, which CPython
+ * looks up there for every import that sys.modules can't answer (Python/import.c,
+ * import_find_and_load).  All functions run with the GIL held.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arm.h"
+#include "code.h"
+
+#include <stddef.h>
+
+static const char find_name[] = "_find_and_load";
+
+static bool fits(void)
+{
+    return true;
+}
+
+/* _find_and_load(name, import_): self is the function that was there. */
+static PyObject *find_and_load(PyObject *self, PyObject *arguments)
+{
+    PyObject *module = py.PyTuple_GetItem(arguments, 0); /* borrowed; arguments keeps it */
+    Py_ssize_t length = 0;
+    const char *name = module ? py.PyUnicode_AsUTF8AndSize(module, &length) : NULL;
+    py.PyErr_Clear();
+    if (MARKER_ON(import__find__load__start))
+        marker_import__find__load__start(code_touch(name, length));
+    PyObject *result = py.PyObject_Call(self, arguments, NULL);
+    if (MARKER_ON(import__find__load__done))
+        marker_import__find__load__done(code_touch(name, length), result != NULL);
+    return result;
+}
+
+static PyMethodDef find_def = {find_name, find_and_load, METH_VARARGS, NULL};
+
+static enum hook_result put_in(struct interp *interp, PyObject *importlib)
+{
+    PyObject *original = py.PyObject_GetAttrString(importlib, find_name);
+    PyObject *wrapper = original ? py.PyCFunction_NewEx(&find_def, original, NULL) : NULL;
+    if (wrapper && py.PyObject_SetAttrString(importlib, find_name, wrapper) == 0) {
+        interp->find_original = original;
+        interp->find_wrapper = wrapper;
+        return HOOK_DONE;
+    }
+    if (wrapper)
+        py.Py_DecRef(wrapper);
+    if (original)
+        py.Py_DecRef(original);
+    py.PyErr_Clear();
+    return HOOK_LATER;
+}
+
+static enum hook_result take_out(struct interp *interp, PyObject *importlib)
+{
+    PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
+    /* A program that put its own function in front of ours keeps it; ours stays behind it, silent. */
+    if (now == interp->find_wrapper)
+        py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
+    if (now)
+        py.Py_DecRef(now);
+    py.Py_DecRef(interp->find_original);
+    py.Py_DecRef(interp->find_wrapper);
+    interp->find_original = interp->find_wrapper = NULL;
+    py.PyErr_Clear();
+    return HOOK_DONE;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    if (!wanted == !interp->find_wrapper)
+        return HOOK_DONE;
+    PyObject *modules = py.PyImport_GetModuleDict();
+    PyObject *importlib = modules ? py.PyDict_GetItemString(modules, "_frozen_importlib") : NULL;
+    if (!importlib) {
+        py.PyErr_Clear();
+        return HOOK_LATER;
+    }
+    return wanted ? put_in(interp, importlib) : take_out(interp, importlib);
+}
+
+const struct hook hook_import = {
+    .name = "_find_and_load",
+    .markers = MARKER_BIT(import__find__load__start) | MARKER_BIT(import__find__load__done),
+    .fits = fits,
+    .set = set,
+};

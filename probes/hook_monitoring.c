@@ -1,0 +1,185 @@
+/*
+ * Function markers on CPython 3.12 and later: sys.monitoring (PEP 669) with C callbacks and a tool
+ * id of our own.
+ *
+ * All functions run with the GIL held.  CPython calls the callbacks with no exception in flight:
+ * for PY_UNWIND and PY_THROW it holds the exception aside and passes it as an argument
+ * (Python/instrumentation.c, Python/ceval.c monitor_*).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arm.h"
+#include "code.h"
+#include "debug.h"
+
+#include <stddef.h>
+
+/* 3 and 4 are the ids that PEP 669 gives to nobody. */
+static const int tool_ids[] = {4, 3};
+static const char tool_name[] = "systemtap";
+
+static bool fits(void)
+{
+    return py.minor >= 12;
+}
+
+static int offset_of(PyObject *const *arguments)
+{
+    return (int)py.PyLong_AsLong(arguments[1]);
+}
+
+static void entry(struct code *record, int line)
+{
+    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
+                           py.PyEval_GetFrame(), code_module(py.PyEval_GetGlobals()));
+}
+
+/* PY_START(code, offset) */
+static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (MARKER_ON(function__entry)) {
+        struct code *record = code_of(arguments[0]);
+        entry(record, record->first_line);
+    }
+    return cpython_none();
+}
+
+/* PY_RESUME(code, offset), PY_THROW(code, offset, exception) */
+static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (MARKER_ON(function__entry)) {
+        struct code *record = code_of(arguments[0]);
+        entry(record, code_line(arguments[0], record, offset_of(arguments)));
+    }
+    return cpython_none();
+}
+
+/* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value), PY_UNWIND(code, offset, exc) */
+static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (MARKER_ON(function__return)) {
+        struct code *record = code_of(arguments[0]);
+        marker_function__return(code_text(&record->filename), code_text(&record->funcname),
+                                code_line(arguments[0], record, offset_of(arguments)),
+                                py.PyEval_GetFrame(), code_module(py.PyEval_GetGlobals()));
+    }
+    return cpython_none();
+}
+
+#define CALLBACK(function) {"systemtap_" #function, (PyCFunction)(void *)function, METH_FASTCALL, 0}
+static PyMethodDef start_def = CALLBACK(on_start);
+static PyMethodDef resume_def = CALLBACK(on_resume);
+static PyMethodDef return_def = CALLBACK(on_return);
+
+static const struct event {
+    const char *name;
+    PyMethodDef *callback;
+    unsigned marker;
+} events[] = {
+    {"PY_START", &start_def, MARKER_BIT(function__entry)},
+    {"PY_RESUME", &resume_def, MARKER_BIT(function__entry)},
+    {"PY_THROW", &resume_def, MARKER_BIT(function__entry)},
+    {"PY_RETURN", &return_def, MARKER_BIT(function__return)},
+    {"PY_YIELD", &return_def, MARKER_BIT(function__return)},
+    {"PY_UNWIND", &return_def, MARKER_BIT(function__return)},
+};
+enum { EVENTS = sizeof events / sizeof *events };
+
+/* sys.monitoring.events.NAME; 0 where this CPython has no such event. */
+static long event_bit(PyObject *monitoring, const char *name)
+{
+    PyObject *all = py.PyObject_GetAttrString(monitoring, "events");
+    PyObject *bit = all ? py.PyObject_GetAttrString(all, name) : NULL;
+    long result = bit ? py.PyLong_AsLong(bit) : 0;
+    if (all)
+        py.Py_DecRef(all);
+    if (bit)
+        py.Py_DecRef(bit);
+    py.PyErr_Clear();
+    return result;
+}
+
+static bool take_tool(PyObject *monitoring, struct interp *interp)
+{
+    for (size_t i = 0; i < sizeof tool_ids / sizeof *tool_ids && interp->tool < 0; i++)
+        if (cpython_done(py.PyObject_CallMethod(monitoring, "use_tool_id", "is", tool_ids[i],
+                                                tool_name)))
+            interp->tool = tool_ids[i];
+    return interp->tool >= 0;
+}
+
+static bool register_callback(PyObject *monitoring, struct interp *interp, const struct event *event,
+                              PyObject *function)
+{
+    long bit = event_bit(monitoring, event->name);
+    return bit && function &&
+           cpython_done(py.PyObject_CallMethod(monitoring, "register_callback", "ilO",
+                                               interp->tool, bit, function));
+}
+
+static bool register_callbacks(PyObject *monitoring, struct interp *interp)
+{
+    bool done = true;
+    for (int i = 0; i < EVENTS; i++) {
+        PyObject *function = py.PyCFunction_NewEx(events[i].callback, NULL, NULL);
+        done = register_callback(monitoring, interp, &events[i], function) && done;
+        if (function)
+            py.Py_DecRef(function);
+        py.PyErr_Clear();
+    }
+    return done;
+}
+
+static void give_up_tool(PyObject *monitoring, struct interp *interp)
+{
+    cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "ii", interp->tool, 0));
+    for (int i = 0; i < EVENTS; i++)
+        register_callback(monitoring, interp, &events[i], py.none);
+    cpython_done(py.PyObject_CallMethod(monitoring, "free_tool_id", "i", interp->tool));
+    interp->tool = -1;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
+    if (!monitoring)
+        return HOOK_LATER;
+    if (!wanted) {
+        if (interp->tool >= 0)
+            give_up_tool(monitoring, interp);
+        return HOOK_DONE;
+    }
+    if (interp->tool < 0) {
+        if (!take_tool(monitoring, interp)) {
+            debug_log("sys.monitoring has no free tool id");
+            return HOOK_NEVER;
+        }
+        if (!register_callbacks(monitoring, interp)) {
+            debug_log("sys.monitoring refused a callback");
+            give_up_tool(monitoring, interp);
+            return HOOK_NEVER;
+        }
+    }
+    long set_of_events = 0;
+    for (int i = 0; i < EVENTS; i++)
+        if (wanted & events[i].marker)
+            set_of_events |= event_bit(monitoring, events[i].name);
+    if (!cpython_done(
+            py.PyObject_CallMethod(monitoring, "set_events", "il", interp->tool, set_of_events))) {
+        debug_log("sys.monitoring refused the events");
+        give_up_tool(monitoring, interp);
+        return HOOK_NEVER;
+    }
+    return HOOK_DONE;
+}
+
+const struct hook hook_monitoring = {
+    .name = "sys.monitoring",
+    .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    .uses_code = true,
+    .fits = fits,
+    .set = set,
+};

@@ -1,0 +1,16 @@
+/*
+ * The provider definition: every marker of the shim with its arguments, one a
+ * line.  This is the ABI (README.md, "Markers").  markers.awk makes the C of
+ * the markers from it; nothing else names a marker's arguments.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+provider python {
+    probe function__entry(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
+    probe function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
+    probe gc__start(int generation);
+    probe gc__done(long collected);
+    probe import__find__load__start(const char *modulename);
+    probe import__find__load__done(const char *modulename, int found);
+    probe audit(const char *event, PyObject *args);
+};

@@ -1,0 +1,270 @@
+/*
+ * The watcher thread.  Set up by the loader, once per Py_Initialize().
+ *
+ * The thread holds the GIL only inside arm_here().  It is joined, with the GIL released, before a
+ * fork and when the interpreter ends; so it never meets an interpreter that is going away.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "watcher.h"
+
+#include "arm.h"
+#include "debug.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+
+enum { PERIOD_MS = 50, STACK_SIZE = 512 * 1024 };
+
+/* Guards stopping; the condition is signalled when it turns true. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+static bool stopping;
+
+/* Changed with the GIL held. */
+static bool set_up; /* atexit has our function: the interpreter lives */
+static bool running;
+static pthread_t thread;
+
+static void *watch(void *unused)
+{
+    (void)unused;
+    unsigned settled = 0;
+    pthread_mutex_lock(&lock);
+    while (!stopping) {
+        unsigned wanted = arm_wanted();
+        if (wanted != settled) {
+            pthread_mutex_unlock(&lock);
+            int state = py.PyGILState_Ensure();
+            if (arm_here(wanted))
+                settled = wanted;
+            py.PyGILState_Release(state);
+            pthread_mutex_lock(&lock);
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += PERIOD_MS * 1000000L;
+        if (until.tv_nsec >= 1000000000L) {
+            until.tv_nsec -= 1000000000L;
+            until.tv_sec++;
+        }
+        while (!stopping && pthread_cond_timedwait(&wake, &lock, &until) == 0)
+            ;
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static void start(void)
+{
+    if (running || !set_up)
+        return;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &clock);
+    pthread_condattr_destroy(&clock);
+    stopping = false;
+
+    /* The program's signals are for the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    running = pthread_create(&thread, &attributes, watch, NULL) == 0;
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (running)
+        pthread_setname_np(thread, "python-stap");
+    else
+        debug_log("no thread could be made: a tracer that comes later is not noticed");
+}
+
+static void stop(void)
+{
+    if (!running)
+        return;
+    pthread_mutex_lock(&lock);
+    stopping = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    PyThreadState *state = py.PyEval_SaveThread(); /* it may be waiting for the GIL */
+    pthread_join(thread, NULL);
+    py.PyEval_RestoreThread(state);
+    running = false;
+}
+
+/* ---------------------------------------------------------------- exit and fork */
+
+static PyObject *at_exit(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    stop();
+    set_up = false;
+    return cpython_none();
+}
+
+/* Where the fork was called: the frame, which is only compared, and the instruction in it. */
+static PyFrameObject *forking_frame;
+static int forking_instruction;
+
+static PyObject *before_fork(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    stop();
+    forking_frame = py.PyEval_GetFrame();
+    forking_instruction =
+        forking_frame && py.PyFrame_GetLasti ? py.PyFrame_GetLasti(forking_frame) : -1;
+    return cpython_none();
+}
+
+/* Whether the main thread is in a Python function that the call of os.fork() called: another
+ * after-fork handler.  Main thread, GIL held. */
+static bool still_forking(void)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (!frame || !py.PyFrame_GetBack || !py.PyFrame_GetLasti)
+        return false;
+    py.Py_IncRef((PyObject *)frame);
+    bool found = false;
+    while (frame && !found) {
+        PyFrameObject *back = py.PyFrame_GetBack(frame);
+        py.Py_DecRef((PyObject *)frame);
+        frame = back;
+        found = frame && frame == forking_frame &&
+                py.PyFrame_GetLasti(frame) == forking_instruction;
+    }
+    if (frame)
+        py.Py_DecRef((PyObject *)frame);
+    return found;
+}
+
+/* A pending call: the main thread, between two instructions, GIL held. */
+static int start_when_forked(void *unused)
+{
+    (void)unused;
+    if (!still_forking() || py.Py_AddPendingCall(start_when_forked, NULL) < 0)
+        start();
+    return 0;
+}
+
+/* CPython counts the threads, to warn of them, after this but before os.fork() returns (3.12+,
+ * Modules/posixmodule.c, warn_about_fork_with_threads): so there the thread starts when it has. */
+static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    if (py.minor < 12 || py.Py_AddPendingCall(start_when_forked, NULL) < 0)
+        start();
+    return cpython_none();
+}
+
+static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    start();
+    return cpython_none();
+}
+
+#define CALLBACK(function) {"systemtap_" #function, function, METH_NOARGS, NULL}
+static PyMethodDef at_exit_def = CALLBACK(at_exit);
+static PyMethodDef before_fork_def = CALLBACK(before_fork);
+static PyMethodDef after_fork_in_parent_def = CALLBACK(after_fork_in_parent);
+static PyMethodDef after_fork_in_child_def = CALLBACK(after_fork_in_child);
+
+static PyObject *import(const char *name)
+{
+    return py.PyImport_ImportModuleLevel(name, NULL, NULL, NULL, 0);
+}
+
+static bool register_at_exit(void)
+{
+    PyObject *atexit = import("atexit");
+    PyObject *callback = atexit ? py.PyCFunction_NewEx(&at_exit_def, NULL, NULL) : NULL;
+    bool done =
+        callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
+    if (callback)
+        py.Py_DecRef(callback);
+    if (atexit)
+        py.Py_DecRef(atexit);
+    return done;
+}
+
+static bool add_callback(PyObject *keywords, const char *name, PyMethodDef *def)
+{
+    PyObject *callback = py.PyCFunction_NewEx(def, NULL, NULL);
+    bool done = callback && py.PyDict_SetItemString(keywords, name, callback) == 0;
+    if (callback)
+        py.Py_DecRef(callback);
+    return done;
+}
+
+/* os.register_at_fork(before=..., after_in_parent=..., after_in_child=...), CPython 3.7 and later */
+static bool register_at_fork(void)
+{
+    PyObject *posix = import("posix");
+    PyObject *function = posix ? py.PyObject_GetAttrString(posix, "register_at_fork") : NULL;
+    PyObject *arguments = function ? py.PyTuple_New(0) : NULL;
+    PyObject *keywords = function ? py.PyDict_New() : NULL;
+    bool done = arguments && keywords && add_callback(keywords, "before", &before_fork_def) &&
+                add_callback(keywords, "after_in_parent", &after_fork_in_parent_def) &&
+                add_callback(keywords, "after_in_child", &after_fork_in_child_def) &&
+                cpython_done(py.PyObject_Call(function, arguments, keywords));
+    if (keywords)
+        py.Py_DecRef(keywords);
+    if (arguments)
+        py.Py_DecRef(arguments);
+    if (function)
+        py.Py_DecRef(function);
+    if (posix)
+        py.Py_DecRef(posix);
+    return done;
+}
+
+/* A pending call, as start_when_forked(). */
+static int start_pending(void *unused)
+{
+    (void)unused;
+    start();
+    return 0;
+}
+
+/* In the child of any fork(), of CPython's or of a C library's that asks nobody: the thread is not
+ * there.  CPython 3.6 has no at-fork callbacks, so there the child starts its own from here, as
+ * soon as PyOS_AfterFork() has made the GIL anew. */
+static void child_of_fork(void)
+{
+    running = false;
+    pthread_mutex_init(&lock, NULL);
+    if (py.minor == 6 && set_up)
+        py.Py_AddPendingCall(start_pending, NULL);
+}
+
+static bool register_child_of_fork(void)
+{
+    static bool done; /* for the process, not for the interpreter */
+    if (!done)
+        done = pthread_atfork(NULL, NULL, child_of_fork) == 0;
+    return done;
+}
+
+void watcher_setup(void)
+{
+    if (set_up)
+        return;
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    if (py.minor == 6) /* it has no GIL until somebody asks for one */
+        py.PyEval_InitThreads();
+    set_up = register_child_of_fork() && register_at_exit() &&
+             (py.minor == 6 || register_at_fork());
+    py.PyErr_Clear();
+    py.PyErr_Restore(type, value, traceback);
+    if (set_up)
+        start();
+    else
+        debug_log("no atexit or no register_at_fork: a tracer that comes later is not noticed");
+}

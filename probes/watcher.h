@@ -1,0 +1,15 @@
+/*
+ * The watcher: a thread that looks at the semaphores twenty times a second, and arms or disarms
+ * when a tracer has come or gone.  It is there while Python runs, and away while Python forks: from
+ * 3.12 on CPython warns of a fork with threads.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef WATCHER_H
+#define WATCHER_H
+
+/* Starts watching in the main interpreter, and sees to it that atexit ends it.  GIL held; an
+ * exception in flight stays.  Called again it does nothing. */
+void watcher_setup(void);
+
+#endif
