@@ -15,7 +15,7 @@
 #define MARKER_BIT(name) (1u << MARKER_##name)
 
 /* Whether somebody probes the marker right now. */
-#define MARKER_ON(name)                                                                            \
+#define MARKER_ON(name) \
     __builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0)
 
 /* One interpreter of the process, and what the hooks keep for it. */
@@ -23,8 +23,8 @@ struct interp {
     struct interp *next;
     PyInterpreterState *state;
     atomic_bool arming; /* a thread is in arm_here() for it */
-    unsigned armed; /* markers whose hooks are in place */
-    unsigned never; /* markers that can't be had in this interpreter */
+    unsigned armed;     /* markers whose hooks are in place */
+    unsigned never;     /* markers that can't be had in this interpreter */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
     int tool;               /* hook_monitoring: the tool id, or -1 */
     PyObject *gc_callback;  /* hook_gc: what is in gc.callbacks, or NULL */

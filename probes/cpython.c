@@ -37,11 +37,11 @@ bool cpython_find(const char **why)
     if (py.free_threaded)
         return false;
 
-#define NEED(type, name, parameters)                                                               \
-    py.name = (type(*) parameters)dlsym(RTLD_DEFAULT, #name);                                      \
-    if (!py.name) {                                                                                \
-        *why = "CPython does not export " #name;                                                   \
-        return false;                                                                              \
+#define NEED(type, name, parameters) \
+    py.name = (type(*) parameters)dlsym(RTLD_DEFAULT, #name); \
+    if (!py.name) { \
+        *why = "CPython does not export " #name; \
+        return false; \
     }
 #define MAY(type, name, parameters) py.name = (type(*) parameters)dlsym(RTLD_DEFAULT, #name);
     CPYTHON_SYMBOLS(NEED, MAY)

@@ -38,61 +38,62 @@ struct _inittab {
 };
 
 /* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL where missing. */
-#define CPYTHON_SYMBOLS(NEED, MAY)                                                                 \
-    NEED(const char *, Py_GetVersion, (void))                                                      \
-    NEED(int, Py_IsInitialized, (void))                                                            \
-    NEED(void, Py_IncRef, (PyObject *))                                                            \
-    NEED(void, Py_DecRef, (PyObject *))                                                            \
-    NEED(int, Py_AddPendingCall, (int (*)(void *), void *))                                        \
-    NEED(int, PyGILState_Ensure, (void))                                                           \
-    NEED(void, PyGILState_Release, (int))                                                          \
-    NEED(PyThreadState *, PyThreadState_Get, (void))                                               \
-    NEED(PyThreadState *, PyEval_SaveThread, (void))                                               \
-    NEED(void, PyEval_RestoreThread, (PyThreadState *))                                            \
-    NEED(PyFrameObject *, PyEval_GetFrame, (void))                                                 \
-    NEED(PyObject *, PyEval_GetGlobals, (void))                                                    \
-    NEED(int, PyFrame_GetLineNumber, (PyFrameObject *))                                            \
-    NEED(int, PyCode_Addr2Line, (PyObject *, int))                                                 \
-    NEED(PyObject *, PyImport_ImportModuleLevel,                                                   \
-         (const char *, PyObject *, PyObject *, PyObject *, int))                                  \
-    NEED(PyObject *, PyImport_GetModuleDict, (void))                                               \
-    NEED(PyObject *, PySys_GetObject, (const char *))                                              \
-    NEED(void, PyErr_Clear, (void))                                                                \
-    NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **))                               \
-    NEED(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *))                                \
-    NEED(PyObject *, PyObject_GetAttrString, (PyObject *, const char *))                           \
-    NEED(int, PyObject_SetAttrString, (PyObject *, const char *, PyObject *))                      \
-    NEED(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *))                          \
-    NEED(PyObject *, PyObject_CallMethod, (PyObject *, const char *, const char *, ...))           \
-    NEED(PyObject *, PyCFunction_NewEx, (PyMethodDef *, PyObject *, PyObject *))                   \
-    NEED(PyObject *, PyTuple_New, (Py_ssize_t))                                                    \
-    NEED(PyObject *, PyTuple_GetItem, (PyObject *, Py_ssize_t))                                    \
-    NEED(PyObject *, PyDict_New, (void))                                                           \
-    NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *))                                     \
-    NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *))                             \
-    NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *))                        \
-    NEED(int, PyList_Append, (PyObject *, PyObject *))                                             \
-    NEED(long, PyLong_AsLong, (PyObject *))                                                        \
-    NEED(PyObject *, PyUnicode_InternFromString, (const char *))                                   \
-    NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *))                        \
-    MAY(void, PyEval_InitThreads, (void))                                                          \
-    MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *))                                   \
-    MAY(PyInterpreterState *, PyInterpreterState_Get, (void))                                      \
-    MAY(PyInterpreterState *, _PyInterpreterState_Get, (void))                                     \
-    MAY(void *, _PyInterpreterState_GetEvalFrameFunc, (PyInterpreterState *))                      \
-    MAY(void, _PyInterpreterState_SetEvalFrameFunc, (PyInterpreterState *, void *))                \
-    MAY(PyObject *, _PyEval_EvalFrameDefault, (void))                                              \
-    MAY(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *))                    \
-    MAY(PyThreadState *, PyThreadState_Next, (PyThreadState *))                                    \
-    MAY(PyFrameObject *, PyThreadState_GetFrame, (PyThreadState *))                                \
-    MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *))                                       \
-    MAY(int, PyFrame_GetLasti, (PyFrameObject *))                                                  \
-    MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *))                                            \
-    MAY(int, _PyCode_GetExtra, (PyObject *, Py_ssize_t, void **))                                  \
-    MAY(int, _PyCode_SetExtra, (PyObject *, Py_ssize_t, void *))                                   \
-    MAY(Py_ssize_t, _PyEval_RequestCodeExtraIndex, (void (*)(void *)))                             \
-    MAY(int, PyUnstable_Code_GetExtra, (PyObject *, Py_ssize_t, void **))                          \
-    MAY(int, PyUnstable_Code_SetExtra, (PyObject *, Py_ssize_t, void *))                           \
+#define CPYTHON_SYMBOLS(NEED, MAY) \
+    NEED(const char *, Py_GetVersion, (void)) \
+    NEED(int, Py_IsInitialized, (void)) \
+    NEED(void, Py_IncRef, (PyObject *)) \
+    NEED(void, Py_DecRef, (PyObject *)) \
+    NEED(int, Py_AddPendingCall, (int (*)(void *), void *)) \
+    NEED(int, PyGILState_Ensure, (void)) \
+    NEED(void, PyGILState_Release, (int)) \
+    NEED(PyThreadState *, PyThreadState_Get, (void)) \
+    NEED(PyThreadState *, PyEval_SaveThread, (void)) \
+    NEED(void, PyEval_RestoreThread, (PyThreadState *)) \
+    NEED(PyFrameObject *, PyEval_GetFrame, (void)) \
+    NEED(PyObject *, PyEval_GetGlobals, (void)) \
+    NEED(int, PyFrame_GetLineNumber, (PyFrameObject *)) \
+    NEED(int, PyCode_Addr2Line, (PyObject *, int)) \
+    NEED(PyObject *, PyImport_ImportModuleLevel, \
+         (const char *, PyObject *, PyObject *, PyObject *, int)) \
+    NEED(PyObject *, PyImport_GetModuleDict, (void)) \
+    NEED(PyObject *, PySys_GetObject, (const char *)) \
+    NEED(void, PyErr_Clear, (void)) \
+    NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **)) \
+    NEED(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyObject_GetAttrString, (PyObject *, const char *)) \
+    NEED(int, PyObject_SetAttrString, (PyObject *, const char *, PyObject *)) \
+    NEED(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyObject_CallMethod, (PyObject *, const char *, const char *, ...)) \
+    NEED(PyObject *, PyCFunction_NewEx, (PyMethodDef *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyTuple_New, (Py_ssize_t)) \
+    NEED(PyObject *, PyTuple_GetItem, (PyObject *, Py_ssize_t)) \
+    NEED(PyObject *, PyDict_New, (void)) \
+    NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
+    NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
+    NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
+    NEED(int, PyList_Append, (PyObject *, PyObject *)) \
+    NEED(long, PyLong_AsLong, (PyObject *)) \
+    NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
+    NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
+    MAY(void, PyEval_InitThreads, (void)) \
+    MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *)) \
+    MAY(PyInterpreterState *, PyInterpreterState_Get, (void)) \
+    MAY(PyInterpreterState *, _PyInterpreterState_Get, (void)) \
+    MAY(void *, _PyInterpreterState_GetEvalFrameFunc, (PyInterpreterState *)) \
+    MAY(void, _PyInterpreterState_SetEvalFrameFunc, (PyInterpreterState *, void *)) \
+    MAY(PyObject *, _PyEval_EvalFrameDefault, (void)) \
+    MAY(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *)) \
+    MAY(PyThreadState *, PyThreadState_Next, (PyThreadState *)) \
+    MAY(PyFrameObject *, PyThreadState_GetFrame, (PyThreadState *)) \
+    MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
+    MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
+    MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
+    MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *)) \
+    MAY(int, _PyCode_GetExtra, (PyObject *, Py_ssize_t, void **)) \
+    MAY(int, _PyCode_SetExtra, (PyObject *, Py_ssize_t, void *)) \
+    MAY(Py_ssize_t, _PyEval_RequestCodeExtraIndex, (void (*)(void *))) \
+    MAY(int, PyUnstable_Code_GetExtra, (PyObject *, Py_ssize_t, void **)) \
+    MAY(int, PyUnstable_Code_SetExtra, (PyObject *, Py_ssize_t, void *)) \
     MAY(Py_ssize_t, PyUnstable_Eval_RequestCodeExtraIndex, (void (*)(void *)))
 
 struct cpython {

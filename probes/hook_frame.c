@@ -335,9 +335,7 @@ static bool fits(void)
 
 static void *hook(void)
 {
-    return py.minor == 11  ? (void *)hook_311
-           : py.minor >= 9 ? (void *)hook_39
-                           : (void *)hook_36;
+    return py.minor == 11 ? (void *)hook_311 : py.minor >= 9 ? (void *)hook_39 : (void *)hook_36;
 }
 
 /* A frame object of any thread of the interpreter: a new reference, or NULL. */
@@ -397,8 +395,7 @@ static enum hook_result check_layouts(PyInterpreterState *state)
     if (checked)
         return HOOK_DONE;
     if (!py._PyInterpreterState_SetEvalFrameFunc &&
-        (!eval_frame_offset() ||
-         *eval_frame_slot(state) != (void *)py._PyEval_EvalFrameDefault)) {
+        (!eval_frame_offset() || *eval_frame_slot(state) != (void *)py._PyEval_EvalFrameDefault)) {
         debug_log("the frame evaluator is not where CPython 3.%d has it", py.minor);
         return HOOK_NEVER;
     }

@@ -54,7 +54,8 @@ static enum hook_result put_in(struct interp *interp, PyObject *importlib)
 static enum hook_result take_out(struct interp *interp, PyObject *importlib)
 {
     PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
-    /* A program that put its own function in front of ours keeps it; ours stays behind it, silent. */
+    /* A program that put its own function in front of ours keeps it; ours stays behind it, silent.
+     */
     if (now == interp->find_wrapper)
         py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
     if (now)

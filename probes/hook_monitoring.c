@@ -13,6 +13,7 @@
 #include "debug.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 /* 3 and 4 are the ids that PEP 669 gives to nobody. */
 static const int tool_ids[] = {4, 3};
@@ -28,19 +29,81 @@ static int offset_of(PyObject *const *arguments)
     return (int)py.PyLong_AsLong(arguments[1]);
 }
 
-static void entry(struct code *record, int line)
+static void fire_entry(struct code *record, int line, PyFrameObject *frame, PyObject *globals)
 {
-    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
-                           py.PyEval_GetFrame(), code_module(py.PyEval_GetGlobals()));
+    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
+                           code_module(globals));
 }
+
+/* ---------------------------------------------------------------- frames that run already */
+
+/* How often the hook was put in place; how often this thread has caught up with that. */
+static atomic_uint times_set;
+static __thread unsigned times_caught_up;
+
+/* Frames that were on this thread's stack when the hook came will report their returns: their
+ * entries are fired now, the outermost first, each with the line at which it stands.  So every
+ * return has its entry, and what a tracer indents comes out even.  innermost is a new reference, or
+ * NULL. */
+static void enter_stack(PyFrameObject *innermost)
+{
+    size_t depth = 0, room = 0;
+    PyFrameObject **frames = NULL;
+    for (PyFrameObject *frame = innermost; frame; frame = py.PyFrame_GetBack(frame)) {
+        if (depth == room) {
+            size_t more = room ? 2 * room : 64;
+            PyFrameObject **grown = realloc(frames, more * sizeof *frames);
+            if (!grown) {
+                py.Py_DecRef((PyObject *)frame);
+                break;
+            }
+            frames = grown;
+            room = more;
+        }
+        frames[depth++] = frame;
+    }
+    while (depth > 0) {
+        PyFrameObject *frame = frames[--depth];
+        PyObject *code = py.PyFrame_GetCode(frame);
+        PyObject *globals = py.PyFrame_GetGlobals(frame);
+        fire_entry(code_of(code), py.PyFrame_GetLineNumber(frame), frame, globals);
+        py.Py_DecRef(globals);
+        py.Py_DecRef(code);
+        py.Py_DecRef((PyObject *)frame);
+    }
+    free(frames);
+}
+
+/* Called first in each event.  entering: the current frame's own entry is that event. */
+static inline void catch_up(bool entering)
+{
+    unsigned times = atomic_load_explicit(&times_set, memory_order_relaxed);
+    if (__builtin_expect(times_caught_up == times, 1))
+        return;
+    times_caught_up = times;
+    if (!MARKER_ON(function__entry) || !MARKER_ON(function__return))
+        return; /* nobody who could tell */
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (!frame)
+        return;
+    if (entering) {
+        frame = py.PyFrame_GetBack(frame);
+    } else {
+        py.Py_IncRef((PyObject *)frame);
+    }
+    enter_stack(frame);
+}
+
+/* ---------------------------------------------------------------- events */
 
 /* PY_START(code, offset) */
 static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
+    catch_up(true);
     if (MARKER_ON(function__entry)) {
         struct code *record = code_of(arguments[0]);
-        entry(record, record->first_line);
+        fire_entry(record, record->first_line, py.PyEval_GetFrame(), py.PyEval_GetGlobals());
     }
     return cpython_none();
 }
@@ -49,9 +112,11 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
 static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
+    catch_up(true);
     if (MARKER_ON(function__entry)) {
         struct code *record = code_of(arguments[0]);
-        entry(record, code_line(arguments[0], record, offset_of(arguments)));
+        fire_entry(record, code_line(arguments[0], record, offset_of(arguments)),
+                   py.PyEval_GetFrame(), py.PyEval_GetGlobals());
     }
     return cpython_none();
 }
@@ -60,6 +125,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
+    catch_up(false);
     if (MARKER_ON(function__return)) {
         struct code *record = code_of(arguments[0]);
         marker_function__return(code_text(&record->filename), code_text(&record->funcname),
@@ -69,7 +135,10 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
     return cpython_none();
 }
 
-#define CALLBACK(function) {"systemtap_" #function, (PyCFunction)(void *)function, METH_FASTCALL, 0}
+#define CALLBACK(function) \
+    { \
+        "systemtap_" #function, (PyCFunction)(void *)function, METH_FASTCALL, 0 \
+    }
 static PyMethodDef start_def = CALLBACK(on_start);
 static PyMethodDef resume_def = CALLBACK(on_resume);
 static PyMethodDef return_def = CALLBACK(on_return);
@@ -105,19 +174,19 @@ static long event_bit(PyObject *monitoring, const char *name)
 static bool take_tool(PyObject *monitoring, struct interp *interp)
 {
     for (size_t i = 0; i < sizeof tool_ids / sizeof *tool_ids && interp->tool < 0; i++)
-        if (cpython_done(py.PyObject_CallMethod(monitoring, "use_tool_id", "is", tool_ids[i],
-                                                tool_name)))
+        if (cpython_done(
+                py.PyObject_CallMethod(monitoring, "use_tool_id", "is", tool_ids[i], tool_name)))
             interp->tool = tool_ids[i];
     return interp->tool >= 0;
 }
 
-static bool register_callback(PyObject *monitoring, struct interp *interp, const struct event *event,
-                              PyObject *function)
+static bool register_callback(PyObject *monitoring, struct interp *interp,
+                              const struct event *event, PyObject *function)
 {
     long bit = event_bit(monitoring, event->name);
     return bit && function &&
-           cpython_done(py.PyObject_CallMethod(monitoring, "register_callback", "ilO",
-                                               interp->tool, bit, function));
+           cpython_done(py.PyObject_CallMethod(monitoring, "register_callback", "ilO", interp->tool,
+                                               bit, function));
 }
 
 static bool register_callbacks(PyObject *monitoring, struct interp *interp)
@@ -163,6 +232,9 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             return HOOK_NEVER;
         }
     }
+    /* Threads catch up when both markers are on, whichever came first. */
+    if (interp->armed != wanted)
+        atomic_fetch_add(&times_set, 1);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
         if (wanted & events[i].marker)

@@ -48,7 +48,8 @@ static unsigned live_bit(const char *name)
     return 0;
 }
 
-/* One note's descriptor: three addresses, then provider, marker and arguments, each with its NUL. */
+/* One note's descriptor: three addresses, then provider, marker and arguments, each with its NUL.
+ */
 static unsigned marker_of_note(const char *bytes, size_t size)
 {
     size_t addresses = 3 * sizeof(ElfW(Addr));

@@ -135,8 +135,8 @@ static bool still_forking(void)
         PyFrameObject *back = py.PyFrame_GetBack(frame);
         py.Py_DecRef((PyObject *)frame);
         frame = back;
-        found = frame && frame == forking_frame &&
-                py.PyFrame_GetLasti(frame) == forking_instruction;
+        found =
+            frame && frame == forking_frame && py.PyFrame_GetLasti(frame) == forking_instruction;
     }
     if (frame)
         py.Py_DecRef((PyObject *)frame);
@@ -169,7 +169,10 @@ static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
     return cpython_none();
 }
 
-#define CALLBACK(function) {"systemtap_" #function, function, METH_NOARGS, NULL}
+#define CALLBACK(function) \
+    { \
+        "systemtap_" #function, function, METH_NOARGS, NULL \
+    }
 static PyMethodDef at_exit_def = CALLBACK(at_exit);
 static PyMethodDef before_fork_def = CALLBACK(before_fork);
 static PyMethodDef after_fork_in_parent_def = CALLBACK(after_fork_in_parent);
@@ -184,8 +187,7 @@ static bool register_at_exit(void)
 {
     PyObject *atexit = import("atexit");
     PyObject *callback = atexit ? py.PyCFunction_NewEx(&at_exit_def, NULL, NULL) : NULL;
-    bool done =
-        callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
+    bool done = callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
     if (callback)
         py.Py_DecRef(callback);
     if (atexit)
@@ -202,7 +204,8 @@ static bool add_callback(PyObject *keywords, const char *name, PyMethodDef *def)
     return done;
 }
 
-/* os.register_at_fork(before=..., after_in_parent=..., after_in_child=...), CPython 3.7 and later */
+/* os.register_at_fork(before=..., after_in_parent=..., after_in_child=...), CPython 3.7 and later
+ */
 static bool register_at_fork(void)
 {
     PyObject *posix = import("posix");
@@ -259,8 +262,8 @@ void watcher_setup(void)
     py.PyErr_Fetch(&type, &value, &traceback);
     if (py.minor == 6) /* it has no GIL until somebody asks for one */
         py.PyEval_InitThreads();
-    set_up = register_child_of_fork() && register_at_exit() &&
-             (py.minor == 6 || register_at_fork());
+    set_up =
+        register_child_of_fork() && register_at_exit() && (py.minor == 6 || register_at_fork());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
     if (set_up)

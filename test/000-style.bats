@@ -1,0 +1,61 @@
+# The rules of the code that tools can check.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  cd "$top" || return
+}
+
+# The project's files, one a line, in a checkout and in an exported tree alike.
+files() {
+  find . \( -name .git -o -path ./build \) -prune -o -type f -print | sort
+}
+
+shell_files() {
+  files | xargs grep -lE '^#!/bin/(ba)?sh|^# shellcheck shell=|^#!/bin/busybox sh'
+  files | grep '\.bats$'
+}
+
+@test "ShellCheck finds nothing" {
+  need shellcheck
+  shell_files | xargs shellcheck
+}
+
+@test "shfmt has nothing to change" {
+  need shfmt
+  shell_files | grep -v '\.bats$' | xargs shfmt -i 2 -ci -d
+  shell_files | grep '\.bats$' | xargs shfmt -ln bats -i 2 -ci -d
+}
+
+@test "clang-format has nothing to change" {
+  need clang-format
+  [[ $(clang-format --version) == *"version 14."* ]] ||
+    skip "needs clang-format 14, with which the code is formatted: others differ in details"
+  clang-format --dry-run -Werror probes/*.[ch]
+}
+
+@test "the shim compiles without a warning with gcc and with clang" {
+  need gcc clang
+  local compiler
+  for compiler in gcc clang; do
+    make -s -B CC=$compiler build/probes/markers.h build/probes/native_list.h
+    for file in probes/*.c build/probes/markers.c; do
+      "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Ibuild/probes \
+        -fsyntax-only "$file"
+    done
+  done
+}
+
+@test "every source file names its licence" {
+  local missing
+  missing=$(files | grep -E '\.(c|h|d|awk|stp|py|sh|bash|bats|list)$|^./Makefile$' | xargs grep -L 'SPDX-License-Identifier: MIT') || true
+  echo "$missing"
+  [ -z "$missing" ]
+}
+
+@test "codespell knows every word" {
+  need codespell
+  files | xargs codespell
+}

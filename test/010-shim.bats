@@ -1,0 +1,82 @@
+# The shim as a file, and in programs that nobody traces.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+@test "the markers are those of the ABI, with these arguments" {
+  need readelf
+  readelf --wide --notes "$shim" | awk '
+    /Provider:/ { provider = $NF }
+    /Name:/ { name = $NF }
+    /Arguments:/ {
+      # Where an argument lies is the compiler'"'"'s choice: "-4@%edi" is a signed word anywhere.
+      gsub(/@[^ ]*/, "")
+      print provider, name, substr($0, index($0, ":") + 2)
+    }' >"$BATS_TEST_TMPDIR/markers"
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64, for which the snapshot is"
+  diff "$top/test/markers.x86_64" "$BATS_TEST_TMPDIR/markers"
+}
+
+@test "every marker has a semaphore of its own" {
+  need readelf
+  readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' >"$BATS_TEST_TMPDIR/semaphores"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/semaphores")" = "$(grep -c ' probe ' "$top/probes/python.d")" ]
+  [ -z "$(sort "$BATS_TEST_TMPDIR/semaphores" | uniq -d)" ]
+  refute grep -x 0x0000000000000000 "$BATS_TEST_TMPDIR/semaphores"
+}
+
+@test "the shim exports nothing and needs libc alone" {
+  need readelf
+  run readelf --wide --dyn-syms "$shim"
+  [ "$status" = 0 ]
+  [ -z "$(awk '$5 == "GLOBAL" && $7 != "UND"' <<<"$output")" ]
+  run readelf --wide --dynamic "$shim"
+  [ "$status" = 0 ]
+  [ -z "$(awk '/NEEDED/ && !/\[(lib(c|dl|pthread)|ld-linux.*)\.so/' <<<"$output")" ]
+}
+
+@test "a program that is no Python runs with the shim as without" {
+  run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" ls /
+  [ "$status" = 0 ]
+  [ "$output" = "$(ls /)" ]
+}
+
+@test "a Python that nobody traces prints, warns and ends with the shim as without" {
+  local python program='
+import os, subprocess, sys, threading, warnings
+warnings.simplefilter("error")
+thread = threading.Thread(target=print, args=("thread", threading.active_count()))
+thread.start()
+thread.join()
+import logging, random  # they have at-fork handlers in Python
+pid = os.fork()
+if pid == 0:
+    print("child")
+    sys.stdout.flush()
+    os._exit(3)
+print("parent", os.waitpid(pid, 0)[1] >> 8)
+sys.stdout.flush()
+subprocess.check_call([sys.executable, "-c", "print(1)"])
+sys.exit(4)'
+  for python in $(pythons); do
+    run "$python" -X dev -c "$program"
+    local plain_status=$status plain_output=$output
+    run env LD_PRELOAD="$shim" "$python" -X dev -c "$program"
+    echo "$python: $output"
+    [ "$status" = "$plain_status" ]
+    [ "$output" = "$plain_output" ]
+  done
+}
+
+@test "PYTHON_STAP=off keeps the shim out: there is no thread of it" {
+  local count='print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
+  [ "$(LD_PRELOAD=$shim /usr/bin/python3 -c "$count")" = 2 ]
+  [ "$(PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c "$count")" = 1 ]
+}
+
+@test "a word that PYTHON_STAP doesn't know is named, with PYTHON_STAP_DEBUG, and means off" {
+  run env PYTHON_STAP=on PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" /usr/bin/python3 -c 'print(1)'
+  [ "$status" = 0 ]
+  [[ $output == *"PYTHON_STAP=on is none of auto, all, off"* ]]
+}

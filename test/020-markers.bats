@@ -1,0 +1,126 @@
+# The shim's markers in every CPython that is here, as bpftrace sees them on this
+# machine's own kernel.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  can_bpftrace
+}
+
+# What sys.setprofile() says of a workload (expect.py), in an interpreter without the shim.
+expected() {
+  EXPECT=$BATS_TEST_TMPDIR/expected "$1" "$top/test/expect.py" "$2" >"$BATS_TEST_TMPDIR/plain"
+  cat "$BATS_TEST_TMPDIR/expected"
+}
+
+# The events of one source file, as expect.py writes them.
+seen() {
+  awk -v file="$1" '$2 == file { print $1, $3, $4 }' "$trace"
+}
+
+@test "entries and returns of call_stack.py are those that sys.setprofile() sees" {
+  local python program=$BATS_TEST_TMPDIR/call_stack.py
+  cp "$top/test/workloads/call_stack.py" "$program"
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program" >"$BATS_TEST_TMPDIR/output"
+    expected "$python" "$program" >/dev/null
+    diff "$BATS_TEST_TMPDIR/plain" "$BATS_TEST_TMPDIR/output"
+    seen "$program" | diff "$BATS_TEST_TMPDIR/expected" -
+  done
+}
+
+@test "every entry has a frame and a module, and its return the same frame" {
+  local python program=$BATS_TEST_TMPDIR/call_stack.py
+  cp "$top/test/workloads/call_stack.py" "$program"
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program"
+    awk -v file="$program" '
+      $2 != file { next }
+      $5 == "0" || $6 != "__main__" { print "no frame or module:", $0; bad = 1 }
+      $1 == ">" { stack[++depth] = $3 " " $5 }
+      $1 == "<" && stack[depth--] != $3 " " $5 { print "not the frame that was entered:", $0; bad = 1 }
+      END { exit bad || depth != 0 || NR == 0 }' "$trace"
+  done
+}
+
+@test "a program that runs already is traced when a tracer comes, and goes on when it leaves" {
+  local python loop='
+import time
+def tick():
+    return 1
+end = time.time() + 1.6
+while time.time() < end:
+    tick()
+    time.sleep(0.01)
+print("the end")'
+  for python in $(pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim "$python" -c "$loop" >"$BATS_TEST_TMPDIR/output" &
+    local target=$!
+    sleep 0.3
+    bpftrace_while "$(function_markers)" sleep 0.4
+    wait "$target"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = "the end" ]
+    grep -qE '^> <string> tick 3 [0-9a-f]{5,} __main__$' "$trace"
+    grep -qE '^< <string> tick 4 [0-9a-f]{5,} __main__$' "$trace"
+  done
+}
+
+@test "gc, import and audit come from the shim where CPython's own are not live" {
+  local python program='
+import gc
+gc.disable()
+gc.collect(1)
+class Cycle: pass
+cycle = Cycle()
+cycle.self = cycle
+del cycle
+gc.collect()
+import json.tool
+try:
+    import no_such_module
+except ImportError:
+    pass
+open("/dev/null").close()'
+  for python in $(pythons); do
+    # A CPython with markers of its own keeps them: the next test.
+    [ "$python" != /usr/bin/python3 ] || continue
+    echo "$python"
+    bpftrace_while "
+      usdt:$shim:python:gc__start { printf(\"gc %d\n\", arg0); }
+      usdt:$shim:python:gc__done { printf(\"collected %d\n\", arg0); }
+      usdt:$shim:python:import__find__load__start { printf(\"import %s\n\", str(arg0)); }
+      usdt:$shim:python:import__find__load__done { printf(\"found %s %d\n\", str(arg0), arg1); }
+      usdt:$shim:python:audit { printf(\"audit %s %d\n\", str(arg0), arg1 != 0); }" \
+      env LD_PRELOAD="$shim" "$python" -I -S -c "$program"
+    grep -A 1 '^gc 1$' "$trace" | grep -x 'collected 0'
+    grep -A 1 '^gc 2$' "$trace" | grep -xE 'collected [1-9][0-9]*'
+    grep -x 'import json.tool' "$trace"
+    grep -x 'found json.tool 1' "$trace"
+    grep -x 'import no_such_module' "$trace"
+    grep -x 'found no_such_module 0' "$trace"
+    case $(version_of "$python") in
+      3.6 | 3.7) refute grep audit "$trace" ;;
+      *) grep -x 'audit open 1' "$trace" ;;
+    esac
+  done
+}
+
+@test "the shim keeps silent for the markers that the system's Python has itself, unless told otherwise" {
+  need readelf
+  local python
+  python=$(readlink -f /usr/bin/python3)
+  # shellcheck disable=SC2016
+  readelf --wide --notes "$python" | grep -q 'Name: gc__start' ||
+    skip "needs a system Python with markers of its own"
+  local program="usdt:$shim:python:gc__start { printf(\"gc\n\"); } usdt:$shim:python:function__entry { printf(\"function\n\"); }"
+  bpftrace_while "$program" env LD_PRELOAD="$shim" "$python" -c 'import gc; gc.collect()'
+  refute grep -x gc "$trace"
+  bpftrace_while "$program" env PYTHON_STAP=all LD_PRELOAD="$shim" "$python" -c 'import gc; gc.collect()'
+  grep -x gc "$trace"
+  grep -x function "$trace"
+}

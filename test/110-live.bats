@@ -1,0 +1,114 @@
+# The real stap on real Pythons: the tapset, the shim and the scripts together.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  need stap
+  program=$top/test/workloads/call_stack.py
+}
+
+# The events of the output of a script that prints as the how-to's does, as expect.py writes them.
+events() {
+  sed -nE "s,^ *[0-9]+ [^:]*: *(=>|<=) (.*) in $program:([0-9]+)\$,\1 \2 \3,p" "$1" |
+    sed 's/^=>/>/; s/^<=/</'
+}
+
+# Every line is indented by as many spaces as calls are open.
+well_indented() {
+  awk '
+    match($0, /: *(=>|<=) /) {
+      indent = RLENGTH - 4
+      if (/ => /) depth++
+      if (indent != depth && bad++ < 10) print "expected an indent of", depth ":", $0
+      if (/ <= /) depth--
+      lines++
+    }
+    END { if (depth) print "calls left open:", depth; exit bad || depth || !lines }' "$1"
+}
+
+# The script of CPython's how-to (Doc/howto/instrumentation.rst, "Tapsets").
+how_to() {
+  cat >"$BATS_TEST_TMPDIR/howto.stp" <<'STP'
+probe python.function.entry
+{
+     printf("%s => %s in %s:%d\n",
+       thread_indent(1), funcname, filename, lineno);
+}
+
+probe python.function.return
+{
+    printf("%s <= %s in %s:%d\n",
+       thread_indent(-1), funcname, filename, lineno);
+}
+STP
+  echo "$BATS_TEST_TMPDIR/howto.stp"
+}
+
+@test "the how-to's script, unmodified, prints the hierarchy of call_stack.py on every kind of hook" {
+  local python output=$BATS_TEST_TMPDIR/output
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    EXPECT=$BATS_TEST_TMPDIR/expected "$python" "$top/test/expect.py" "$program"
+    stap "$(how_to)" -c "env LD_PRELOAD=$shim $python $program" >"$output"
+    events "$output" | diff "$BATS_TEST_TMPDIR/expected" -
+    well_indented "$output"
+  done
+}
+
+@test "pyflow shows the functions of one file, indented by depth" {
+  local output=$BATS_TEST_TMPDIR/output
+  EXPECT=$BATS_TEST_TMPDIR/expected /usr/bin/python3 "$top/test/expect.py" "$program"
+  stap "$top/scripts/pyflow.stp" -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" call_stack >"$output"
+  cat "$output"
+  events "$output" | diff "$BATS_TEST_TMPDIR/expected" -
+  well_indented "$output"
+  [ "$(grep -cE '=>|<=' "$output")" = "$(wc -l <"$BATS_TEST_TMPDIR/expected")" ]
+}
+
+@test "frameptr is not 0, modulename is __main__" {
+  stap -e 'probe python.function.entry { printf("%s %d %p %s\n", funcname, lineno, frameptr, modulename) }' \
+    -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" >"$BATS_TEST_TMPDIR/output"
+  grep -xE 'area 7 0x[0-9a-f]{5,} __main__' "$BATS_TEST_TMPDIR/output"
+  refute grep -E ' 0x0 ' "$BATS_TEST_TMPDIR/output"
+}
+
+@test "pyflow -x follows one running process and no other" {
+  local output=$BATS_TEST_TMPDIR/output pids
+  cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
+import time
+
+
+def step():
+    time.sleep(0.02)
+
+
+end = time.time() + 20
+while time.time() < end:
+    step()
+PY
+  # two of them in the guest, or here
+  pids=$("$top/test/vm/guest" exec -- sh -c "for i in 1 2; do
+    LD_PRELOAD=$shim /usr/bin/python3 $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & echo \$!; done")
+  # shellcheck disable=SC2086
+  set -- $pids
+  stap -x "$1" -E 'probe timer.s(2) { exit() }' "$top/scripts/pyflow.stp" >"$output"
+  "$top/test/vm/guest" exec -- kill "$1" "$2"
+  head "$output"
+  [ "$(grep -c "python3($1): => step in $BATS_TEST_TMPDIR/loop.py:4$" "$output")" -ge 5 ]
+  [ "$(grep -c "python3($1): <= step in $BATS_TEST_TMPDIR/loop.py:5$" "$output")" -ge 5 ]
+  refute grep -v "python3($1)" "$output"
+}
+
+@test "several Pythons are traced at the same time without -c or -x" {
+  local output=$BATS_TEST_TMPDIR/output all
+  all=$(pythons_by_hook | tr '\n' ' ')
+  stap -e '
+    global seen
+    probe python.function.entry { if (funcname == "area") seen[pid()]++ }
+    probe end { foreach (p+ in seen) println(seen[p]) }' \
+    -c "sh -c 'for python in $all; do LD_PRELOAD=$shim \$python $program & done; wait'" >"$output"
+  cat "$output"
+  [ "$(grep -xc 2 "$output")" = "$(wc -w <<<"$all")" ]
+}

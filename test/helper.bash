@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# What the suites share: where things are, the interpreters of this machine, and
+# the two tracers.
+#
+# SPDX-License-Identifier: MIT
+
+top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+export top shim=$top/build/libpython-stap.so.0
+export LC_ALL=C
+
+# Every CPython from 3.6 on that is here, the system's first, a path a line.
+# PYTHONS: more of them.
+pythons() {
+  local python
+  for python in /usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 ${PYTHONS:-}; do
+    [ -x "$python" ] && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 6))' && echo "$python"
+  done
+}
+
+# One of them for each way in which the shim hooks: up to 3.10, 3.11, from 3.12 on.
+pythons_by_hook() {
+  local python kind kinds=' '
+  for python in $(pythons); do
+    kind=$("$python" -c 'import sys; m = sys.version_info[1]; print((m > 10) + (m > 11))')
+    [[ $kinds == *" $kind "* ]] || echo "$python"
+    kinds+="$kind "
+  done
+}
+
+# 3.11, for a path of pythons().
+version_of() {
+  "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+}
+
+# Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
+refute() {
+  if "$@"; then return 1; fi
+}
+
+need() {
+  local tool
+  for tool; do
+    type -P "$tool" >/dev/null || skip "needs $tool"
+  done
+}
+
+# stap, wherever it can run; never longer than a minute.
+stap() {
+  timeout -k 5 "${STAP_TIMEOUT:-60}" "$top/test/vm/stap" "$@"
+}
+
+# Passes 1 to 4 alone: nothing runs, so no guest is needed, but a kernel's
+# headers are.
+stap_compile() {
+  local kernel
+  # shellcheck disable=SC2016
+  kernel=$(bash -c 'me=test && source "$0/test/vm/lib.sh" && kernel_version' "$top") || return
+  SYSTEMTAP_DIR=$top/build/systemtap SYSTEMTAP_TAPSET=${tapset:-$top/build/tapset} \
+    timeout -k 5 60 stap -r "$kernel" "$@"
+}
+
+can_bpftrace() {
+  need bpftrace
+  [ "$(id -u)" = 0 ] || skip "needs root, for bpftrace"
+  bpftrace -q -e "usdt:$shim:python:gc__start { } interval:ms:1 { exit(); }" >/dev/null 2>&1 ||
+    skip "needs a kernel in which bpftrace attaches to markers"
+}
+
+# bpftrace on PROGRAM while COMMAND runs; what it printed goes to $trace.
+# usage: bpftrace_while PROGRAM COMMAND...
+bpftrace_while() {
+  local program=$1 tracer probes status=0
+  shift
+  trace=$BATS_TEST_TMPDIR/trace
+  BPFTRACE_STRLEN=112 bpftrace -q -e "$program" >"$trace" 2>"$trace.log" &
+  tracer=$!
+  # Attached when it holds a perf event for each CPU and each probe.
+  probes=$(grep -o 'usdt:' <<<"$program" | wc -l)
+  until [ "$(find "/proc/$tracer/fd" -lname '*perf_event*' 2>/dev/null | wc -l)" -ge $((probes + $(nproc))) ]; do
+    kill -0 "$tracer" || { cat "$trace.log" && return 1; }
+    sleep 0.05
+  done
+  timeout -k 5 60 "$@" || status=$?
+  kill -INT "$tracer"
+  wait "$tracer" || true
+  return "$status"
+}
+
+# A bpftrace program: the function markers, as "> file function line frame module".
+function_markers() {
+  cat <<EOF
+usdt:$shim:python:function__entry
+{ printf("> %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
+usdt:$shim:python:function__return
+{ printf("< %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
+EOF
+}
