@@ -1,8 +1,8 @@
 /*
  * The watcher thread.  Set up by the loader, once per Py_Initialize().
  *
- * The thread holds the GIL only inside arm_here().  It is joined, with the GIL released, before a
- * fork and when the interpreter ends; so it never meets an interpreter that is going away.
+ * The thread holds the GIL only inside arm_here().  It is joined before a fork and when the
+ * interpreter ends; so it never meets an interpreter that is going away.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,34 +14,46 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PERIOD_MS = 50, STACK_SIZE = 512 * 1024 };
 
-/* Guards stopping; the condition is signalled when it turns true. */
+/* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
+struct watcher {
+    pthread_t thread;
+    /* Under the lock: */
+    bool stopping;
+    bool takes_gil; /* it has the GIL or waits for it */
+};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake;
-static bool stopping;
+static pthread_cond_t wake; /* broadcast when one is to stop */
 
 /* Changed with the GIL held. */
 static bool set_up; /* atexit has our function: the interpreter lives */
-static bool running;
-static pthread_t thread;
+static struct watcher *running;
 
-static void *watch(void *unused)
+/* The process was forked by a thread other than the main one.  When that thread's function returns
+ * the process ends, unless another thread lives: ours must not be it. */
+static bool forked_by_thread;
+
+static void *watch(void *data)
 {
-    (void)unused;
+    struct watcher *self = data;
     unsigned settled = 0;
     pthread_mutex_lock(&lock);
-    while (!stopping) {
+    while (!self->stopping) {
         unsigned wanted = arm_wanted();
         if (wanted != settled) {
+            self->takes_gil = true;
             pthread_mutex_unlock(&lock);
             int state = py.PyGILState_Ensure();
             if (arm_here(wanted))
                 settled = wanted;
             py.PyGILState_Release(state);
             pthread_mutex_lock(&lock);
+            self->takes_gil = false;
         }
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -50,24 +62,24 @@ static void *watch(void *unused)
             until.tv_nsec -= 1000000000L;
             until.tv_sec++;
         }
-        while (!stopping && pthread_cond_timedwait(&wake, &lock, &until) == 0)
+        while (!self->stopping && pthread_cond_timedwait(&wake, &lock, &until) == 0)
             ;
     }
     pthread_mutex_unlock(&lock);
     return NULL;
 }
 
-static void start(void)
+static void make_wake(void)
 {
-    if (running || !set_up)
-        return;
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &clock);
-    pthread_condattr_destroy(&clock);
-    stopping = false;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
 
+static bool make_thread(struct watcher *watcher)
+{
     /* The program's signals are for the program's threads. */
     sigset_t all, before;
     sigfillset(&all);
@@ -75,27 +87,44 @@ static void start(void)
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    running = pthread_create(&thread, &attributes, watch, NULL) == 0;
+    bool made = pthread_create(&watcher->thread, &attributes, watch, watcher) == 0;
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (running)
-        pthread_setname_np(thread, "python-stap");
-    else
-        debug_log("no thread could be made: a tracer that comes later is not noticed");
+    if (made)
+        pthread_setname_np(watcher->thread, "python-stap");
+    return made;
+}
+
+static void start(void)
+{
+    if (running || !set_up || forked_by_thread)
+        return;
+    struct watcher *watcher = calloc(1, sizeof *watcher);
+    if (watcher && make_thread(watcher)) {
+        running = watcher;
+        return;
+    }
+    free(watcher);
+    debug_log("no thread could be made: a tracer that comes later is not noticed");
 }
 
 static void stop(void)
 {
-    if (!running)
+    struct watcher *watcher = running;
+    if (!watcher)
         return;
+    running = NULL;
     pthread_mutex_lock(&lock);
-    stopping = true;
-    pthread_cond_signal(&wake);
+    watcher->stopping = true;
+    pthread_cond_broadcast(&wake);
+    bool release = watcher->takes_gil; /* stopping, it won't begin to */
     pthread_mutex_unlock(&lock);
-    PyThreadState *state = py.PyEval_SaveThread(); /* it may be waiting for the GIL */
-    pthread_join(thread, NULL);
-    py.PyEval_RestoreThread(state);
-    running = false;
+    /* Not released without need: the program's other threads would run in the middle of a fork. */
+    PyThreadState *state = release ? py.PyEval_SaveThread() : NULL;
+    pthread_join(watcher->thread, NULL);
+    if (release)
+        py.PyEval_RestoreThread(state);
+    free(watcher);
 }
 
 /* ---------------------------------------------------------------- exit and fork */
@@ -235,22 +264,33 @@ static int start_pending(void *unused)
     return 0;
 }
 
+static bool forking_by_thread;
+
+static void prepare_fork(void)
+{
+    forking_by_thread = gettid() != getpid();
+}
+
 /* In the child of any fork(), of CPython's or of a C library's that asks nobody: the thread is not
  * there.  CPython 3.6 has no at-fork callbacks, so there the child starts its own from here, as
  * soon as PyOS_AfterFork() has made the GIL anew. */
 static void child_of_fork(void)
 {
-    running = false;
+    running = NULL;
+    forked_by_thread |= forking_by_thread;
     pthread_mutex_init(&lock, NULL);
+    make_wake();
     if (py.minor == 6 && set_up)
         py.Py_AddPendingCall(start_pending, NULL);
 }
 
-static bool register_child_of_fork(void)
+static bool prepare_process(void)
 {
     static bool done; /* for the process, not for the interpreter */
-    if (!done)
-        done = pthread_atfork(NULL, NULL, child_of_fork) == 0;
+    if (!done) {
+        make_wake();
+        done = pthread_atfork(prepare_fork, NULL, child_of_fork) == 0;
+    }
     return done;
 }
 
@@ -262,8 +302,7 @@ void watcher_setup(void)
     py.PyErr_Fetch(&type, &value, &traceback);
     if (py.minor == 6) /* it has no GIL until somebody asks for one */
         py.PyEval_InitThreads();
-    set_up =
-        register_child_of_fork() && register_at_exit() && (py.minor == 6 || register_at_fork());
+    set_up = prepare_process() && register_at_exit() && (py.minor == 6 || register_at_fork());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
     if (set_up)

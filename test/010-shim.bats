@@ -69,6 +69,26 @@ sys.exit(4)'
   done
 }
 
+@test "a process that a thread forked ends when that thread does, with the shim as without" {
+  local python program='
+import os, threading
+def worker():
+    pid = os.fork()
+    if pid == 0:
+        print("child", flush=True)
+    else:
+        print("child ended", os.waitpid(pid, 0)[1])
+thread = threading.Thread(target=worker)
+thread.start()
+thread.join()'
+  for python in $(pythons); do
+    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -c "$program"
+    echo "$python: $status $output"
+    [ "$status" = 0 ]
+    [[ $output == *$'child\nchild ended 0' ]]
+  done
+}
+
 @test "PYTHON_STAP=off keeps the shim out: there is no thread of it" {
   local count='print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
   [ "$(LD_PRELOAD=$shim /usr/bin/python3 -c "$count")" = 2 ]
