@@ -49,8 +49,10 @@ bool cpython_find(const char **why)
 #undef MAY
     py.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
     py.inittab = dlsym(RTLD_DEFAULT, "PyImport_Inittab");
+    py.cfunction_type = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
+    py.method_descriptor_type = dlsym(RTLD_DEFAULT, "PyMethodDescr_Type");
     *why = "CPython does not export its data";
-    if (!py.none || !py.inittab)
+    if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type)
         return false;
 
     /* 3.12 gave the co_extra functions a public name. */

@@ -18,6 +18,7 @@ typedef struct _ts PyThreadState;
 typedef struct _is PyInterpreterState;
 typedef ssize_t Py_ssize_t;
 typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
+typedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *);
 typedef int (*Py_AuditHookFunction)(const char *, PyObject *, void *);
 
 /* Include/methodobject.h; the flags are part of the stable ABI. */
@@ -72,6 +73,16 @@ struct _inittab {
     NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
     NEED(int, PyList_Append, (PyObject *, PyObject *)) \
+    NEED(PyObject *, PyObject_Type, (PyObject *)) \
+    NEED(int, PyType_IsSubtype, (PyObject *, PyObject *)) \
+    NEED(void, PyEval_SetProfile, (Py_tracefunc, PyObject *)) \
+    NEED(void, PyEval_SetTrace, (Py_tracefunc, PyObject *)) \
+    NEED(PyThreadState *, PyThreadState_New, (PyInterpreterState *)) \
+    NEED(PyThreadState *, PyThreadState_Swap, (PyThreadState *)) \
+    NEED(void, PyThreadState_Clear, (PyThreadState *)) \
+    NEED(void, PyThreadState_Delete, (PyThreadState *)) \
+    NEED(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *)) \
+    NEED(PyThreadState *, PyThreadState_Next, (PyThreadState *)) \
     NEED(long, PyLong_AsLong, (PyObject *)) \
     NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
     NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
@@ -82,8 +93,6 @@ struct _inittab {
     MAY(void *, _PyInterpreterState_GetEvalFrameFunc, (PyInterpreterState *)) \
     MAY(void, _PyInterpreterState_SetEvalFrameFunc, (PyInterpreterState *, void *)) \
     MAY(PyObject *, _PyEval_EvalFrameDefault, (void)) \
-    MAY(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *)) \
-    MAY(PyThreadState *, PyThreadState_Next, (PyThreadState *)) \
     MAY(PyFrameObject *, PyThreadState_GetFrame, (PyThreadState *)) \
     MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
@@ -100,6 +109,7 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
+    PyObject *cfunction_type, *method_descriptor_type;
     struct _inittab **inittab; /* &PyImport_Inittab */
 #define MEMBER(type, name, parameters) type(*name) parameters;
     CPYTHON_SYMBOLS(MEMBER, MEMBER)

@@ -1,6 +1,7 @@
 /*
- * Function markers on CPython 3.6 to 3.11: a frame evaluation hook (PEP 523) around CPython's own
- * evaluator.  It brackets every evaluation of a frame, so every entry has its return.
+ * Function, line and cfunction markers on CPython 3.6 to 3.11: a frame evaluation hook (PEP 523)
+ * around CPython's own evaluator.  It brackets every evaluation of a frame, so every entry has its
+ * return; and it visits every thread that runs Python, on which trace.c gets lines and C calls.
  *
  * All functions run with the GIL held, on any thread.  An exception may be in flight where a frame
  * is resumed by throw() or ended by an exception; it is put aside there.
@@ -14,6 +15,8 @@
 #include "arm.h"
 #include "code.h"
 #include "debug.h"
+#include "frame.h"
+#include "trace.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -121,6 +124,19 @@ static void fire_aside(void (*fire)(void *), void *frame, bool exception)
         py.PyErr_Restore(type, value, traceback);
 }
 
+/* The thread's trace and profile functions, where they are wanted: with an exception that may be in
+ * flight put aside. */
+static void trace_aside(void *thread)
+{
+    trace_this_thread(thread);
+}
+
+static inline void visit_thread(PyThreadState *thread, int throw)
+{
+    if (__builtin_expect(trace_wanted, 0))
+        fire_aside(trace_aside, thread, throw);
+}
+
 /* ---------------------------------------------------------------- 3.6 to 3.10 */
 
 /* A borrowed attribute of a frame, which the frame keeps. */
@@ -150,12 +166,19 @@ static bool frame_310_is_known(PyFrameObject *object)
     return layout == KNOWN;
 }
 
+PyObject *frame_code(PyFrameObject *object)
+{
+    if (py.minor <= 10 && frame_310_is_known(object))
+        return ((struct frame_310 *)object)->code;
+    return frame_attribute(object, "f_code");
+}
+
 static struct view view_310(PyFrameObject *object)
 {
     struct frame_310 *frame = (struct frame_310 *)object;
     bool known = frame_310_is_known(object);
     return (struct view){
-        .code = known ? frame->code : frame_attribute(object, "f_code"),
+        .code = frame_code(object),
         .globals = known ? frame->globals : frame_attribute(object, "f_globals"),
         .object = object,
         .line = py.PyFrame_GetLineNumber(object),
@@ -178,6 +201,8 @@ static void return_310(void *frame)
  * keep no more on the C stack than they must. */
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
+    if (__builtin_expect(trace_wanted, 0))
+        visit_thread(py.PyThreadState_Get(), throw);
     if (MARKER_ON(function__entry))
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
@@ -188,6 +213,7 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
 
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
+    visit_thread(thread, throw);
     if (MARKER_ON(function__entry))
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
@@ -310,6 +336,7 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
 
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
+    visit_thread(thread, throw);
     if (!stack_limit)
         stack_limit = find_stack_limit();
     if (!throw) { /* no exception in flight */
@@ -419,6 +446,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     enum hook_result layouts = check_layouts(interp->state);
     if (layouts != HOOK_DONE)
         return layouts;
+    if (!trace_set(wanted))
+        return HOOK_NEVER;
     void *now = get_evaluator(interp->state);
     hook_wanted = wanted;
     if (!wanted) {
@@ -440,7 +469,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 
 const struct hook hook_frame = {
     .name = "frame evaluator",
-    .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
+               MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return),
     .uses_code = true,
     .fits = fits,
     .set = set,

@@ -1,6 +1,6 @@
 /*
- * Function markers on CPython 3.12 and later: sys.monitoring (PEP 669) with C callbacks and a tool
- * id of our own.
+ * Function, line and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP 669) with C
+ * callbacks and a tool id of our own.
  *
  * All functions run with the GIL held.  CPython calls the callbacks with no exception in flight:
  * for PY_UNWIND and PY_THROW it holds the exception aside and passes it as an argument
@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arm.h"
+#include "callable.h"
 #include "code.h"
 #include "debug.h"
 
@@ -121,17 +122,94 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
     return cpython_none();
 }
 
-/* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value), PY_UNWIND(code, offset, exc) */
+static void fire_return(struct code *record, int line, PyFrameObject *frame)
+{
+    marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
+                            code_module(py.PyEval_GetGlobals()));
+}
+
+/* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value) */
 static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
     catch_up(false);
     if (MARKER_ON(function__return)) {
         struct code *record = code_of(arguments[0]);
-        marker_function__return(code_text(&record->filename), code_text(&record->funcname),
-                                code_line(arguments[0], record, offset_of(arguments)),
-                                py.PyEval_GetFrame(), code_module(py.PyEval_GetGlobals()));
+        fire_return(record, code_line(arguments[0], record, offset_of(arguments)),
+                    py.PyEval_GetFrame());
     }
+    return cpython_none();
+}
+
+/* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
+ * the frame stands at the instruction that raised. */
+static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    catch_up(false);
+    if (MARKER_ON(function__return)) {
+        PyFrameObject *frame = py.PyEval_GetFrame();
+        fire_return(code_of(arguments[0]), frame ? py.PyFrame_GetLineNumber(frame) : 0, frame);
+    }
+    return cpython_none();
+}
+
+static void fire_line(PyObject *code, int line)
+{
+    struct code *record = code_of(code);
+    marker_line(code_text(&record->filename), code_text(&record->funcname), line);
+}
+
+/* LINE(code, line) */
+static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (MARKER_ON(line))
+        fire_line(arguments[0], (int)py.PyLong_AsLong(arguments[1]));
+    return cpython_none();
+}
+
+/* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
+ * event for the classic tracer (Python/legacy_tracing.c, sys_trace_jump_func) and no LINE. */
+static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    int from = offset_of(arguments), to = (int)py.PyLong_AsLong(arguments[2]);
+    if (MARKER_ON(line) && to < from) {
+        struct code *record = code_of(arguments[0]);
+        int line = code_line(arguments[0], record, to);
+        if (line == code_line(arguments[0], record, from))
+            fire_line(arguments[0], line);
+    }
+    return cpython_none();
+}
+
+/* CALL(code, offset, callable, first argument), and C_RETURN and C_RAISE with the same */
+static void fire_cfunction(PyObject *const *arguments,
+                           void (*fire)(const char *, const char *, int, const char *))
+{
+    if (!callable_of_c(arguments[2]))
+        return;
+    struct code *record = code_of(arguments[0]);
+    int line = code_line(arguments[0], record, offset_of(arguments));
+    struct callable names = callable_open(arguments[2]);
+    fire(code_text(&record->filename), names.name, line, names.module);
+    callable_close(&names);
+}
+
+static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (MARKER_ON(cfunction__entry))
+        fire_cfunction(arguments, marker_cfunction__entry);
+    return cpython_none();
+}
+
+static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (MARKER_ON(cfunction__return))
+        fire_cfunction(arguments, marker_cfunction__return);
     return cpython_none();
 }
 
@@ -142,18 +220,31 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyMethodDef start_def = CALLBACK(on_start);
 static PyMethodDef resume_def = CALLBACK(on_resume);
 static PyMethodDef return_def = CALLBACK(on_return);
+static PyMethodDef unwind_def = CALLBACK(on_unwind);
+static PyMethodDef line_def = CALLBACK(on_line);
+static PyMethodDef jump_def = CALLBACK(on_jump);
+static PyMethodDef call_def = CALLBACK(on_call);
+static PyMethodDef c_return_def = CALLBACK(on_c_return);
+
+/* CPython gives C_RETURN and C_RAISE only together with CALL. */
+enum { CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) };
 
 static const struct event {
     const char *name;
     PyMethodDef *callback;
-    unsigned marker;
+    unsigned markers;
 } events[] = {
     {"PY_START", &start_def, MARKER_BIT(function__entry)},
     {"PY_RESUME", &resume_def, MARKER_BIT(function__entry)},
     {"PY_THROW", &resume_def, MARKER_BIT(function__entry)},
     {"PY_RETURN", &return_def, MARKER_BIT(function__return)},
     {"PY_YIELD", &return_def, MARKER_BIT(function__return)},
-    {"PY_UNWIND", &return_def, MARKER_BIT(function__return)},
+    {"PY_UNWIND", &unwind_def, MARKER_BIT(function__return)},
+    {"LINE", &line_def, MARKER_BIT(line)},
+    {"JUMP", &jump_def, MARKER_BIT(line)},
+    {"CALL", &call_def, CFUNCTION},
+    {"C_RETURN", &c_return_def, CFUNCTION},
+    {"C_RAISE", &c_return_def, CFUNCTION},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -237,7 +328,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         atomic_fetch_add(&times_set, 1);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
-        if (wanted & events[i].marker)
+        if (wanted & events[i].markers)
             set_of_events |= event_bit(monitoring, events[i].name);
     if (!cpython_done(
             py.PyObject_CallMethod(monitoring, "set_events", "il", interp->tool, set_of_events))) {
@@ -250,7 +341,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 
 const struct hook hook_monitoring = {
     .name = "sys.monitoring",
-    .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    .markers =
+        MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) | CFUNCTION,
     .uses_code = true,
     .fits = fits,
     .set = set,

@@ -91,7 +91,8 @@ static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
 
 __attribute__((constructor)) static void load(void)
 {
-    debug_on = secure_getenv("PYTHON_STAP_DEBUG") != NULL;
+    const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
+    debug_on = debug && *debug;
     const char *why;
     if (!cpython_find(&why)) {
         if (why)

@@ -8,6 +8,9 @@
 provider python {
     probe function__entry(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
     probe function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
+    probe line(const char *filename, const char *funcname, int lineno);
+    probe cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename);
+    probe cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename);
     probe gc__start(int generation);
     probe gc__done(long collected);
     probe import__find__load__start(const char *modulename);

@@ -9,32 +9,75 @@ setup() {
   can_bpftrace
 }
 
-# What sys.setprofile() says of a workload (expect.py), in an interpreter without the shim.
-expected() {
-  EXPECT=$BATS_TEST_TMPDIR/expected "$1" "$top/test/expect.py" "$2" >"$BATS_TEST_TMPDIR/plain"
-  cat "$BATS_TEST_TMPDIR/expected"
+# Puts what an interpreter without the shim sees of a program (expect.py) into $expected.
+expect() {
+  expected=$BATS_TEST_TMPDIR/expected
+  EXPECT=$expected "$1" "$top/test/expect.py" "$2" >"$BATS_TEST_TMPDIR/plain"
+  LINES=1 EXPECT=$expected.lines "$1" "$top/test/expect.py" "$2" >/dev/null
+  cat "$expected.lines" >>"$expected"
 }
 
-# The events of one source file, as expect.py writes them.
-seen() {
-  awk -v file="$1" '$2 == file { print $1, $3, $4 }' "$trace"
+# The trace's events of one source file that begin with one of these marks are the expected ones.
+same_events() {
+  diff <(grep "^[$2]" "$expected") <(awk -v file="$1" '$2 == file { print $1, $3, $4 }' "$trace" | grep "^[$2]")
 }
 
-@test "entries and returns of call_stack.py are those that sys.setprofile() sees" {
-  local python program=$BATS_TEST_TMPDIR/call_stack.py
-  cp "$top/test/workloads/call_stack.py" "$program"
+# A copy of a workload, of which bpftrace has room for the path.
+workload() {
+  cp "$top/test/workloads/$1" "$BATS_TEST_TMPDIR"
+  echo "$BATS_TEST_TMPDIR/$1"
+}
+
+@test "functions, C functions and lines are those that sys.setprofile() and sys.settrace() see" {
+  local python name program
+  for name in call_stack.py semantics.py; do
+    program=$(workload "$name")
+    for python in $(pythons); do
+      echo "$python $name"
+      expect "$python" "$program"
+      bpftrace_while "$(function_markers && cfunction_markers && line_markers)" \
+        env LD_PRELOAD="$shim" "$python" "$program" >"$BATS_TEST_TMPDIR/output"
+      diff "$BATS_TEST_TMPDIR/plain" "$BATS_TEST_TMPDIR/output"
+      same_events "$program" '<>'
+      same_events "$program" '()'
+      same_events "$program" '.'
+    done
+  done
+}
+
+@test "each of the markers is the same when it is probed alone" {
+  local python program markers
+  program=$(workload semantics.py)
+  for python in $(pythons_by_hook); do
+    expect "$python" "$program"
+    for markers in 'function_markers <>' 'cfunction_markers ()' 'line_markers .'; do
+      echo "$python $markers"
+      bpftrace_while "$("${markers% *}")" env LD_PRELOAD="$shim" "$python" "$program" >/dev/null
+      same_events "$program" "${markers#* }"
+      [ -z "$(grep -v "^[${markers#* }]" "$trace")" ]
+    done
+  done
+}
+
+@test "a C function is named with its module" {
+  local python program='
+import math
+math.sqrt(4)
+len("x")
+"x".upper()'
   for python in $(pythons); do
     echo "$python"
-    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program" >"$BATS_TEST_TMPDIR/output"
-    expected "$python" "$program" >/dev/null
-    diff "$BATS_TEST_TMPDIR/plain" "$BATS_TEST_TMPDIR/output"
-    seen "$program" | diff "$BATS_TEST_TMPDIR/expected" -
+    bpftrace_while "$(cfunction_markers)" env LD_PRELOAD="$shim" "$python" -c "$program"
+    grep -x '( <string> sqrt 3 math' "$trace"
+    grep -x ') <string> sqrt 3 math' "$trace"
+    grep -x '( <string> len 4 builtins' "$trace"
+    grep -x '( <string> upper 5 ' "$trace"
   done
 }
 
 @test "every entry has a frame and a module, and its return the same frame" {
-  local python program=$BATS_TEST_TMPDIR/call_stack.py
-  cp "$top/test/workloads/call_stack.py" "$program"
+  local python program
+  program=$(workload call_stack.py)
   for python in $(pythons); do
     echo "$python"
     bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program"

@@ -51,7 +51,7 @@ STP
   for python in $(pythons_by_hook); do
     echo "$python"
     EXPECT=$BATS_TEST_TMPDIR/expected "$python" "$top/test/expect.py" "$program"
-    stap "$(how_to)" -c "env LD_PRELOAD=$shim $python $program" >"$output"
+    stap -o "$output" "$(how_to)" -c "env LD_PRELOAD=$shim $python $program"
     events "$output" | diff "$BATS_TEST_TMPDIR/expected" -
     well_indented "$output"
   done
@@ -60,7 +60,7 @@ STP
 @test "pyflow shows the functions of one file, indented by depth" {
   local output=$BATS_TEST_TMPDIR/output
   EXPECT=$BATS_TEST_TMPDIR/expected /usr/bin/python3 "$top/test/expect.py" "$program"
-  stap "$top/scripts/pyflow.stp" -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" call_stack >"$output"
+  stap -o "$output" "$top/scripts/pyflow.stp" -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" call_stack
   cat "$output"
   events "$output" | diff "$BATS_TEST_TMPDIR/expected" -
   well_indented "$output"
@@ -68,9 +68,9 @@ STP
 }
 
 @test "frameptr is not 0, modulename is __main__" {
-  stap -e 'probe python.function.entry { printf("%s %d %p %s\n", funcname, lineno, frameptr, modulename) }' \
-    -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" >"$BATS_TEST_TMPDIR/output"
-  grep -xE 'area 7 0x[0-9a-f]{5,} __main__' "$BATS_TEST_TMPDIR/output"
+  stap -o "$BATS_TEST_TMPDIR/output" -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" \
+    -e 'probe python.function.entry { printf("%s %d %p %s\n", funcname, lineno, frameptr, modulename) }'
+  grep -xE 'area 8 0x[0-9a-f]{5,} __main__' "$BATS_TEST_TMPDIR/output"
   refute grep -E ' 0x0 ' "$BATS_TEST_TMPDIR/output"
 }
 
@@ -93,7 +93,7 @@ PY
     LD_PRELOAD=$shim /usr/bin/python3 $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & echo \$!; done")
   # shellcheck disable=SC2086
   set -- $pids
-  stap -x "$1" -E 'probe timer.s(2) { exit() }' "$top/scripts/pyflow.stp" >"$output"
+  stap -o "$output" -x "$1" -E 'probe timer.s(2) { exit() }' "$top/scripts/pyflow.stp"
   "$top/test/vm/guest" exec -- kill "$1" "$2"
   head "$output"
   [ "$(grep -c "python3($1): => step in $BATS_TEST_TMPDIR/loop.py:4$" "$output")" -ge 5 ]
@@ -104,11 +104,11 @@ PY
 @test "several Pythons are traced at the same time without -c or -x" {
   local output=$BATS_TEST_TMPDIR/output all
   all=$(pythons_by_hook | tr '\n' ' ')
-  stap -e '
+  stap -o "$output" -e '
     global seen
     probe python.function.entry { if (funcname == "area") seen[pid()]++ }
     probe end { foreach (p+ in seen) println(seen[p]) }' \
-    -c "sh -c 'for python in $all; do LD_PRELOAD=$shim \$python $program & done; wait'" >"$output"
+    -c "sh -c 'for python in $all; do LD_PRELOAD=$shim \$python $program & done; wait'"
   cat "$output"
   [ "$(grep -xc 2 "$output")" = "$(wc -w <<<"$all")" ]
 }

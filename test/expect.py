@@ -3,8 +3,14 @@
 #
 #   > funcname lineno     a frame starts or goes on
 #   < funcname lineno     it returns, yields, awaits or ends by an exception
+#   ( funcname lineno     a function of C is called, by that line
+#   ) funcname lineno     it returns, or ends by an exception
 #
-# The suites compare it with what tracers see at the markers, in a run without sys.setprofile().
+# or, with LINES in the environment, what sys.settrace() sees:
+#
+#   . funcname lineno     a line
+#
+# The suites compare it with what tracers see at the markers, in a run without either.
 #
 # SPDX-License-Identifier: MIT
 import os
@@ -14,11 +20,22 @@ program = sys.argv[1]
 events = []
 
 
+marks = {"call": ">", "return": "<", "c_call": "(", "c_return": ")", "c_exception": ")"}
+
+
 def profile(frame, event, argument):
-    if event in ("call", "return") and frame.f_code.co_filename == program:
+    if frame.f_code.co_filename == program:
+        name = argument.__name__ if event.startswith("c_") else frame.f_code.co_name
         # 3.11 and later: a module's first instruction is on no line.
         line = frame.f_lineno or frame.f_code.co_firstlineno
-        events.append((">" if event == "call" else "<", frame.f_code.co_name, line))
+        events.append((marks[event], name, line))
+
+
+def trace(frame, event, argument):
+    if frame.f_code.co_filename == program:
+        if event == "line":
+            events.append((".", frame.f_code.co_name, frame.f_lineno))
+        return trace
 
 
 with open(program) as source:
@@ -28,11 +45,15 @@ sys.path[0] = os.path.dirname(program)
 main = type(sys)("__main__")
 main.__file__ = program
 sys.modules["__main__"] = main
-sys.setprofile(profile)
+if os.environ.get("LINES"):
+    sys.settrace(trace)
+else:
+    sys.setprofile(profile)
 try:
     exec(code, main.__dict__)
 finally:
     sys.setprofile(None)
+    sys.settrace(None)
     with open(os.environ["EXPECT"], "w") as out:
         for event in events:
             out.write("%s %s %d\n" % event)

@@ -66,13 +66,14 @@ can_bpftrace() {
     skip "needs a kernel in which bpftrace attaches to markers"
 }
 
-# bpftrace on PROGRAM while COMMAND runs; what it printed goes to $trace.
+# bpftrace on PROGRAM while COMMAND runs; what it printed goes to $trace.  An event that bpftrace
+# lost is a failure.
 # usage: bpftrace_while PROGRAM COMMAND...
 bpftrace_while() {
   local program=$1 tracer probes status=0
   shift
   trace=$BATS_TEST_TMPDIR/trace
-  BPFTRACE_STRLEN=112 bpftrace -q -e "$program" >"$trace" 2>"$trace.log" &
+  BPFTRACE_STRLEN=96 BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" >"$trace" 2>"$trace.log" &
   tracer=$!
   # Attached when it holds a perf event for each CPU and each probe.
   probes=$(grep -o 'usdt:' <<<"$program" | wc -l)
@@ -83,15 +84,31 @@ bpftrace_while() {
   timeout -k 5 60 "$@" || status=$?
   kill -INT "$tracer"
   wait "$tracer" || true
+  refute grep -h 'Lost .* events' "$trace" "$trace.log"
   return "$status"
 }
 
-# A bpftrace program: the function markers, as "> file function line frame module".
+# bpftrace programs that print the markers as expect.py does, but with the file before the rest and
+# what else the marker passes behind it.
 function_markers() {
   cat <<EOF
 usdt:$shim:python:function__entry
 { printf("> %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
 usdt:$shim:python:function__return
 { printf("< %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
+EOF
+}
+cfunction_markers() {
+  cat <<EOF
+usdt:$shim:python:cfunction__entry
+{ printf("( %s %s %d %s\n", str(arg0), str(arg1), arg2, str(arg3)); }
+usdt:$shim:python:cfunction__return
+{ printf(") %s %s %d %s\n", str(arg0), str(arg1), arg2, str(arg3)); }
+EOF
+}
+line_markers() {
+  cat <<EOF
+usdt:$shim:python:line
+{ printf(". %s %s %d\n", str(arg0), str(arg1), arg2); }
 EOF
 }

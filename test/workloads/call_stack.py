@@ -2,6 +2,7 @@
 # and star arguments.  Its functions call each other the same way every time.
 #
 # SPDX-License-Identifier: MIT
+import sys
 
 
 def area(width, height=1, *, scale=1):
@@ -24,9 +25,14 @@ def count_down(n):
         n -= 1
 
 
+def say(line):
+    # in one write(), also with PYTHONUNBUFFERED: tracers print to the same place
+    sys.stdout.write(line + "\n")
+
+
 def main():
-    print("total", total((2, 3), (4,), scale=2))
-    print("sum", sum(count_down(2)))
+    say("total %d" % total((2, 3), (4,), scale=2))
+    say("sum %d" % sum(count_down(2)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,24 @@
+/*
+ * What the cfunction markers say of a callable of C.  Used by the hooks that feed them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CALLABLE_H
+#define CALLABLE_H
+
+#include "cpython.h"
+
+struct callable {
+    const char *name, *module; /* NULL: there is none, or it can't be encoded */
+    PyObject *owners[2];
+};
+
+/* Whether it is one of those that sys.setprofile() tells of: a builtin function or method, or the
+ * descriptor of one.  GIL held, no exception in flight. */
+bool callable_of_c(PyObject *callable);
+
+/* Its names, until callable_close().  GIL held, no exception in flight. */
+struct callable callable_open(PyObject *callable);
+void callable_close(struct callable *names);
+
+#endif
