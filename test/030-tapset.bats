@@ -1,4 +1,4 @@
-# The tapset as SystemTap's passes 1 and 2 see it: every probe point resolves with
+# The tapset as SystemTap's passes 1 to 4 see it: every probe point resolves with
 # each of its variables, and what is wrong is refused.  Nothing runs.
 #
 # SPDX-License-Identifier: MIT
@@ -72,6 +72,12 @@ C
   echo "$output"
   [ "$status" = 1 ]
   [[ $output == *"no match"* ]]
+}
+
+@test "every function compiles" {
+  run stap_compile -p4 -e 'probe begin { println(python_in_target()) }'
+  echo "$output"
+  [ "$status" = 0 ]
 }
 
 @test "an unknown variable and an unknown probe point are refused" {

@@ -9,6 +9,12 @@ setup() {
   program=$top/test/workloads/call_stack.py
 }
 
+# What an interpreter sees of the functions of $program, without the shim.
+expect() {
+  EXPECT=$BATS_TEST_TMPDIR/all "$1" "$top/test/expect.py" "$program"
+  grep '^[<>]' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/expected"
+}
+
 # The events of the output of a script that prints as the how-to's does, as expect.py writes them.
 events() {
   sed -nE "s,^ *[0-9]+ [^:]*: *(=>|<=) (.*) in $program:([0-9]+)\$,\1 \2 \3,p" "$1" |
@@ -50,7 +56,7 @@ STP
   local python output=$BATS_TEST_TMPDIR/output
   for python in $(pythons_by_hook); do
     echo "$python"
-    EXPECT=$BATS_TEST_TMPDIR/expected "$python" "$top/test/expect.py" "$program"
+    expect "$python"
     stap -o "$output" "$(how_to)" -c "env LD_PRELOAD=$shim $python $program"
     events "$output" | diff "$BATS_TEST_TMPDIR/expected" -
     well_indented "$output"
@@ -59,7 +65,7 @@ STP
 
 @test "pyflow shows the functions of one file, indented by depth" {
   local output=$BATS_TEST_TMPDIR/output
-  EXPECT=$BATS_TEST_TMPDIR/expected /usr/bin/python3 "$top/test/expect.py" "$program"
+  expect /usr/bin/python3
   stap -o "$output" "$top/scripts/pyflow.stp" -c "env LD_PRELOAD=$shim /usr/bin/python3 $program" call_stack
   cat "$output"
   events "$output" | diff "$BATS_TEST_TMPDIR/expected" -
