@@ -54,7 +54,7 @@ workload() {
       echo "$python $markers"
       bpftrace_while "$("${markers% *}")" env LD_PRELOAD="$shim" "$python" "$program" >/dev/null
       same_events "$program" "${markers#* }"
-      refute grep -v "^[${markers#* }]" "$trace"
+      refute grep "^[^${markers#* }]" "$trace"
     done
   done
 }

@@ -12,7 +12,7 @@ setup() {
 @test "python.function.entry and .return resolve with every variable, from the shim" {
   local point
   for point in entry return; do
-    run stap_compile -p2 -e "probe python.function.$point {
+    run stap -p2 -e "probe python.function.$point {
       println(name, probestr, filename, funcname, lineno, frameptr, modulename) }"
     echo "$output"
     [ "$status" = 0 ]
@@ -24,7 +24,7 @@ setup() {
   local source point
   for source in shim native; do
     for point in entry return; do
-      tapset=$(tapset_with_native_python) run stap_compile -p2 -e "probe python.$source.function.$point {
+      tapset=$(tapset_with_native_python) run stap_with_tapset -p2 -e "probe python.$source.function.$point {
         println(name, probestr, filename, funcname, lineno, frameptr, modulename) }"
       echo "$output"
       [ "$status" = 0 ]
@@ -55,7 +55,7 @@ C
 }
 
 @test "native function markers are probed where they are live, and never in 3.11" {
-  tapset=$(tapset_with_native_python) run stap_compile -p2 -e 'probe python.function.entry { println(funcname) }'
+  tapset=$(tapset_with_native_python) run stap_with_tapset -p2 -e 'probe python.function.entry { println(funcname) }'
   echo "$output"
   [ "$status" = 0 ]
   [[ $output == *"$BATS_TEST_TMPDIR/native/bin/python3.10"* ]]
@@ -68,25 +68,25 @@ C
   cp -a "$top/build/tapset" "$folder"
   awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" "$top/probes/native.list" \
     >"$folder/python_paths.stpm"
-  tapset=$folder run stap_compile -p2 -e 'probe python.function.entry { println(funcname) }'
+  tapset=$folder run stap_with_tapset -p2 -e 'probe python.function.entry { println(funcname) }'
   echo "$output"
   [ "$status" = 1 ]
   [[ $output == *"no match"* ]]
 }
 
 @test "every function compiles" {
-  run stap_compile -p4 -e 'probe begin { println(python_in_target()) }'
+  run stap -p4 -e 'probe begin { println(python_in_target()) }'
   echo "$output"
   [ "$status" = 0 ]
 }
 
 @test "an unknown variable and an unknown probe point are refused" {
   # shellcheck disable=SC2016 # it is stap's $nosuch
-  run stap_compile -p2 -e 'probe python.function.entry { println($nosuch) }'
+  run stap -p2 -e 'probe python.function.entry { println($nosuch) }'
   echo "$output"
   [ "$status" = 1 ]
   [[ $output == *"semantic error"*nosuch* ]]
-  run stap_compile -p2 -e 'probe python.function.nosuch { println(1) }'
+  run stap -p2 -e 'probe python.function.nosuch { println(1) }'
   echo "$output"
   [ "$status" = 1 ]
   [[ $output == *"semantic error"* ]]
@@ -96,8 +96,8 @@ C
   local script
   for script in "$top"/scripts/*.stp; do
     echo "$script"
-    stap_compile -p2 "$script" >/dev/null
-    stap_compile -p2 "$script" 'some.*file' >/dev/null
+    stap -p2 "$script" >/dev/null
+    stap -p2 "$script" 'some.*file' >/dev/null
     grep -qx "name: ${script##*/}" "${script%.stp}.meta"
     grep -q '^title: .' "${script%.stp}.meta"
   done

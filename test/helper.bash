@@ -49,14 +49,9 @@ stap() {
   timeout -k 5 "${STAP_TIMEOUT:-60}" "$top/test/vm/stap" "$@"
 }
 
-# Passes 1 to 4 alone: nothing runs, so no guest is needed, but a kernel's
-# headers are.
-stap_compile() {
-  local kernel
-  # shellcheck disable=SC2016
-  kernel=$(bash -c 'me=test && source "$0/test/vm/lib.sh" && kernel_version' "$top") || return
-  SYSTEMTAP_DIR=$top/build/systemtap SYSTEMTAP_TAPSET=${tapset:-$top/build/tapset} \
-    timeout -k 5 60 stap -r "$kernel" "$@"
+# stap with another tapset folder, $tapset.  With -p2 or -p4 nothing runs, and no guest is started.
+stap_with_tapset() {
+  SYSTEMTAP_TAPSET=$tapset stap "$@"
 }
 
 can_bpftrace() {
