@@ -68,6 +68,7 @@ len("x")
   for python in $(pythons); do
     echo "$python"
     bpftrace_while "$(cfunction_markers)" env LD_PRELOAD="$shim" "$python" -c "$program"
+    grep '<string>' "$trace"
     grep -x '( <string> sqrt 3 math' "$trace"
     grep -x ') <string> sqrt 3 math' "$trace"
     grep -x '( <string> len 4 builtins' "$trace"
