@@ -14,7 +14,8 @@
 #include <stdlib.h>
 
 static const struct hook *const hooks[] = {
-    &hook_monitoring, &hook_frame, &hook_gc, &hook_import, &hook_audit,
+    /* functions last: what the others do in Python is not the program's */
+    &hook_gc, &hook_import, &hook_audit, &hook_monitoring, &hook_frame,
 };
 
 bool arm_all;
@@ -51,6 +52,19 @@ unsigned arm_wanted(void)
     return wanted & ~silent;
 }
 
+/* 3.7 and later never use an id twice. */
+static int64_t id_of(PyInterpreterState *state)
+{
+    return py.PyInterpreterState_GetID ? py.PyInterpreterState_GetID(state) : 0;
+}
+
+/* What a new interpreter begins with.  The objects that the record had went with the one before. */
+static void reset(struct interp *interp)
+{
+    *interp = (struct interp){
+        .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool = -1};
+}
+
 /* The record of the calling interpreter, made where there is none; NULL where memory ran out. */
 static struct interp *interp_here(void)
 {
@@ -61,9 +75,11 @@ static struct interp *interp_here(void)
         interp = interp->next;
     if (!interp && (interp = calloc(1, sizeof *interp))) {
         interp->state = state;
-        interp->tool = -1;
         interp->next = interps;
+        reset(interp);
         interps = interp;
+    } else if (interp && interp->id != id_of(state)) {
+        reset(interp); /* another one at the same address */
     }
     pthread_mutex_unlock(&interps_lock);
     return interp;
@@ -72,8 +88,8 @@ static struct interp *interp_here(void)
 void arm_new_interpreter(void)
 {
     struct interp *interp = interp_here();
-    if (interp) /* the objects in it went with the interpreter that ended */
-        *interp = (struct interp){.next = interp->next, .state = interp->state, .tool = -1};
+    if (interp)
+        reset(interp);
 }
 
 static bool hook_ready(const struct hook *hook, struct interp *interp)
@@ -88,6 +104,8 @@ static bool hook_ready(const struct hook *hook, struct interp *interp)
 static bool set_hooks(struct interp *interp, unsigned wanted)
 {
     bool settled = true;
+    if (!wanted) /* the next tracer may find what this one lacked */
+        interp->never = 0;
     for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
         const struct hook *hook = hooks[i];
         unsigned want = wanted & hook->markers & ~interp->never;

@@ -22,6 +22,7 @@
 struct interp {
     struct interp *next;
     PyInterpreterState *state;
+    int64_t id;         /* 0 before 3.7 */
     atomic_bool arming; /* a thread is in arm_here() for it */
     unsigned armed;     /* markers whose hooks are in place */
     unsigned never;     /* markers that can't be had in this interpreter */
@@ -58,8 +59,8 @@ unsigned arm_wanted(void);
  * stays.  False: something was not ready, try again later. */
 bool arm_here(unsigned wanted);
 
-/* Forgets what was known of the calling interpreter: it is new, though it may lie at the address of
- * one that has ended.  GIL held. */
+/* Forgets what was known of the main interpreter, which has just been made: it lies where the one
+ * before Py_Finalize() lay, and has its id.  GIL held. */
 void arm_new_interpreter(void);
 
 /* True while this thread puts hooks in place: what CPython raises then (audit events) is our own

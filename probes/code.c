@@ -94,9 +94,11 @@ static struct code *code_make(PyObject *code)
     return record;
 }
 
+/* Stands for every code object of which no record could be kept. */
+static struct code unknown;
+
 struct code *code_of(PyObject *code)
 {
-    static struct code unknown;
     void *record = NULL;
     if (py._PyCode_GetExtra(code, extra_index, &record) == 0 && record)
         return record;
@@ -105,8 +107,16 @@ struct code *code_of(PyObject *code)
     return record ? record : &unknown;
 }
 
+bool code_makes_generator(PyObject *code, const struct code *record)
+{
+    return record == &unknown ? long_attribute(code, "co_flags") & CO_GENERATORS
+                              : record->generator;
+}
+
 int code_line(PyObject *code, struct code *record, int offset)
 {
+    if (record == &unknown)
+        return py.PyCode_Addr2Line(code, offset);
     if (offset < 0)
         return record->first_line;
     /* Offset and line in one word: threads of interpreters that share no GIL share no code object,

@@ -20,7 +20,7 @@ struct text {
 struct code {
     struct text filename, funcname;
     int first_line;
-    bool generator; /* a generator, a coroutine or an asynchronous generator */
+    bool generator;
     _Atomic uint64_t lines[8];
 };
 
@@ -31,6 +31,10 @@ bool code_setup(void);
 /* The record of a code object, which lives as long as the code object.  GIL held, no exception in
  * flight.  Never NULL; its names are NULL where memory ran out. */
 struct code *code_of(PyObject *code);
+
+/* Whether a call of the code makes a generator, a coroutine or an asynchronous generator.  GIL
+ * held, no exception in flight. */
+bool code_makes_generator(PyObject *code, const struct code *record);
 
 /* The line of the instruction at offset bytes into the code.  GIL held.  A negative offset stands
  * before the first instruction. */

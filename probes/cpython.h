@@ -97,6 +97,9 @@ struct _inittab {
     MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
     MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
+    MAY(int, PyGC_Enable, (void)) \
+    MAY(int, PyGC_Disable, (void)) \
+    MAY(int64_t, PyInterpreterState_GetID, (PyInterpreterState *)) \
     MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *)) \
     MAY(int, _PyCode_GetExtra, (PyObject *, Py_ssize_t, void **)) \
     MAY(int, _PyCode_SetExtra, (PyObject *, Py_ssize_t, void *)) \

@@ -10,6 +10,7 @@
 #include "arm.h"
 #include "code.h"
 #include "debug.h"
+#include "trace.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
     (void)data;
     if (strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) /* Py_Finalize() empties the list */
         added = false;
-    if (MARKER_ON(audit) && !arm_busy())
+    if (MARKER_ON(audit) && !arm_busy() && !trace_setting())
         marker_audit(code_touch(event, (Py_ssize_t)strlen(event)), arguments);
     return 0;
 }

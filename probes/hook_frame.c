@@ -137,6 +137,39 @@ static inline void visit_thread(PyThreadState *thread, int throw)
         fire_aside(trace_aside, thread, throw);
 }
 
+/* ---------------------------------------------------------------- the C stack */
+
+/* What is left to the program's own C code at the end of the stack. */
+enum { RESERVE = 1024 * 1024 };
+
+/* The lowest address of the C stack at which this thread still hooks. */
+static __thread char *stack_limit;
+
+static char *find_stack_limit(void)
+{
+    pthread_attr_t attributes;
+    void *base = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        if (pthread_attr_getstack(&attributes, &base, &size) != 0)
+            base = NULL;
+        pthread_attr_destroy(&attributes);
+    }
+    char *here = __builtin_frame_address(0);
+    if (!base || here < (char *)base || here > (char *)base + size)
+        return here; /* a stack of unknown size: don't hook what lies deeper */
+    return (char *)base + (size / 2 < RESERVE ? size / 2 : RESERVE);
+}
+
+/* The hook's own frame stands between any two Python calls on the C stack (and in 3.11 the
+ * evaluator's, too): what lies deeper than this is not hooked. */
+static inline bool too_deep(void)
+{
+    if (__builtin_expect(!stack_limit, 0))
+        stack_limit = find_stack_limit();
+    return __builtin_expect((char *)__builtin_frame_address(0) < stack_limit, 0);
+}
+
 /* ---------------------------------------------------------------- 3.6 to 3.10 */
 
 /* A borrowed attribute of a frame, which the frame keeps. */
@@ -150,14 +183,27 @@ static PyObject *frame_attribute(PyFrameObject *frame, const char *name)
     return value;
 }
 
+/* The code object, which the frame keeps.  f_code is an audited attribute from 3.8 on, so it is
+ * used only where there is no function for it (before 3.9), and the layout is not what it should
+ * be. */
+static PyObject *public_code(PyFrameObject *frame)
+{
+    if (!py.PyFrame_GetCode)
+        return frame_attribute(frame, "f_code");
+    PyObject *code = py.PyFrame_GetCode(frame);
+    py.Py_DecRef(code);
+    return code;
+}
+
 /* Whether struct frame_310 is right, found out on the first frame that comes. */
 static bool frame_310_is_known(PyFrameObject *object)
 {
     static enum { UNTRIED, KNOWN, UNKNOWN } layout;
     struct frame_310 *frame = (struct frame_310 *)object;
     if (layout == UNTRIED) {
-        layout = frame->code == frame_attribute(object, "f_code") &&
-                         frame->globals == frame_attribute(object, "f_globals")
+        layout = frame->globals == frame_attribute(object, "f_globals") &&
+                         frame->builtins == frame_attribute(object, "f_builtins") &&
+                         (!py.PyFrame_GetCode || frame->code == public_code(object))
                      ? KNOWN
                      : UNKNOWN;
         if (layout == UNKNOWN)
@@ -170,7 +216,7 @@ PyObject *frame_code(PyFrameObject *object)
 {
     if (py.minor <= 10 && frame_310_is_known(object))
         return ((struct frame_310 *)object)->code;
-    return frame_attribute(object, "f_code");
+    return public_code(object);
 }
 
 static struct view view_310(PyFrameObject *object)
@@ -197,16 +243,26 @@ static void return_310(void *frame)
     fire_return(&view);
 }
 
+/* A frame that began before somebody probed entries has no entry, and so no return, unless returns
+ * are all that is probed. */
+static inline bool returns(bool entered)
+{
+    return MARKER_ON(function__return) && (entered || !MARKER_ON(function__entry));
+}
+
 /* The two hooks stand between two calls of the evaluator at every level of Python recursion: they
  * keep no more on the C stack than they must. */
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
     if (__builtin_expect(trace_wanted, 0))
         visit_thread(py.PyThreadState_Get(), throw);
-    if (MARKER_ON(function__entry))
+    if (too_deep())
+        return ((evaluator_36)next_evaluator)(frame, throw);
+    bool entered = MARKER_ON(function__entry);
+    if (entered)
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
-    if (MARKER_ON(function__return))
+    if (returns(entered))
         fire_aside(return_310, frame, !result);
     return result;
 }
@@ -214,10 +270,13 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
     visit_thread(thread, throw);
-    if (MARKER_ON(function__entry))
+    if (too_deep())
+        return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    bool entered = MARKER_ON(function__entry);
+    if (entered)
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
-    if (MARKER_ON(function__return))
+    if (returns(entered))
         fire_aside(return_310, frame, !result);
     return result;
 }
@@ -251,9 +310,13 @@ static PyFrameObject *frame_object(struct frame_311 *frame)
     if (instruction < first_instruction(frame))
         frame->previous_instruction =
             first_instruction(frame) + ((Py_ssize_t *)frame->code)[2] /* ob_size */ - 1;
+    /* A collection, which making an object may begin, runs Python: it must not see this. */
+    int collects = py.PyGC_Disable();
     cframe->current_frame = frame;
     PyFrameObject *object = py.PyEval_GetFrame();
     cframe->current_frame = current;
+    if (collects)
+        py.PyGC_Enable();
     frame->previous_instruction = instruction;
     return object == frame->object ? object : NULL;
 }
@@ -295,26 +358,7 @@ static void return_311(void *data)
 static bool makes_generator(struct frame_311 *frame)
 {
     return frame->previous_instruction < first_instruction(frame) &&
-           code_of(frame->code)->generator;
-}
-
-/* The lowest address of the C stack at which this thread still hooks. */
-static __thread char *stack_limit;
-
-static char *find_stack_limit(void)
-{
-    pthread_attr_t attributes;
-    void *base = NULL;
-    size_t size = 0;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-        if (pthread_attr_getstack(&attributes, &base, &size) != 0)
-            base = NULL;
-        pthread_attr_destroy(&attributes);
-    }
-    char *here = __builtin_frame_address(0);
-    if (!base || here < (char *)base || here > (char *)base + size)
-        return here; /* a stack of unknown size: don't hook what lies deeper */
-    return (char *)base + size / 2;
+           code_makes_generator(frame->code, code_of(frame->code));
 }
 
 /* Whether set() wants the hook in place; evaluate_unseen() lifts it for a while. */
@@ -337,18 +381,17 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
     visit_thread(thread, throw);
-    if (!stack_limit)
-        stack_limit = find_stack_limit();
     if (!throw) { /* no exception in flight */
-        if (__builtin_expect((char *)__builtin_frame_address(0) < stack_limit, 0))
+        if (too_deep())
             return evaluate_unseen(thread, frame);
         if (makes_generator(frame))
             return ((evaluator_39)next_evaluator)(thread, frame, throw);
     }
-    if (MARKER_ON(function__entry))
+    bool entered = MARKER_ON(function__entry);
+    if (entered)
         fire_aside(entry_311, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
-    if (MARKER_ON(function__return))
+    if (returns(entered))
         fire_aside(return_311, frame, !result);
     return result;
 }
@@ -446,24 +489,20 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     enum hook_result layouts = check_layouts(interp->state);
     if (layouts != HOOK_DONE)
         return layouts;
-    if (!trace_set(wanted))
-        return HOOK_NEVER;
     void *now = get_evaluator(interp->state);
-    hook_wanted = wanted;
-    if (!wanted) {
-        /* Where somebody hooked in front of us, ours stays behind him, silent. */
-        if (now == hook())
-            set_evaluator(interp->state, next_evaluator);
-        return HOOK_DONE;
-    }
-    if (now == hook())
-        return HOOK_DONE;
-    if (next_evaluator && next_evaluator != now) {
+    if (wanted && now != hook() && next_evaluator && next_evaluator != now) {
         debug_log("another frame evaluator came in front of ours");
         return HOOK_NEVER;
     }
-    next_evaluator = now;
-    set_evaluator(interp->state, hook());
+    trace_set(wanted);
+    hook_wanted = wanted;
+    if (wanted && now != hook()) {
+        next_evaluator = now;
+        set_evaluator(interp->state, hook());
+    } else if (!wanted && now == hook()) {
+        /* Where somebody hooked in front of us, ours stays behind him, silent. */
+        set_evaluator(interp->state, next_evaluator);
+    }
     return HOOK_DONE;
 }
 

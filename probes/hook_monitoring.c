@@ -178,7 +178,7 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     if (MARKER_ON(line) && to < from) {
         struct code *record = code_of(arguments[0]);
         int line = code_line(arguments[0], record, to);
-        if (line == code_line(arguments[0], record, from))
+        if (line >= 0 && line == code_line(arguments[0], record, from))
             fire_line(arguments[0], line);
     }
     return cpython_none();
@@ -323,8 +323,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             return HOOK_NEVER;
         }
     }
-    /* Threads catch up when both markers are on, whichever came first. */
-    if (interp->armed != wanted)
+    const unsigned both = MARKER_BIT(function__entry) | MARKER_BIT(function__return);
+    if ((wanted & both) == both && !(interp->armed & both))
         atomic_fetch_add(&times_set, 1);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)

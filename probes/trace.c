@@ -46,8 +46,42 @@ static struct functions *functions_of(PyThreadState *thread)
     return (struct functions *)((char *)thread + offset);
 }
 
-/* What stood before ours on this thread.  Good only while ours is there. */
+/* What stood before ours on this thread, and on which of its thread states (a thread that runs
+ * several interpreters has several).  Good only while ours is there. */
 static __thread Py_tracefunc program_trace, program_profile;
+static __thread PyThreadState *traced_state;
+
+/* This thread is setting a function: CPython asks the program's audit hooks first, whose own frames
+ * must not begin it again. */
+static __thread bool setting;
+
+/* Sets a function with the object that is there, or was: the thread state may hold the only
+ * reference to it, and 3.9 drops that before it takes the new one. */
+static void set_function(void (*set)(Py_tracefunc, PyObject *), Py_tracefunc function,
+                         PyObject *object)
+{
+    if (object)
+        py.Py_IncRef(object);
+    setting = true;
+    set(function, object);
+    setting = false;
+    py.PyErr_Clear();
+    if (object)
+        py.Py_DecRef(object);
+}
+
+/* Where an audit hook of the program refuses, it would be asked again at every call, and CPython
+ * writes of each refusal to stderr. */
+static void give_up(unsigned markers)
+{
+    trace_wanted &= ~markers;
+    debug_log("an audit hook of the program refused a trace function: markers %x are off", markers);
+}
+
+bool trace_setting(void)
+{
+    return setting;
+}
 
 static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
@@ -57,8 +91,8 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
         marker_line(code_text(&record->filename), code_text(&record->funcname),
                     py.PyFrame_GetLineNumber(frame));
     }
-    if (!(trace_wanted & LINE_MARKERS))
-        py.PyEval_SetTrace(program, object);
+    if (!(trace_wanted & LINE_MARKERS) && !setting)
+        set_function(py.PyEval_SetTrace, program, object);
     return program ? program(object, frame, what, argument) : 0;
 }
 
@@ -79,23 +113,36 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     Py_tracefunc program = program_profile;
     if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
         fire_cfunction(frame, what, argument);
-    if (!(trace_wanted & CFUNCTION_MARKERS))
-        py.PyEval_SetProfile(program, object);
+    if (!(trace_wanted & CFUNCTION_MARKERS) && !setting)
+        set_function(py.PyEval_SetProfile, program, object);
     return program ? program(object, frame, what, argument) : 0;
 }
 
 void trace_this_thread(PyThreadState *thread)
 {
+    if (setting)
+        return;
     struct functions *functions = functions_of(thread);
-    if ((trace_wanted & LINE_MARKERS) && functions->trace != on_trace) {
+    bool trace = (trace_wanted & LINE_MARKERS) && functions->trace != on_trace;
+    bool profile = (trace_wanted & CFUNCTION_MARKERS) && functions->profile != on_profile;
+    if (!trace && !profile)
+        return;
+    /* Ours stands on another state of this thread already, with what it found there. */
+    if (traced_state && traced_state != thread)
+        return;
+    traced_state = thread;
+    if (trace) {
         program_trace = functions->trace;
-        py.PyEval_SetTrace(on_trace, functions->trace_object);
+        set_function(py.PyEval_SetTrace, on_trace, functions->trace_object);
+        if (functions->trace != on_trace)
+            give_up(LINE_MARKERS);
     }
-    if ((trace_wanted & CFUNCTION_MARKERS) && functions->profile != on_profile) {
+    if (profile) {
         program_profile = functions->profile;
-        py.PyEval_SetProfile(on_profile, functions->profile_object);
+        set_function(py.PyEval_SetProfile, on_profile, functions->profile_object);
+        if (functions->profile != on_profile)
+            give_up(CFUNCTION_MARKERS);
     }
-    py.PyErr_Clear(); /* an audit hook of the program may refuse */
 }
 
 static int trace_main_thread(void *unused)
@@ -119,13 +166,12 @@ static bool layout_is_known(void)
     bool empty = !functions->profile && !functions->trace && !functions->profile_object &&
                  !functions->trace_object;
     PyThreadState *own = py.PyThreadState_Swap(scratch);
-    py.PyEval_SetTrace(on_trace, py.none);
-    py.PyEval_SetProfile(on_profile, py.none);
+    set_function(py.PyEval_SetTrace, on_trace, py.none);
+    set_function(py.PyEval_SetProfile, on_profile, py.none);
     bool full = functions->profile == on_profile && functions->trace == on_trace &&
                 functions->profile_object == py.none && functions->trace_object == py.none;
-    py.PyEval_SetTrace(NULL, NULL);
-    py.PyEval_SetProfile(NULL, NULL);
-    py.PyErr_Clear();
+    set_function(py.PyEval_SetTrace, NULL, NULL);
+    set_function(py.PyEval_SetProfile, NULL, NULL);
     py.PyThreadState_Clear(scratch);
     py.PyThreadState_Swap(own);
     py.PyThreadState_Delete(scratch);
@@ -135,15 +181,13 @@ static bool layout_is_known(void)
     return layout == KNOWN;
 }
 
-bool trace_set(unsigned wanted)
+void trace_set(unsigned wanted)
 {
     wanted &= LINE_MARKERS | CFUNCTION_MARKERS;
-    if (wanted && !layout_is_known())
-        return false;
-    trace_wanted = wanted;
-    if (wanted) {
-        trace_this_thread(py.PyThreadState_Get());
+    trace_wanted = wanted && layout_is_known() ? wanted : 0;
+    if (trace_wanted) {
+        if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
+            trace_this_thread(py.PyThreadState_Get());
         py.Py_AddPendingCall(trace_main_thread, NULL);
     }
-    return true;
 }

@@ -14,12 +14,15 @@
 extern unsigned trace_wanted;
 
 /* Wants these markers from now on, on the calling thread and the main one at once and on the others
- * when they next call a Python function.  GIL held, no exception in flight.  False: it can't be had
- * in this CPython. */
-bool trace_set(unsigned wanted);
+ * when they next call a Python function.  Where it can't be had in this CPython they stay off.  GIL
+ * held, no exception in flight. */
+void trace_set(unsigned wanted);
 
 /* Puts the functions that are wanted onto the calling thread, in front of those of the program, if
  * they aren't there.  GIL held, no exception in flight. */
 void trace_this_thread(PyThreadState *thread);
+
+/* True while this thread sets a function: the audit event of that is our own doing. */
+bool trace_setting(void);
 
 #endif

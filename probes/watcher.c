@@ -182,11 +182,13 @@ static int start_when_forked(void *unused)
 }
 
 /* CPython counts the threads, to warn of them, after this but before os.fork() returns (3.12+,
- * Modules/posixmodule.c, warn_about_fork_with_threads): so there the thread starts when it has. */
+ * Modules/posixmodule.c, warn_about_fork_with_threads): so there the thread starts when it has,
+ * unless the main thread is another one, which CPython counts anyway and which may not run for
+ * long. */
 static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    if (py.minor < 12 || py.Py_AddPendingCall(start_when_forked, NULL) < 0)
+    if (py.minor < 12 || gettid() != getpid() || py.Py_AddPendingCall(start_when_forked, NULL) < 0)
         start();
     return cpython_none();
 }
@@ -212,8 +214,11 @@ static PyObject *import(const char *name)
     return py.PyImport_ImportModuleLevel(name, NULL, NULL, NULL, 0);
 }
 
+/* gc is imported for hook_gc, here and now, before the program has finders of its own that it would
+ * run on the watcher's thread. */
 static bool register_at_exit(void)
 {
+    cpython_done(import("gc"));
     PyObject *atexit = import("atexit");
     PyObject *callback = atexit ? py.PyCFunction_NewEx(&at_exit_def, NULL, NULL) : NULL;
     bool done = callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
