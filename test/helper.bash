@@ -76,7 +76,7 @@ bpftrace_while() {
     kill -0 "$tracer" || { cat "$trace.log" && return 1; }
     sleep 0.05
   done
-  timeout -k 5 60 "$@" || status=$?
+  timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
   kill -INT "$tracer"
   wait "$tracer" || true
   refute grep -h 'Lost .* events' "$trace" "$trace.log"
