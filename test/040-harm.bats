@@ -10,9 +10,9 @@ setup() {
 
 @test "hostile programs print and end with all markers probed as without the shim" {
   local marker program='' cases
-  for marker in $(sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"); do
+  while read -r marker; do
     program+="usdt:$shim:python:$marker { @=count(); } "
-  done
+  done < <(sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d")
   cases=$(sed -n 's/^def \([a-z_]*\)():$/\1/p' "$top/test/workloads/hostile.py")
   [ "$(wc -w <<<"$cases")" -ge 7 ]
   cat >"$BATS_TEST_TMPDIR/all" <<'SH'

@@ -76,6 +76,11 @@ bpftrace_while() {
     kill -0 "$tracer" || { cat "$trace.log" && return 1; }
     sleep 0.05
   done
+  # It has switched the last of them on when it waits for events.
+  for _ in {1..40}; do
+    [[ $(cat "/proc/$tracer/wchan" 2>/dev/null) != *poll* ]] || break
+    sleep 0.05
+  done
   timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
   kill -INT "$tracer"
   wait "$tracer" || true
