@@ -82,10 +82,11 @@ thread = threading.Thread(target=worker)
 thread.start()
 thread.join()'
   for python in $(pythons); do
-    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -c "$program"
+    # 3.12 and later warn of the fork, with the shim and without, in the middle of the rest
+    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -W ignore -c "$program"
     echo "$python: $status $output"
     [ "$status" = 0 ]
-    [[ $output == *$'child\nchild ended 0' ]]
+    [ "$output" = $'child\nchild ended 0' ]
   done
 }
 
