@@ -18,7 +18,7 @@ objects := $(patsubst probes/%.c,build/probes/%.o,$(wildcard probes/*.c)) build/
 # no call.
 shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden \
 	-ftls-model=initial-exec -pthread -Iprobes -Ibuild/probes -MMD -MP
-shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now
+shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 .PHONY: all demo check clean
 .DELETE_ON_ERROR:

@@ -17,11 +17,12 @@ static const struct hook *const hooks[] = {
     /* functions last: what the others do in Python is not the program's */
     &hook_gc, &hook_import, &hook_audit, &hook_monitoring, &hook_frame,
 };
+enum { HOOKS = sizeof hooks / sizeof *hooks };
 
 bool arm_all;
 
 /* Interpreters are never taken off the list, so a pointer to one stays good.  The lock guards the
- * list alone, and no call into CPython is made under it. */
+ * list, and whether one has ended; under it no GIL is waited for. */
 static struct interp *interps;
 static pthread_mutex_t interps_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,6 +53,8 @@ unsigned arm_wanted(void)
     return wanted & ~silent;
 }
 
+/* ---------------------------------------------------------------- the list of interpreters */
+
 /* 3.7 and later never use an id twice. */
 static int64_t id_of(PyInterpreterState *state)
 {
@@ -65,10 +68,9 @@ static void reset(struct interp *interp)
         .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool = -1};
 }
 
-/* The record of the calling interpreter, made where there is none; NULL where memory ran out. */
-static struct interp *interp_here(void)
+/* The record of an interpreter, made where there is none; NULL where memory ran out. */
+static struct interp *record_of(PyInterpreterState *state)
 {
-    PyInterpreterState *state = cpython_interpreter();
     pthread_mutex_lock(&interps_lock);
     struct interp *interp = interps;
     while (interp && interp->state != state)
@@ -85,12 +87,15 @@ static struct interp *interp_here(void)
     return interp;
 }
 
-void arm_new_interpreter(void)
+void arm_forked(void)
 {
-    struct interp *interp = interp_here();
-    if (interp)
-        reset(interp);
+    pthread_mutex_init(&interps_lock, NULL);
+    for (struct interp *interp = interps; interp; interp = interp->next)
+        interp->arming = false;
+    code_forked();
 }
+
+/* ---------------------------------------------------------------- the calling interpreter */
 
 static bool hook_ready(const struct hook *hook, struct interp *interp)
 {
@@ -101,48 +106,192 @@ static bool hook_ready(const struct hook *hook, struct interp *interp)
     return interp->code == CODE_READY;
 }
 
+static enum hook_result set_hook(const struct hook *hook, struct interp *interp, unsigned want)
+{
+    if (hook_ready(hook, interp))
+        return hook->set(interp, want);
+    hook->set(interp, 0);
+    return HOOK_NEVER;
+}
+
 static bool set_hooks(struct interp *interp, unsigned wanted)
 {
     bool settled = true;
     if (!wanted) /* the next tracer may find what this one lacked */
         interp->never = 0;
-    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+    for (size_t i = 0; i < HOOKS; i++) {
         const struct hook *hook = hooks[i];
         unsigned want = wanted & hook->markers & ~interp->never;
-        if ((interp->armed & hook->markers) == want || !hook->fits())
+        bool changed = (interp->armed & hook->markers) != want;
+        if (!(changed || (want && hook->can_be_lost)) || !hook->fits())
             continue;
-        enum hook_result result = hook_ready(hook, interp) ? hook->set(interp, want) : HOOK_NEVER;
-        debug_log("%s: markers %x: %s", hook->name, want,
-                  result == HOOK_DONE    ? "set"
-                  : result == HOOK_LATER ? "not yet"
-                                         : "can't be had here");
-        if (result == HOOK_DONE)
-            interp->armed = (interp->armed & ~hook->markers) | want;
-        else if (result == HOOK_NEVER)
-            interp->never |= hook->markers;
-        else
+        enum hook_result result = set_hook(hook, interp, want);
+        if (changed)
+            debug_log("%s: markers %x: %s", hook->name, want,
+                      result == HOOK_DONE    ? "set"
+                      : result == HOOK_LATER ? "not yet"
+                                             : "can't be had here");
+        if (result == HOOK_LATER) {
             settled = false;
+            continue;
+        }
+        interp->armed &= ~hook->markers;
+        if (result == HOOK_DONE)
+            interp->armed |= want;
+        else
+            interp->never |= hook->markers;
     }
     return settled;
 }
 
-bool arm_here(unsigned wanted)
+/* Runs with the exception in flight put aside. */
+static bool with_interp(struct interp *interp, bool (*act)(struct interp *, unsigned),
+                        unsigned wanted)
 {
-    struct interp *interp = interp_here();
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    bool was_busy = busy;
+    busy = true;
+    bool done = act(interp, wanted);
+    busy = was_busy;
+    py.PyErr_Clear();
+    py.PyErr_Restore(type, value, traceback);
+    return done;
+}
+
+bool arm_here(void)
+{
+    struct interp *interp = record_of(cpython_interpreter());
     if (!interp)
         return false;
     /* Calls into CPython may let another thread run, which may come here for the same
      * interpreter. */
     if (atomic_exchange(&interp->arming, true))
         return false;
-    PyObject *type, *value, *traceback;
-    py.PyErr_Fetch(&type, &value, &traceback);
-    bool was_busy = busy;
-    busy = true;
-    bool settled = set_hooks(interp, wanted);
-    busy = was_busy;
-    py.PyErr_Clear();
-    py.PyErr_Restore(type, value, traceback);
+    /* After record_of(): so a change that comes later finds the record on the list. */
+    unsigned wanted = arm_wanted();
+    interp->asked = wanted;
+    bool settled = with_interp(interp, set_hooks, wanted);
     atomic_store(&interp->arming, false);
     return settled;
+}
+
+/* ---------------------------------------------------------------- the start of one */
+
+static const char end_name[] = "python-stap";
+
+/* The interpreter's dict goes when the interpreter does. */
+static void on_end(PyObject *capsule)
+{
+    struct interp *interp = py.PyCapsule_GetPointer(capsule, end_name);
+    pthread_mutex_lock(&interps_lock);
+    interp->ended = true;
+    pthread_mutex_unlock(&interps_lock);
+}
+
+static bool start(struct interp *interp, unsigned unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < HOOKS; i++)
+        if (hooks[i]->start && hooks[i]->fits())
+            hooks[i]->start(interp);
+    if (py.minor < 12)
+        return true;
+    PyObject *dict = py.PyInterpreterState_GetDict(interp->state); /* borrowed */
+    PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
+    bool told = capsule && py.PyDict_SetItemString(dict, end_name, capsule) == 0;
+    pthread_mutex_lock(&interps_lock);
+    interp->ended = !told;
+    pthread_mutex_unlock(&interps_lock);
+    if (capsule)
+        py.Py_DecRef(capsule);
+    return true;
+}
+
+void arm_start(bool is_new)
+{
+    struct interp *interp = record_of(cpython_interpreter());
+    if (!interp || (interp->started && !is_new))
+        return;
+    pthread_mutex_lock(&interps_lock);
+    if (is_new) /* the one before Py_Finalize() lay here, and had its id */
+        reset(interp);
+    interp->started = interp->ended = true;
+    pthread_mutex_unlock(&interps_lock);
+    with_interp(interp, start, 0);
+    if (arm_wanted())
+        arm_here();
+}
+
+/* ---------------------------------------------------------------- the other interpreters */
+
+static int arm_pending(void *unused)
+{
+    (void)unused;
+    arm_here();
+    return 0;
+}
+
+/* 3.12 and later, where each may have a GIL of its own: a pending call.  One that is still on the
+ * list, and not ended, can't go away before the lock is free. */
+static bool ask_others(PyInterpreterState *here, unsigned wanted)
+{
+    bool asked = true;
+    pthread_mutex_lock(&interps_lock);
+    for (struct interp *interp = interps; interp; interp = interp->next) {
+        if (interp->state == here || interp->ended || interp->asked == wanted)
+            continue;
+        if (py._PyEval_AddPendingCall &&
+            py._PyEval_AddPendingCall(interp->state, arm_pending, NULL, 0) == 0)
+            interp->asked = wanted;
+        else
+            asked = false;
+    }
+    pthread_mutex_unlock(&interps_lock);
+    return asked;
+}
+
+unsigned arm_knocks;
+
+/* Up to 3.11 all share the GIL, which we hold: none comes or goes meanwhile. */
+static bool knock_at_others(PyInterpreterState *here, unsigned wanted)
+{
+    bool knocked = true;
+    arm_knocks = 0;
+    for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
+         state = py.PyInterpreterState_Next(state)) {
+        struct interp *interp = state == here ? NULL : record_of(state);
+        if (interp && interp->asked != wanted) {
+            enum hook_result result = frame_knock(state);
+            if (result == HOOK_DONE)
+                interp->armed |= ARM_KNOCKED;
+            if (result != HOOK_LATER)
+                interp->asked = wanted;
+            else
+                knocked = false;
+        }
+        if (interp && (interp->armed & ARM_KNOCKED))
+            arm_knocks++;
+    }
+    return knocked;
+}
+
+bool arm_others(unsigned wanted)
+{
+    PyInterpreterState *here = cpython_interpreter();
+    return py.minor >= 12 ? ask_others(here, wanted) : knock_at_others(here, wanted);
+}
+
+bool arm_answer(void)
+{
+    struct interp *interp = record_of(cpython_interpreter());
+    if (!interp)
+        return false;
+    if (!(interp->armed & ARM_KNOCKED))
+        return true;
+    arm_here();
+    if (interp->armed & ARM_KNOCKED) /* another thread is at it, or it isn't ready */
+        return false;
+    arm_knocks--;
+    return interp->armed & hook_frame.markers;
 }

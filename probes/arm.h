@@ -14,6 +14,11 @@
 
 #define MARKER_BIT(name) (1u << MARKER_##name)
 
+/* In interp->armed: the interpreter has the frame hook for no more than to be told that what is
+ * wanted has changed. */
+#define ARM_KNOCKED (1u << 31)
+_Static_assert(MARKERS < 31, "a bit for each marker, and one more");
+
 /* Whether somebody probes the marker right now. */
 #define MARKER_ON(name) \
     __builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0)
@@ -23,12 +28,16 @@ struct interp {
     struct interp *next;
     PyInterpreterState *state;
     int64_t id;         /* 0 before 3.7 */
+    bool started;       /* by arm_start() */
+    bool ended;         /* 3.12 and later; under the lock of the list */
+    atomic_uint asked;  /* the markers for which it was last armed, or asked to be */
     atomic_bool arming; /* a thread is in arm_here() for it */
     unsigned armed;     /* markers whose hooks are in place */
     unsigned never;     /* markers that can't be had in this interpreter */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
     int tool;               /* hook_monitoring: the tool id, or -1 */
-    PyObject *gc_callback;  /* hook_gc: what is in gc.callbacks, or NULL */
+    PyObject *gc_callbacks; /* hook_gc: gc.callbacks as CPython has it; the gc module keeps it */
+    PyObject *gc_callback;  /* hook_gc: what is in it, or NULL */
     PyObject *find_wrapper; /* hook_import: what is in place of _find_and_load, or NULL */
     PyObject *find_original;
 };
@@ -44,7 +53,9 @@ struct hook {
     unsigned markers;                                          /* what it feeds */
     bool uses_code;                                            /* it calls code_of() */
     bool (*fits)(void);                                        /* this CPython is one for it */
+    void (*start)(struct interp *);                            /* an interpreter starts; or NULL */
     enum hook_result (*set)(struct interp *, unsigned wanted); /* GIL held, no exception */
+    bool can_be_lost; /* the program may take it out: set() is called again, to look */
 };
 
 extern const struct hook hook_monitoring, hook_frame, hook_gc, hook_import, hook_audit;
@@ -55,13 +66,32 @@ extern bool arm_all;
 /* The markers that are wanted now, as bits.  Any thread, no GIL: it reads the semaphores. */
 unsigned arm_wanted(void);
 
-/* Brings the calling interpreter's hooks to what is wanted.  GIL held; an exception in flight
- * stays.  False: something was not ready, try again later. */
-bool arm_here(unsigned wanted);
+/* Begins with the calling interpreter, unless that has been done: brings its hooks to what is
+ * wanted.  is_new: it has just been made, and what is known of it is of one before it.  GIL held;
+ * an exception in flight stays. */
+void arm_start(bool is_new);
 
-/* Forgets what was known of the main interpreter, which has just been made: it lies where the one
- * before Py_Finalize() lay, and has its id.  GIL held. */
-void arm_new_interpreter(void);
+/* Brings the calling interpreter's hooks to what is wanted.  GIL held; an exception in flight
+ * stays. False: something was not ready, try again later. */
+bool arm_here(void);
+
+/* Has the other interpreters of the process bring theirs to it: each does so itself, when it next
+ * runs Python.  The main interpreter's GIL held.  False: try again later. */
+bool arm_others(unsigned wanted);
+
+/* Up to 3.11: how many interpreters have the frame hook for no more than that.  Read and written
+ * with the GIL held. */
+extern unsigned arm_knocks;
+
+/* Called by the frame hook while there are some: arms the calling interpreter if it is one of them.
+ * False: its markers can't be had, and the hook is to do nothing.  GIL held. */
+bool arm_answer(void);
+
+/* In the child of a fork, in which no other thread is. */
+void arm_forked(void);
+
+/* In hook_frame.c: puts the frame hook into another interpreter.  GIL held. */
+enum hook_result frame_knock(PyInterpreterState *state);
 
 /* True while this thread puts hooks in place: what CPython raises then (audit events) is our own
  * doing. */

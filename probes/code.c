@@ -5,6 +5,7 @@
  */
 #include "code.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum {
@@ -15,7 +16,7 @@ enum {
 };
 
 /* The co_extra index.  Interpreters hand them out one by one, so the same one can be had in each.
- * Written by code_setup() only, which the caller serialises. */
+ * Written once, by the first code_setup(). */
 static Py_ssize_t extra_index = -1;
 
 /* The str "__name__".  Interned and, as the interpreter uses it itself, never freed before the
@@ -36,22 +37,34 @@ static void code_free(void *data)
     free(record);
 }
 
+/* Interpreters with a GIL each may come here at once.  CPython waits for nothing in here. */
+static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
+
 bool code_setup(void)
 {
     if (!py._PyEval_RequestCodeExtraIndex || !py._PyCode_GetExtra || !py._PyCode_SetExtra)
         return false;
-    name_key = py.PyUnicode_InternFromString("__name__");
-    if (!name_key) {
+    PyObject *key = py.PyUnicode_InternFromString("__name__");
+    if (!key) {
         py.PyErr_Clear();
         return false;
     }
+    pthread_mutex_lock(&setup_lock);
+    name_key = key;
     Py_ssize_t index;
     do
         index = py._PyEval_RequestCodeExtraIndex(code_free);
     while (index >= 0 && index < extra_index);
     if (extra_index < 0)
         extra_index = index;
-    return index >= 0 && index == extra_index;
+    bool usable = index >= 0 && index == extra_index;
+    pthread_mutex_unlock(&setup_lock);
+    return usable;
+}
+
+void code_forked(void)
+{
+    pthread_mutex_init(&setup_lock, NULL);
 }
 
 /* Takes over the reference to the str. */

@@ -28,6 +28,9 @@ struct code {
  * flight.  False: this interpreter can't keep data with code objects. */
 bool code_setup(void);
 
+/* In the child of a fork, in which no other thread is. */
+void code_forked(void);
+
 /* The record of a code object, which lives as long as the code object.  GIL held, no exception in
  * flight.  Never NULL; its names are NULL where memory ran out. */
 struct code *code_of(PyObject *code);

@@ -74,6 +74,14 @@ PyInterpreterState *cpython_interpreter(void)
     return ((struct thread_state_36 *)py.PyThreadState_Get())->interp;
 }
 
+bool cpython_is_main(void)
+{
+    PyInterpreterState *state = cpython_interpreter();
+    if (py.PyInterpreterState_GetID) /* 3.7+ */
+        return py.PyInterpreterState_GetID(state) == 0;
+    return !py.PyInterpreterState_Next(state); /* the list has the newest first */
+}
+
 PyObject *cpython_none(void)
 {
     py.Py_IncRef(py.none);

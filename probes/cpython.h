@@ -56,7 +56,6 @@ struct _inittab {
     NEED(int, PyCode_Addr2Line, (PyObject *, int)) \
     NEED(PyObject *, PyImport_ImportModuleLevel, \
          (const char *, PyObject *, PyObject *, PyObject *, int)) \
-    NEED(PyObject *, PyImport_GetModuleDict, (void)) \
     NEED(PyObject *, PySys_GetObject, (const char *)) \
     NEED(void, PyErr_Clear, (void)) \
     NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **)) \
@@ -83,10 +82,23 @@ struct _inittab {
     NEED(void, PyThreadState_Delete, (PyThreadState *)) \
     NEED(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *)) \
     NEED(PyThreadState *, PyThreadState_Next, (PyThreadState *)) \
+    NEED(PyInterpreterState *, PyInterpreterState_Head, (void)) \
+    NEED(PyInterpreterState *, PyInterpreterState_Next, (PyInterpreterState *)) \
+    NEED(int, PyTuple_SetItem, (PyObject *, Py_ssize_t, PyObject *)) \
+    NEED(Py_ssize_t, PyList_Size, (PyObject *)) \
+    NEED(PyObject *, PyList_GetItem, (PyObject *, Py_ssize_t)) \
+    NEED(int, PySequence_DelItem, (PyObject *, Py_ssize_t)) \
+    NEED(PyObject *, PyCapsule_New, (void *, const char *, void (*)(PyObject *))) \
+    NEED(void *, PyCapsule_GetPointer, (PyObject *, const char *)) \
     NEED(long, PyLong_AsLong, (PyObject *)) \
     NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
     NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
     MAY(void, PyEval_InitThreads, (void)) \
+    MAY(int, PyEval_ThreadsInitialized, (void)) \
+    MAY(int, _PyEval_AddPendingCall, (PyInterpreterState *, int (*)(void *), void *, int)) \
+    MAY(int, _PyEval_SetTrace, (PyThreadState *, Py_tracefunc, PyObject *)) \
+    MAY(int, _PyEval_SetProfile, (PyThreadState *, Py_tracefunc, PyObject *)) \
+    MAY(PyObject *, PyInterpreterState_GetDict, (PyInterpreterState *)) \
     MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *)) \
     MAY(PyInterpreterState *, PyInterpreterState_Get, (void)) \
     MAY(PyInterpreterState *, _PyInterpreterState_Get, (void)) \
@@ -126,6 +138,9 @@ bool cpython_find(const char **why);
 
 /* The interpreter that the calling thread runs.  GIL held. */
 PyInterpreterState *cpython_interpreter(void);
+
+/* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
+bool cpython_is_main(void);
 
 /* A new reference to None, which is what callbacks return.  GIL held. */
 PyObject *cpython_none(void);

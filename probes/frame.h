@@ -1,5 +1,5 @@
 /*
- * What trace.c borrows from hook_frame.c.
+ * What the hooks ask of a PyFrameObject, the same for every CPython.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +8,36 @@
 
 #include "cpython.h"
 
-/* The code object of a frame, borrowed from it.  GIL held, no exception in flight. */
-PyObject *frame_code(PyFrameObject *frame);
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* GIL held, no exception in flight, in each.  What is borrowed is kept by the frame; the globals
+ * are NULL where CPython doesn't tell. */
+PyObject *frame_code(PyFrameObject *frame);      /* borrowed */
+PyObject *frame_globals(PyFrameObject *frame);   /* borrowed */
+PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
+void frame_fire_entry(PyFrameObject *frame, int line);
+void frame_fire_return(PyFrameObject *frame, int line);
+
+/* The frames from innermost outwards, in *frames (malloc()ed): the innermost first, each a new
+ * reference.  Takes over the reference to innermost, which may be NULL.  Returns how many there
+ * are; where memory runs out, the outermost are missing. */
+size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames);
+void frame_release(PyFrameObject **frames, size_t depth);
+
+/* Which tracer of returns it is that has come, counted.  Frames that began under another one, or
+ * under none, are reported to it as they are found: their entries at once, so that every return
+ * has its entry and what a tracer indents comes out even. */
+extern atomic_uint frame_tracer;
+
+/* Tells what is wanted now, in any interpreter: counts frame_tracer. */
+void frame_wanted(unsigned wanted);
+
+/* Whether the frames that run already are to be entered: somebody probes entries and returns. */
+bool frame_enters_stack(void);
+
+/* Fires the entries of the frames of frame_stack(), the outermost first, each with the line at
+ * which it stands. */
+void frame_enter_stack(PyFrameObject *const *frames, size_t depth);
 
 #endif

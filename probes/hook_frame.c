@@ -23,13 +23,6 @@
 
 /* ---------------------------------------------------------------- layouts */
 
-/* Include/frameobject.h (3.6-3.8), Include/cpython/frameobject.h (3.9, 3.10). */
-struct frame_310 {
-    void *head[3]; /* PyObject_VAR_HEAD */
-    PyFrameObject *back;
-    PyObject *code, *builtins, *globals;
-};
-
 /* Include/internal/pycore_frame.h, 3.11 */
 struct frame_311 {
     PyObject *function, *globals, *builtins, *locals, *code;
@@ -71,6 +64,9 @@ typedef PyObject *(*evaluator_39)(PyThreadState *, void *, int);
 /* What was there before us, the same in every interpreter that has our hook. */
 static void *next_evaluator;
 
+/* What somebody put in front of our hook; NULL for nobody.  He calls ours, we believe. */
+static void *front_evaluator;
+
 static void **eval_frame_slot(PyInterpreterState *state)
 {
     return (void **)((char *)state + eval_frame_offset());
@@ -92,27 +88,6 @@ static void set_evaluator(PyInterpreterState *state, void *evaluator)
 
 /* ---------------------------------------------------------------- firing */
 
-/* What a marker says of a frame. */
-struct view {
-    PyObject *code, *globals; /* borrowed */
-    PyFrameObject *object;
-    int line;
-};
-
-static void fire_entry(const struct view *view)
-{
-    struct code *record = code_of(view->code);
-    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), view->line,
-                           view->object, code_module(view->globals));
-}
-
-static void fire_return(const struct view *view)
-{
-    struct code *record = code_of(view->code);
-    marker_function__return(code_text(&record->filename), code_text(&record->funcname), view->line,
-                            view->object, code_module(view->globals));
-}
-
 /* Fires with an exception that may be in flight put aside. */
 static void fire_aside(void (*fire)(void *), void *frame, bool exception)
 {
@@ -124,17 +99,20 @@ static void fire_aside(void (*fire)(void *), void *frame, bool exception)
         py.PyErr_Restore(type, value, traceback);
 }
 
-/* The thread's trace and profile functions, where they are wanted: with an exception that may be in
- * flight put aside. */
-static void trace_aside(void *thread)
+/* Called first for each frame.  Where something is new to the thread (a tracer, a trace function of
+ * the program) it is seen to, with an exception that may be in flight put aside.  False: the
+ * interpreter has the hook for no more than to be told that, and it can't be armed. */
+static bool visit(PyThreadState *thread, bool exception)
 {
-    trace_this_thread(thread);
+    if (arm_knocks && !arm_answer())
+        return false;
+    fire_aside(trace_visit, thread, exception);
+    return true;
 }
 
-static inline void visit_thread(PyThreadState *thread, int throw)
+static inline bool visited(PyThreadState *thread)
 {
-    if (__builtin_expect(trace_wanted, 0))
-        fire_aside(trace_aside, thread, throw);
+    return __builtin_expect(!arm_knocks && trace_is_settled(thread), 1);
 }
 
 /* ---------------------------------------------------------------- the C stack */
@@ -164,7 +142,7 @@ static char *find_stack_limit(void)
 
 /* The hook's own frame stands between any two Python calls on the C stack (and in 3.11 the
  * evaluator's, too): what lies deeper than this is not hooked. */
-static inline bool too_deep(void)
+bool frame_too_deep(void)
 {
     if (__builtin_expect(!stack_limit, 0))
         stack_limit = find_stack_limit();
@@ -173,111 +151,48 @@ static inline bool too_deep(void)
 
 /* ---------------------------------------------------------------- 3.6 to 3.10 */
 
-/* A borrowed attribute of a frame, which the frame keeps. */
-static PyObject *frame_attribute(PyFrameObject *frame, const char *name)
-{
-    PyObject *value = py.PyObject_GetAttrString((PyObject *)frame, name);
-    if (value)
-        py.Py_DecRef(value);
-    else
-        py.PyErr_Clear();
-    return value;
-}
-
-/* The code object, which the frame keeps.  f_code is an audited attribute from 3.8 on, so it is
- * used only where there is no function for it (before 3.9), and the layout is not what it should
- * be. */
-static PyObject *public_code(PyFrameObject *frame)
-{
-    if (!py.PyFrame_GetCode)
-        return frame_attribute(frame, "f_code");
-    PyObject *code = py.PyFrame_GetCode(frame);
-    py.Py_DecRef(code);
-    return code;
-}
-
-/* Whether struct frame_310 is right, found out on the first frame that comes. */
-static bool frame_310_is_known(PyFrameObject *object)
-{
-    static enum { UNTRIED, KNOWN, UNKNOWN } layout;
-    struct frame_310 *frame = (struct frame_310 *)object;
-    if (layout == UNTRIED) {
-        layout = frame->globals == frame_attribute(object, "f_globals") &&
-                         frame->builtins == frame_attribute(object, "f_builtins") &&
-                         (!py.PyFrame_GetCode || frame->code == public_code(object))
-                     ? KNOWN
-                     : UNKNOWN;
-        if (layout == UNKNOWN)
-            debug_log("the frames of this CPython are not those of the release: slower access");
-    }
-    return layout == KNOWN;
-}
-
-PyObject *frame_code(PyFrameObject *object)
-{
-    if (py.minor <= 10 && frame_310_is_known(object))
-        return ((struct frame_310 *)object)->code;
-    return public_code(object);
-}
-
-static struct view view_310(PyFrameObject *object)
-{
-    struct frame_310 *frame = (struct frame_310 *)object;
-    bool known = frame_310_is_known(object);
-    return (struct view){
-        .code = frame_code(object),
-        .globals = known ? frame->globals : frame_attribute(object, "f_globals"),
-        .object = object,
-        .line = py.PyFrame_GetLineNumber(object),
-    };
-}
-
 static void entry_310(void *frame)
 {
-    struct view view = view_310(frame);
-    fire_entry(&view);
+    frame_fire_entry(frame, py.PyFrame_GetLineNumber(frame));
 }
 
 static void return_310(void *frame)
 {
-    struct view view = view_310(frame);
-    fire_return(&view);
+    frame_fire_return(frame, py.PyFrame_GetLineNumber(frame));
 }
 
-/* A frame that began before somebody probed entries has no entry, and so no return, unless returns
- * are all that is probed. */
-static inline bool returns(bool entered)
+/* A frame that began before the tracer came: trace.c tells it of the return. */
+static inline bool returns(unsigned tracer)
 {
-    return MARKER_ON(function__return) && (entered || !MARKER_ON(function__entry));
+    return MARKER_ON(function__return) &&
+           tracer == atomic_load_explicit(&frame_tracer, memory_order_relaxed);
 }
 
 /* The two hooks stand between two calls of the evaluator at every level of Python recursion: they
  * keep no more on the C stack than they must. */
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
-    if (__builtin_expect(trace_wanted, 0))
-        visit_thread(py.PyThreadState_Get(), throw);
-    if (too_deep())
+    PyThreadState *thread = py.PyThreadState_Get();
+    if ((!visited(thread) && !visit(thread, throw)) || frame_too_deep())
         return ((evaluator_36)next_evaluator)(frame, throw);
-    bool entered = MARKER_ON(function__entry);
-    if (entered)
+    unsigned tracer = frame_tracer;
+    if (MARKER_ON(function__entry))
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
-    if (returns(entered))
+    if (returns(tracer))
         fire_aside(return_310, frame, !result);
     return result;
 }
 
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
-    visit_thread(thread, throw);
-    if (too_deep())
+    if ((!visited(thread) && !visit(thread, throw)) || frame_too_deep())
         return ((evaluator_39)next_evaluator)(thread, frame, throw);
-    bool entered = MARKER_ON(function__entry);
-    if (entered)
+    unsigned tracer = frame_tracer;
+    if (MARKER_ON(function__entry))
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
-    if (returns(entered))
+    if (returns(tracer))
         fire_aside(return_310, frame, !result);
     return result;
 }
@@ -322,15 +237,10 @@ static PyFrameObject *frame_object(struct frame_311 *frame)
     return object == frame->object ? object : NULL;
 }
 
-static struct view view_311(struct frame_311 *frame)
+static int line_311(struct frame_311 *frame, struct code *record)
 {
     ptrdiff_t offset = (char *)frame->previous_instruction - (char *)first_instruction(frame);
-    return (struct view){
-        .code = frame->code,
-        .globals = frame->globals,
-        .object = frame_object(frame),
-        .line = code_line(frame->code, code_of(frame->code), (int)offset),
-    };
+    return code_line(frame->code, record, (int)offset);
 }
 
 /* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
@@ -339,8 +249,10 @@ static void entry_311(void *data)
 {
     struct frame_311 *frame = data;
     frame->previous = this_cframe()->current_frame;
-    struct view view = view_311(frame);
-    fire_entry(&view);
+    struct code *record = code_of(frame->code);
+    marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
+                           line_311(frame, record), frame_object(frame),
+                           code_module(frame->globals));
 }
 
 /* A generator's frame may be unlinked already. */
@@ -349,8 +261,10 @@ static void return_311(void *data)
     struct frame_311 *frame = data;
     struct frame_311 *previous = frame->previous;
     frame->previous = this_cframe()->current_frame;
-    struct view view = view_311(frame);
-    fire_return(&view);
+    struct code *record = code_of(frame->code);
+    marker_function__return(code_text(&record->filename), code_text(&record->funcname),
+                            line_311(frame, record), frame_object(frame),
+                            code_module(frame->globals));
     frame->previous = previous;
 }
 
@@ -381,18 +295,19 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
 
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
-    visit_thread(thread, throw);
+    if (!visited(thread) && !visit(thread, throw))
+        return ((evaluator_39)next_evaluator)(thread, frame, throw);
     if (!throw) { /* no exception in flight */
-        if (too_deep())
+        if (frame_too_deep())
             return evaluate_unseen(thread, frame);
         if (makes_generator(frame))
             return ((evaluator_39)next_evaluator)(thread, frame, throw);
     }
-    bool entered = MARKER_ON(function__entry);
-    if (entered)
+    unsigned tracer = frame_tracer;
+    if (MARKER_ON(function__entry))
         fire_aside(entry_311, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
-    if (returns(entered))
+    if (returns(tracer))
         fire_aside(return_311, frame, !result);
     return result;
 }
@@ -409,7 +324,7 @@ static void *hook(void)
     return py.minor == 11 ? (void *)hook_311 : py.minor >= 9 ? (void *)hook_39 : (void *)hook_36;
 }
 
-/* A frame object of any thread of the interpreter: a new reference, or NULL. */
+/* A frame object of any thread of the interpreter: a new reference, or NULL.  */
 static PyFrameObject *some_frame(PyInterpreterState *state)
 {
     PyFrameObject *frame = py.PyEval_GetFrame();
@@ -443,8 +358,7 @@ static bool is_known_311(PyInterpreterState *state, PyFrameObject *object)
 
     struct frame_311 *frame = ((struct frame_object_311 *)object)->frame;
     if (code_units_offset <= 0 || !frame || (uintptr_t)frame % sizeof(void *) != 0 ||
-        frame->object != object || frame->code != code ||
-        frame->globals != frame_attribute(object, "f_globals") ||
+        frame->object != object || frame->code != code || frame->globals != frame_globals(object) ||
         frame->previous_instruction < first_instruction(frame))
         return false;
     /* The frame is on the stack of one of the threads. */
@@ -485,32 +399,62 @@ static enum hook_result check_layouts(PyInterpreterState *state)
     return HOOK_DONE;
 }
 
+static bool is_in_place_somewhere(void)
+{
+    PyInterpreterState *state = py.PyInterpreterState_Head();
+    while (state && get_evaluator(state) != hook())
+        state = py.PyInterpreterState_Next(state);
+    return state;
+}
+
+static bool put_in_place(PyInterpreterState *state)
+{
+    void *now = get_evaluator(state);
+    if (now == hook() || (front_evaluator && now == front_evaluator))
+        return true;
+    /* Which of the two would call the other one can't be known: not to go in a circle, ours stays
+     * away. */
+    if (next_evaluator && now != next_evaluator && (front_evaluator || is_in_place_somewhere())) {
+        debug_log("another frame evaluator came in front of ours");
+        return false;
+    }
+    front_evaluator = NULL;
+    next_evaluator = now;
+    set_evaluator(state, hook());
+    return true;
+}
+
+enum hook_result frame_knock(PyInterpreterState *state)
+{
+    enum hook_result layouts = check_layouts(state);
+    if (layouts != HOOK_DONE)
+        return layouts;
+    return put_in_place(state) ? HOOK_DONE : HOOK_NEVER;
+}
+
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     enum hook_result layouts = check_layouts(interp->state);
     if (layouts != HOOK_DONE)
         return layouts;
     void *now = get_evaluator(interp->state);
-    if (wanted && now != hook() && next_evaluator && next_evaluator != now) {
-        debug_log("another frame evaluator came in front of ours");
+    bool was_set = interp->armed & hook_frame.markers;
+    if (was_set && now != hook() && now != next_evaluator)
+        front_evaluator = now; /* ours stays behind it, silent while nobody probes */
+    if (wanted && !put_in_place(interp->state))
         return HOOK_NEVER;
-    }
-    trace_set(wanted);
-    hook_wanted = wanted;
-    if (wanted && now != hook()) {
-        next_evaluator = now;
-        set_evaluator(interp->state, hook());
-    } else if (!wanted && now == hook()) {
-        /* Where somebody hooked in front of us, ours stays behind him, silent. */
+    if (!wanted && now == hook())
         set_evaluator(interp->state, next_evaluator);
-    }
+    hook_wanted = wanted;
+    frame_wanted(wanted);
+    trace_set(wanted);
     return HOOK_DONE;
 }
 
 const struct hook hook_frame = {
     .name = "frame evaluator",
     .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
-               MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return),
+               MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) | ARM_KNOCKED,
     .uses_code = true,
     .fits = fits,
     .set = set,

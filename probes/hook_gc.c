@@ -41,37 +41,70 @@ static PyObject *on_gc(PyObject *self, PyObject *arguments)
 
 static PyMethodDef gc_def = {"systemtap_gc", on_gc, METH_VARARGS, NULL};
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+/* The list itself, before the program can put another one in its place, which CPython would not
+ * look at; and before it has finders of its own, which would see gc imported. */
+static void start(struct interp *interp)
 {
-    if (!wanted == !interp->gc_callback)
-        return HOOK_DONE;
     PyObject *module = py.PyImport_ImportModuleLevel("gc", NULL, NULL, NULL, 0);
     PyObject *callbacks = module ? py.PyObject_GetAttrString(module, "callbacks") : NULL;
-    enum hook_result result = HOOK_LATER;
-    if (callbacks && wanted) {
-        PyObject *callback = py.PyCFunction_NewEx(&gc_def, NULL, NULL);
-        if (callback && py.PyList_Append(callbacks, callback) == 0) {
-            interp->gc_callback = callback;
-            result = HOOK_DONE;
-        }
-    } else if (callbacks) {
-        /* a program that emptied the list has taken it out already */
-        cpython_done(py.PyObject_CallMethod(callbacks, "remove", "O", interp->gc_callback));
-        py.Py_DecRef(interp->gc_callback);
-        interp->gc_callback = NULL;
-        result = HOOK_DONE;
-    }
     py.PyErr_Clear();
+    interp->gc_callbacks = callbacks;
     if (callbacks)
         py.Py_DecRef(callbacks);
     if (module)
         py.Py_DecRef(module);
-    return result;
+}
+
+/* Where ours is in the list, or -1.  Found by identity: a program's callback may claim to equal
+ * it. */
+static Py_ssize_t place_of(const struct interp *interp)
+{
+    Py_ssize_t i = py.PyList_Size(interp->gc_callbacks);
+    while (--i >= 0 && py.PyList_GetItem(interp->gc_callbacks, i) != interp->gc_callback)
+        ;
+    return i;
+}
+
+/* Also called while ours is in place: a program that emptied the list has taken it out. */
+static enum hook_result put_in(struct interp *interp)
+{
+    if (!interp->gc_callback)
+        interp->gc_callback = py.PyCFunction_NewEx(&gc_def, NULL, NULL);
+    bool there =
+        interp->gc_callback &&
+        (place_of(interp) >= 0 || py.PyList_Append(interp->gc_callbacks, interp->gc_callback) == 0);
+    py.PyErr_Clear();
+    return there ? HOOK_DONE : HOOK_LATER;
+}
+
+static void take_out(struct interp *interp)
+{
+    Py_ssize_t place = place_of(interp);
+    if (place >= 0)
+        py.PySequence_DelItem(interp->gc_callbacks, place);
+    py.PyErr_Clear();
+    py.Py_DecRef(interp->gc_callback);
+    interp->gc_callback = NULL;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    if (!interp->gc_callbacks)
+        start(interp);
+    if (!interp->gc_callbacks)
+        return HOOK_LATER;
+    if (wanted)
+        return put_in(interp);
+    if (interp->gc_callback)
+        take_out(interp);
+    return HOOK_DONE;
 }
 
 const struct hook hook_gc = {
     .name = "gc.callbacks",
     .markers = MARKER_BIT(gc__start) | MARKER_BIT(gc__done),
     .fits = fits,
+    .start = start,
     .set = set,
+    .can_be_lost = true,
 };

@@ -17,16 +17,26 @@ static bool fits(void)
     return true;
 }
 
-/* _find_and_load(name, import_): self is the function that was there. */
+/* What stands behind a wrapper. */
+enum { ORIGINAL, GCD_IMPORT, WRAPPED };
+
+/* _find_and_load(name, import_): self holds the functions that were there.  CPython's own markers
+ * tell of what C calls with builtins.__import__, not of importlib's own calls, which also come
+ * for modules that are there already. */
 static PyObject *find_and_load(PyObject *self, PyObject *arguments)
 {
+    PyObject *original = py.PyTuple_GetItem(self, ORIGINAL);
+    PyObject *import = py.PyTuple_GetItem(arguments, 1);
+    py.PyErr_Clear();
+    if (import == py.PyTuple_GetItem(self, GCD_IMPORT))
+        return py.PyObject_Call(original, arguments, NULL);
     PyObject *module = py.PyTuple_GetItem(arguments, 0); /* borrowed; arguments keeps it */
     Py_ssize_t length = 0;
     const char *name = module ? py.PyUnicode_AsUTF8AndSize(module, &length) : NULL;
     py.PyErr_Clear();
     if (MARKER_ON(import__find__load__start))
         marker_import__find__load__start(code_touch(name, length));
-    PyObject *result = py.PyObject_Call(self, arguments, NULL);
+    PyObject *result = py.PyObject_Call(original, arguments, NULL);
     if (MARKER_ON(import__find__load__done))
         marker_import__find__load__done(code_touch(name, length), result != NULL);
     return result;
@@ -37,7 +47,19 @@ static PyMethodDef find_def = {find_name, find_and_load, METH_VARARGS, NULL};
 static enum hook_result put_in(struct interp *interp, PyObject *importlib)
 {
     PyObject *original = py.PyObject_GetAttrString(importlib, find_name);
-    PyObject *wrapper = original ? py.PyCFunction_NewEx(&find_def, original, NULL) : NULL;
+    PyObject *gcd_import = py.PyObject_GetAttrString(importlib, "_gcd_import");
+    PyObject *behind = original && gcd_import ? py.PyTuple_New(WRAPPED) : NULL;
+    PyObject *wrapper = NULL;
+    if (behind) {
+        py.Py_IncRef(original);
+        py.PyTuple_SetItem(behind, ORIGINAL, original);
+        py.Py_IncRef(gcd_import);
+        py.PyTuple_SetItem(behind, GCD_IMPORT, gcd_import);
+        wrapper = py.PyCFunction_NewEx(&find_def, behind, NULL);
+        py.Py_DecRef(behind);
+    }
+    if (gcd_import)
+        py.Py_DecRef(gcd_import);
     if (wrapper && py.PyObject_SetAttrString(importlib, find_name, wrapper) == 0) {
         interp->find_original = original;
         interp->find_wrapper = wrapper;
@@ -71,7 +93,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     if (!wanted == !interp->find_wrapper)
         return HOOK_DONE;
-    PyObject *modules = py.PyImport_GetModuleDict();
+    PyObject *modules = py.PySys_GetObject("modules");
     PyObject *importlib = modules ? py.PyDict_GetItemString(modules, "_frozen_importlib") : NULL;
     if (!importlib) {
         py.PyErr_Clear();

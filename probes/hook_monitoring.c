@@ -12,9 +12,9 @@
 #include "callable.h"
 #include "code.h"
 #include "debug.h"
+#include "frame.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 /* 3 and 4 are the ids that PEP 669 gives to nobody. */
 static const int tool_ids[] = {4, 3};
@@ -38,61 +38,26 @@ static void fire_entry(struct code *record, int line, PyFrameObject *frame, PyOb
 
 /* ---------------------------------------------------------------- frames that run already */
 
-/* How often the hook was put in place; how often this thread has caught up with that. */
-static atomic_uint times_set;
-static __thread unsigned times_caught_up;
-
-/* Frames that were on this thread's stack when the hook came will report their returns: their
- * entries are fired now, the outermost first, each with the line at which it stands.  So every
- * return has its entry, and what a tracer indents comes out even.  innermost is a new reference, or
- * NULL. */
-static void enter_stack(PyFrameObject *innermost)
-{
-    size_t depth = 0, room = 0;
-    PyFrameObject **frames = NULL;
-    for (PyFrameObject *frame = innermost; frame; frame = py.PyFrame_GetBack(frame)) {
-        if (depth == room) {
-            size_t more = room ? 2 * room : 64;
-            PyFrameObject **grown = realloc(frames, more * sizeof *frames);
-            if (!grown) {
-                py.Py_DecRef((PyObject *)frame);
-                break;
-            }
-            frames = grown;
-            room = more;
-        }
-        frames[depth++] = frame;
-    }
-    while (depth > 0) {
-        PyFrameObject *frame = frames[--depth];
-        PyObject *code = py.PyFrame_GetCode(frame);
-        PyObject *globals = py.PyFrame_GetGlobals(frame);
-        fire_entry(code_of(code), py.PyFrame_GetLineNumber(frame), frame, globals);
-        py.Py_DecRef(globals);
-        py.Py_DecRef(code);
-        py.Py_DecRef((PyObject *)frame);
-    }
-    free(frames);
-}
-
-/* Called first in each event.  entering: the current frame's own entry is that event. */
+/* Called first in each event of a frame.  Frames that were on this thread's stack when the tracer
+ * came will report their returns.  entering: the current frame's own entry is that event. */
 static inline void catch_up(bool entering)
 {
-    unsigned times = atomic_load_explicit(&times_set, memory_order_relaxed);
-    if (__builtin_expect(times_caught_up == times, 1))
+    static __thread unsigned caught_up;
+    unsigned tracer = atomic_load_explicit(&frame_tracer, memory_order_relaxed);
+    if (__builtin_expect(caught_up == tracer, 1))
         return;
-    times_caught_up = times;
-    if (!MARKER_ON(function__entry) || !MARKER_ON(function__return))
-        return; /* nobody who could tell */
-    PyFrameObject *frame = py.PyEval_GetFrame();
+    caught_up = tracer;
+    PyFrameObject *frame = frame_enters_stack() ? py.PyEval_GetFrame() : NULL;
     if (!frame)
         return;
-    if (entering) {
-        frame = py.PyFrame_GetBack(frame);
-    } else {
+    if (entering)
+        frame = frame_back(frame);
+    else
         py.Py_IncRef((PyObject *)frame);
-    }
-    enter_stack(frame);
+    PyFrameObject **frames;
+    size_t depth = frame_stack(frame, &frames);
+    frame_enter_stack(frames, depth);
+    frame_release(frames, depth);
 }
 
 /* ---------------------------------------------------------------- events */
@@ -310,6 +275,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!wanted) {
         if (interp->tool >= 0)
             give_up_tool(monitoring, interp);
+        frame_wanted(0);
         return HOOK_DONE;
     }
     if (interp->tool < 0) {
@@ -323,9 +289,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             return HOOK_NEVER;
         }
     }
-    const unsigned both = MARKER_BIT(function__entry) | MARKER_BIT(function__return);
-    if ((wanted & both) == both && !(interp->armed & both))
-        atomic_fetch_add(&times_set, 1);
+    frame_wanted(wanted);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
         if (wanted & events[i].markers)

@@ -1,52 +1,62 @@
 /*
  * The loader: runs when the library is loaded, finds out whether the process is a CPython, and gets
- * the hooks into each of its interpreters at their start.
+ * the hooks into each of its interpreters.
  *
- * Nothing may be called before Py_Initialize() has made an interpreter, and there is no callback
- * for that moment.  But each interpreter, as it starts, initialises built-in modules through
- * PyImport_Inittab, which is there for programs to change before Py_Initialize().  The loader puts
- * a copy in its place in which two modules are initialised by way of the shim:
- *   posix    the first that importlib needs: hooks can be put in from here on
- *   _codecs  after posix, before the program's first line: the watcher is set up
+ * Preloaded, it comes before Py_Initialize(): nothing may be called yet, and there is no callback
+ * for the moment from which on it may.  But each interpreter, as it starts, initialises built-in
+ * modules through PyImport_Inittab, which is there for programs to change before Py_Initialize().
+ * The loader puts a copy in its place in which two modules are initialised by way of the shim:
+ *   marshal   importlib needs it, before it can load the first file: hooks can be put in from here
+ *             on.  It is initialised in each interpreter
+ *   _codecs   after marshal, before the program's first line: the watcher is set up
  * So a dormant shim costs the program nothing more than a thread that sleeps.
+ *
+ * Loaded into a running CPython, by dlopen() or an import, it begins with the main interpreter.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "loader.h"
+
 #include "arm.h"
 #include "debug.h"
+#include "module.h"
 #include "watcher.h"
 
+#include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- modules as a starting signal */
 
-static PyObject *(*posix_init)(void);
+static PyObject *(*marshal_init)(void);
 static PyObject *(*codecs_init)(void);
 
-static void arm_if_wanted(void)
+/* GIL held, in the interpreter that starts; or later, where a program imports marshal anew. */
+static int start_interpreter(PyObject *unused)
 {
-    unsigned wanted = arm_wanted();
-    if (wanted)
-        arm_here(wanted);
+    (void)unused;
+    PyObject *modules = py.PySys_GetObject("modules");
+    if (modules && !py.PyDict_GetItemString(modules, "posix"))
+        arm_start(true);
+    return 0;
 }
 
-/* GIL held, in the interpreter that starts.  (CPython 3.13 and later call it in the main
- * interpreter also for others: Python/import.c, import_run_extension.) */
-static PyObject *init_posix(void)
+/* From 3.13 on it is called in the main interpreter also for others, which then run no more than
+ * the definition's slots (Python/import.c, import_run_extension). */
+static PyObject *init_marshal(void)
 {
-    PyObject *module = posix_init();
-    if (!py.Py_IsInitialized())
-        arm_new_interpreter();
-    arm_if_wanted();
+    PyObject *module = marshal_init();
+    if (py.minor < 13)
+        start_interpreter(NULL);
+    else if (!module_on_exec(module, start_interpreter))
+        debug_log("the marshal module is not what CPython 3.13 has: subinterpreters are not seen");
     return module;
 }
 
 static PyObject *init_codecs(void)
 {
     PyObject *module = codecs_init();
-    arm_if_wanted();
     watcher_setup();
     return module;
 }
@@ -62,15 +72,25 @@ static void wait_for_interpreters(void)
         return;
     memcpy(table, *py.inittab, modules * sizeof *table);
     for (struct _inittab *module = table; module->name; module++) {
-        if (strcmp(module->name, "posix") == 0) {
-            posix_init = module->initfunc;
-            module->initfunc = init_posix;
+        if (strcmp(module->name, "marshal") == 0) {
+            marshal_init = module->initfunc;
+            module->initfunc = init_marshal;
         } else if (strcmp(module->name, "_codecs") == 0) {
             codecs_init = module->initfunc;
             module->initfunc = init_codecs;
         }
     }
     *py.inittab = table;
+}
+
+/* ---------------------------------------------------------------- a running CPython */
+
+/* GIL held.  Each part of it does nothing where it is done already. */
+static void meet_interpreter(void)
+{
+    arm_start(false);
+    if (cpython_is_main())
+        watcher_setup();
 }
 
 /* ---------------------------------------------------------------- the process */
@@ -89,6 +109,16 @@ static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
     return MODE_OFF;
 }
 
+/* Another file of the shim is in this process: one is enough. */
+static bool is_second(void)
+{
+    void *first = dlsym(RTLD_DEFAULT, "PyInit_python_stap");
+    return first && first != (void *)PyInit_python_stap;
+}
+
+/* This CPython is one for the shim, which is or will be in it. */
+static bool loaded;
+
 __attribute__((constructor)) static void load(void)
 {
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
@@ -102,9 +132,22 @@ __attribute__((constructor)) static void load(void)
     int mode = chosen_mode();
     if (mode == MODE_OFF)
         return;
+    if (is_second()) {
+        debug_log("another libpython-stap is in this process: this one does nothing");
+        return;
+    }
     arm_all = mode == MODE_ALL;
+    loaded = true;
     if (py.Py_IsInitialized())
-        debug_log("loaded into a running Python: not supported yet");
+        watcher_attach(meet_interpreter);
     else
         wait_for_interpreters();
+}
+
+void loader_imported(void)
+{
+    if (!loaded) /* perhaps preloaded into a program that found its Python only later */
+        load();
+    if (loaded)
+        meet_interpreter();
 }

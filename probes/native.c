@@ -129,7 +129,8 @@ static bool interpreter_path(char path[PATH_MAX])
     if (!dladdr((void *)py.Py_GetVersion, &info) || !info.dli_fname)
         return false;
     /* For the program itself dli_fname is what it was called by. */
-    bool is_library = strstr(info.dli_fname, ".so") != NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    bool is_library = strstr(slash ? slash : info.dli_fname, ".so") != NULL;
     return realpath(is_library ? info.dli_fname : "/proc/self/exe", path) != NULL;
 }
 

@@ -1,11 +1,11 @@
 /*
- * Trace and profile functions (PyEval_SetTrace, PyEval_SetProfile).  A thread has one of each. Ours
- * stands in front of the program's own, calls it with its own object, and leaves that object where
- * sys.gettrace() and sys.getprofile() find it.
+ * Trace and profile functions (PyEval_SetTrace, PyEval_SetProfile).  A thread state has one of
+ * each. Ours stands in front of the program's own, calls it with its own object, and leaves that
+ * object where sys.gettrace() and sys.getprofile() find it.
  *
  * The program may put its function in place of ours at any time; ours comes back in front of it
  * when the thread next calls a Python function.  When ours isn't wanted any more it goes at its
- * next event.  So no thread ever touches another one's functions.
+ * next event.
  *
  * No function tells what C function a thread has; where the thread state keeps it is part of
  * CPython's public headers, and is tried out on a thread state of our own before it is used.
@@ -21,17 +21,47 @@
 #include "callable.h"
 #include "code.h"
 #include "debug.h"
-#include "frame.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 /* Include/cpython/pystate.h */
-enum { TRACE_LINE = 2, TRACE_C_CALL = 4, TRACE_C_EXCEPTION = 5, TRACE_C_RETURN = 6 };
+enum { TRACE_CALL, TRACE_LINE = 2, TRACE_RETURN, TRACE_C_CALL, TRACE_C_EXCEPTION, TRACE_C_RETURN };
 
 enum { LINE_MARKERS = MARKER_BIT(line) };
 enum { CFUNCTION_MARKERS = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) };
 
 unsigned trace_wanted;
+
+/* ---------------------------------------------------------------- threads */
+
+/* Records stay for ever: a thread state that comes at the same address takes over the record. */
+__thread struct traced_thread *trace_here;
+
+/* NULL where memory runs out. */
+static struct traced_thread *record_of(PyThreadState *state)
+{
+    static struct traced_thread *records[256];
+    struct traced_thread **first =
+        &records[((uintptr_t)state >> 6) % (sizeof records / sizeof *records)];
+    struct traced_thread *thread = *first;
+    while (thread && thread->state != state)
+        thread = thread->next;
+    if (!thread && (thread = calloc(1, sizeof *thread))) {
+        thread->state = state;
+        thread->next = *first;
+        *first = thread;
+    }
+    return thread;
+}
+
+/* The calling thread's, in an event of it. */
+static struct traced_thread *record_here(void)
+{
+    PyThreadState *state = py.PyThreadState_Get();
+    if (!trace_here || trace_here->state != state)
+        trace_here = record_of(state);
+    return trace_here;
+}
 
 /* The four words of a thread state, from c_profilefunc on: Include/pystate.h (3.6, 3.7),
  * Include/cpython/pystate.h (3.8-3.11). */
@@ -40,59 +70,134 @@ struct functions {
     PyObject *profile_object, *trace_object;
 };
 
-static struct functions *functions_of(PyThreadState *thread)
+static struct functions *functions_of(PyThreadState *state)
 {
     size_t offset = py.minor == 6 ? 48 : py.minor == 11 ? 64 : 56;
-    return (struct functions *)((char *)thread + offset);
+    return (struct functions *)((char *)state + offset);
 }
 
-/* What stood before ours on this thread, and on which of its thread states (a thread that runs
- * several interpreters has several).  Good only while ours is there. */
-static __thread Py_tracefunc program_trace, program_profile;
-static __thread PyThreadState *traced_state;
-
-/* This thread is setting a function: CPython asks the program's audit hooks first, whose own frames
- * must not begin it again. */
+/* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
+ * frames must not begin it again. */
 static __thread bool setting;
-
-/* Sets a function with the object that is there, or was: the thread state may hold the only
- * reference to it, and 3.9 drops that before it takes the new one. */
-static void set_function(void (*set)(Py_tracefunc, PyObject *), Py_tracefunc function,
-                         PyObject *object)
-{
-    if (object)
-        py.Py_IncRef(object);
-    setting = true;
-    set(function, object);
-    setting = false;
-    py.PyErr_Clear();
-    if (object)
-        py.Py_DecRef(object);
-}
-
-/* Where an audit hook of the program refuses, it would be asked again at every call, and CPython
- * writes of each refusal to stderr. */
-static void give_up(unsigned markers)
-{
-    trace_wanted &= ~markers;
-    debug_log("an audit hook of the program refused a trace function: markers %x are off", markers);
-}
 
 bool trace_setting(void)
 {
     return setting;
 }
 
+typedef int (*setter)(PyThreadState *, Py_tracefunc, PyObject *);
+
+/* Sets a function with the object that is there, or was: the thread state may hold the only
+ * reference to it, and 3.9 drops that before it takes the new one.  Before 3.9 a function can be
+ * set on the calling thread only. */
+static void set_function(setter set, void (*set_here)(Py_tracefunc, PyObject *),
+                         PyThreadState *state, Py_tracefunc function, PyObject *object)
+{
+    if (object)
+        py.Py_IncRef(object);
+    setting = true;
+    if (set)
+        set(state, function, object);
+    else
+        set_here(function, object);
+    setting = false;
+    py.PyErr_Clear();
+    if (object)
+        py.Py_DecRef(object);
+}
+
+static void set_trace(PyThreadState *state, Py_tracefunc function, PyObject *object)
+{
+    set_function(py._PyEval_SetTrace, py.PyEval_SetTrace, state, function, object);
+}
+
+static void set_profile(PyThreadState *state, Py_tracefunc function, PyObject *object)
+{
+    set_function(py._PyEval_SetProfile, py.PyEval_SetProfile, state, function, object);
+}
+
+/* ---------------------------------------------------------------- what is wanted */
+
+/* An audit hook of the program refused: it would be asked again at every call. */
+static bool refused_trace, refused_profile;
+
+/* function__return is wanted, for the frames of threads that ran already. */
+static bool returns_wanted;
+
+static bool wants_trace(void)
+{
+    return (trace_wanted & LINE_MARKERS) && !refused_trace;
+}
+
+static bool wants_profile(const struct traced_thread *thread)
+{
+    return ((trace_wanted & CFUNCTION_MARKERS) || (returns_wanted && thread->old_count)) &&
+           !refused_profile;
+}
+
+/* ---------------------------------------------------------------- frames that run already */
+
+static bool layout_is_known(void);
+
+static bool runs(const struct traced_thread *thread, PyFrameObject *frame)
+{
+    size_t i = thread->old_count;
+    while (i > 0 && thread->old[i - 1] != frame)
+        i--;
+    return i > 0;
+}
+
+/* Forgets the frames that returned while the program's function stood in place of ours. */
+static void forget_returned(struct traced_thread *thread)
+{
+    PyFrameObject **frames, *innermost = py.PyEval_GetFrame();
+    if (innermost)
+        py.Py_IncRef((PyObject *)innermost);
+    size_t depth = frame_stack(innermost, &frames), i = 0;
+    while (i < depth && !runs(thread, frames[i]))
+        i++;
+    if (i == depth)
+        thread->old_count = 0;
+    else
+        while (thread->old[thread->old_count - 1] != frames[i])
+            thread->old_count--;
+    frame_release(frames, depth);
+}
+
+/* The calling thread meets the present tracer for the first time.  innermost (a new reference, or
+ * NULL) and what called it began before. */
+static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
+{
+    PyFrameObject **frames;
+    thread->tracer = frame_tracer;
+    size_t depth = frame_stack(innermost, &frames);
+    free(thread->old);
+    thread->old = NULL;
+    thread->old_count = 0;
+    if (MARKER_ON(function__return) && !refused_profile && depth && layout_is_known() &&
+        (thread->old = malloc(depth * sizeof *thread->old))) {
+        thread->old_count = depth;
+        for (size_t i = 0; i < depth; i++)
+            thread->old[i] = frames[depth - 1 - i];
+        if (frame_enters_stack())
+            frame_enter_stack(frames, depth);
+    }
+    frame_release(frames, depth);
+}
+
+/* ---------------------------------------------------------------- events */
+
 static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
-    Py_tracefunc program = program_trace;
+    struct traced_thread *thread = record_here();
+    Py_tracefunc program = thread ? thread->trace : NULL;
     if (what == TRACE_LINE && MARKER_ON(line)) {
         struct code *record = code_of(frame_code(frame));
         marker_line(code_text(&record->filename), code_text(&record->funcname),
                     py.PyFrame_GetLineNumber(frame));
     }
-    if (!(trace_wanted & LINE_MARKERS) && !setting)
-        set_function(py.PyEval_SetTrace, program, object);
+    if (!wants_trace() && !setting)
+        set_trace(py.PyThreadState_Get(), program, object);
     return program ? program(object, frame, what, argument) : 0;
 }
 
@@ -108,49 +213,120 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
     callable_close(&names);
 }
 
+/* A frame that the frame hook saw begin fires its return there. */
+static void fire_return(struct traced_thread *thread, PyFrameObject *frame)
+{
+    if (thread->old_count == 0 || thread->old[thread->old_count - 1] != frame)
+        return;
+    thread->old_count--;
+    if (MARKER_ON(function__return))
+        frame_fire_return(frame, py.PyFrame_GetLineNumber(frame));
+}
+
 static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
-    Py_tracefunc program = program_profile;
-    if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
+    struct traced_thread *thread = record_here();
+    if (!thread) /* not so: ours was set with a record */
+        return 0;
+    Py_tracefunc program = thread->profile;
+    if (thread->tracer != frame_tracer && what != TRACE_CALL) {
+        py.Py_IncRef((PyObject *)frame);
+        catch_up(thread, frame);
+    }
+    if (what == TRACE_RETURN)
+        fire_return(thread, frame);
+    else if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
         fire_cfunction(frame, what, argument);
-    if (!(trace_wanted & CFUNCTION_MARKERS) && !setting)
-        set_function(py.PyEval_SetProfile, program, object);
+    if (!wants_profile(thread) && !setting)
+        set_profile(thread->state, program, object);
     return program ? program(object, frame, what, argument) : 0;
 }
 
-void trace_this_thread(PyThreadState *thread)
+/* ---------------------------------------------------------------- setting */
+
+static void give_up(bool *refused, const char *what)
 {
-    if (setting)
-        return;
-    struct functions *functions = functions_of(thread);
-    bool trace = (trace_wanted & LINE_MARKERS) && functions->trace != on_trace;
-    bool profile = (trace_wanted & CFUNCTION_MARKERS) && functions->profile != on_profile;
-    if (!trace && !profile)
-        return;
-    /* Ours stands on another state of this thread already, with what it found there. */
-    if (traced_state && traced_state != thread)
-        return;
-    traced_state = thread;
-    if (trace) {
-        program_trace = functions->trace;
-        set_function(py.PyEval_SetTrace, on_trace, functions->trace_object);
-        if (functions->trace != on_trace)
-            give_up(LINE_MARKERS);
-    }
-    if (profile) {
-        program_profile = functions->profile;
-        set_function(py.PyEval_SetProfile, on_profile, functions->profile_object);
-        if (functions->profile != on_profile)
-            give_up(CFUNCTION_MARKERS);
-    }
+    *refused = true;
+    debug_log("an audit hook of the program refused a %s function", what);
 }
 
-static int trace_main_thread(void *unused)
+/* Gives a thread the functions that it should have.  Whether anything was set. */
+static bool put_in_place(struct traced_thread *thread, bool profile)
+{
+    struct functions *functions = functions_of(thread->state);
+    bool trace = wants_trace() && layout_is_known() && functions->trace != on_trace;
+    profile = profile && !refused_profile && layout_is_known() && functions->profile != on_profile;
+    if (trace) {
+        thread->trace = functions->trace;
+        set_trace(thread->state, on_trace, functions->trace_object);
+        if (functions->trace != on_trace)
+            give_up(&refused_trace, "trace");
+    }
+    if (profile) {
+        thread->profile = functions->profile;
+        set_profile(thread->state, on_profile, functions->profile_object);
+        if (functions->profile != on_profile)
+            give_up(&refused_profile, "profile");
+    }
+    return trace || profile;
+}
+
+void trace_visit(void *state)
+{
+    struct traced_thread *thread = setting ? NULL : record_here();
+    if (!thread || thread->state != state)
+        return;
+    if (thread->tracer != frame_tracer) {
+        PyFrameObject *caller = py.PyEval_GetFrame();
+        if (caller)
+            py.Py_IncRef((PyObject *)caller);
+        catch_up(thread, caller);
+    } else if (thread->old_count && functions_of(state)->profile != on_profile) {
+        forget_returned(thread);
+    }
+    put_in_place(thread, wants_profile(thread));
+}
+
+static int visit_main_thread(void *unused)
 {
     (void)unused;
-    if (trace_wanted)
-        trace_this_thread(py.PyThreadState_Get());
+    trace_visit(py.PyThreadState_Get());
     return 0;
+}
+
+/* A thread's functions may be set by another one from 3.9 on. */
+static void visit_all_threads(void)
+{
+    PyThreadState *state;
+    do { /* from the first again: an audit hook of the program may have let other threads run */
+        state = py.PyInterpreterState_ThreadHead(cpython_interpreter());
+        for (; state; state = py.PyThreadState_Next(state)) {
+            PyFrameObject *frame = py.PyThreadState_GetFrame(state);
+            if (!frame)
+                continue;
+            py.Py_DecRef((PyObject *)frame);
+            struct traced_thread *thread = record_of(state);
+            /* What it has on its stack it finds out itself, in its next event. */
+            if (thread && put_in_place(thread, returns_wanted || wants_profile(thread)))
+                break;
+        }
+    } while (state);
+}
+
+void trace_set(unsigned wanted)
+{
+    trace_wanted = wanted & (LINE_MARKERS | CFUNCTION_MARKERS);
+    returns_wanted = wanted & MARKER_BIT(function__return);
+    refused_trace = refused_profile = false;
+    if (!trace_wanted && !returns_wanted)
+        return;
+    if (py._PyEval_SetTrace && py._PyEval_SetProfile) {
+        visit_all_threads();
+    } else {
+        if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
+            trace_visit(py.PyThreadState_Get());
+        py.Py_AddPendingCall(visit_main_thread, NULL);
+    }
 }
 
 /* Sets both functions on a new thread state, and sees whether they are where we look for them. */
@@ -159,35 +335,32 @@ static bool layout_is_known(void)
     static enum { UNTRIED, KNOWN, UNKNOWN } layout;
     if (layout != UNTRIED)
         return layout == KNOWN;
+    layout = UNKNOWN; /* for what the program's audit hooks call meanwhile */
     PyThreadState *scratch = py.PyThreadState_New(cpython_interpreter());
     if (!scratch)
         return false;
     struct functions *functions = functions_of(scratch);
     bool empty = !functions->profile && !functions->trace && !functions->profile_object &&
                  !functions->trace_object;
-    PyThreadState *own = py.PyThreadState_Swap(scratch);
-    set_function(py.PyEval_SetTrace, on_trace, py.none);
-    set_function(py.PyEval_SetProfile, on_profile, py.none);
+    /* A debug build takes no other thread state. */
+    bool swap = !py._PyEval_SetTrace && !py.PySys_GetObject("gettotalrefcount");
+    PyThreadState *own = swap ? py.PyThreadState_Swap(scratch) : NULL;
+    if (swap || py._PyEval_SetTrace) {
+        set_trace(scratch, on_trace, py.none);
+        set_profile(scratch, on_profile, py.none);
+    }
     bool full = functions->profile == on_profile && functions->trace == on_trace &&
                 functions->profile_object == py.none && functions->trace_object == py.none;
-    set_function(py.PyEval_SetTrace, NULL, NULL);
-    set_function(py.PyEval_SetProfile, NULL, NULL);
+    if (full) {
+        set_trace(scratch, NULL, NULL);
+        set_profile(scratch, NULL, NULL);
+    }
     py.PyThreadState_Clear(scratch);
-    py.PyThreadState_Swap(own);
+    if (swap)
+        py.PyThreadState_Swap(own);
     py.PyThreadState_Delete(scratch);
     layout = empty && full ? KNOWN : UNKNOWN;
     if (layout == UNKNOWN)
         debug_log("the thread states of this CPython are not those of the release");
     return layout == KNOWN;
-}
-
-void trace_set(unsigned wanted)
-{
-    wanted &= LINE_MARKERS | CFUNCTION_MARKERS;
-    trace_wanted = wanted && layout_is_known() ? wanted : 0;
-    if (trace_wanted) {
-        if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
-            trace_this_thread(py.PyThreadState_Get());
-        py.Py_AddPendingCall(trace_main_thread, NULL);
-    }
 }

@@ -1,26 +1,51 @@
 /*
- * Line and C-call events of CPython 3.6 to 3.11: trace and profile functions of C, one a thread.
- * Part of hook_frame, whose frame hook visits each thread.
+ * Line and C-call events of CPython 3.6 to 3.11, and the returns of frames that began before the
+ * tracer came: trace and profile functions of C, one each a thread.  Part of hook_frame, whose
+ * frame hook visits each thread that calls a Python function.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TRACE_H
 #define TRACE_H
 
-#include "cpython.h"
+#include "frame.h"
 
-/* The line and cfunction markers that are wanted, as bits.  Changed with the GIL held, by
- * trace_set() alone. */
+/* What is known of a thread state. */
+struct traced_thread {
+    struct traced_thread *next;
+    PyThreadState *state;
+    /* The program's functions, which stood before ours.  Good only while ours is there. */
+    Py_tracefunc trace, profile;
+    unsigned tracer; /* the frame_tracer that it has caught up with */
+    /* The frames that ran already then, the outermost first; borrowed, and only compared. */
+    PyFrameObject **old;
+    size_t old_count;
+};
+
+/* Line and cfunction markers that are wanted, as bits.  Changed with the GIL held, by trace_set()
+ * alone. */
 extern unsigned trace_wanted;
 
-/* Wants these markers from now on, on the calling thread and the main one at once and on the others
- * when they next call a Python function.  Where it can't be had in this CPython they stay off.  GIL
- * held, no exception in flight. */
+/* The calling OS thread's latest. */
+extern __thread struct traced_thread *trace_here;
+
+/* Wants these markers from now on: function__return for the frames that run already, line,
+ * cfunction. The calling interpreter's threads get their functions now (3.9 and later; before, the
+ * calling and the main one), the others when they next call a Python function.  GIL held, no
+ * exception in flight. */
 void trace_set(unsigned wanted);
 
-/* Puts the functions that are wanted onto the calling thread, in front of those of the program, if
- * they aren't there.  GIL held, no exception in flight. */
-void trace_this_thread(PyThreadState *thread);
+/* Gives the calling thread (a PyThreadState) the functions that it should have, in front of those
+ * of the program.  GIL held, no exception in flight. */
+void trace_visit(void *thread);
+
+/* Whether trace_visit() has nothing to do.  GIL held. */
+static inline bool trace_is_settled(const PyThreadState *state)
+{
+    const struct traced_thread *thread = trace_here;
+    return !trace_wanted && thread && thread->state == state && thread->old_count == 0 &&
+           thread->tracer == atomic_load_explicit(&frame_tracer, memory_order_relaxed);
+}
 
 /* True while this thread sets a function: the audit event of that is our own doing. */
 bool trace_setting(void);

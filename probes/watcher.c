@@ -1,8 +1,8 @@
 /*
  * The watcher thread.  Set up by the loader, once per Py_Initialize().
  *
- * The thread holds the GIL only inside arm_here().  It is joined before a fork and when the
- * interpreter ends; so it never meets an interpreter that is going away.
+ * The thread holds the GIL only while it sets hooks.  It is joined before os.fork() (3.7 and later)
+ * and when the interpreter ends; so it never meets an interpreter that is going away.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,11 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PERIOD_MS = 50, STACK_SIZE = 512 * 1024 };
+enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 
 /* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
 struct watcher {
     pthread_t thread;
+    void (*attach)(void); /* what it does first, with the GIL; or NULL */
     /* Under the lock: */
     bool stopping;
     bool takes_gil; /* it has the GIL or waits for it */
@@ -34,26 +35,44 @@ static pthread_cond_t wake; /* broadcast when one is to stop */
 static bool set_up; /* atexit has our function: the interpreter lives */
 static struct watcher *running;
 
+/* The thread of watcher_attach(), until start() takes it for the running one. */
+static struct watcher *attaching;
+
 /* The process was forked by a thread other than the main one.  When that thread's function returns
  * the process ends, unless another thread lives: ours must not be it. */
 static bool forked_by_thread;
 
+static bool arm(unsigned wanted)
+{
+    bool settled = arm_here();
+    return arm_others(wanted) && settled;
+}
+
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned settled = 0;
+    unsigned settled = 0, periods = 0;
     pthread_mutex_lock(&lock);
     while (!self->stopping) {
         unsigned wanted = arm_wanted();
-        if (wanted != settled) {
+        bool look = wanted && ++periods % PERIODS_UNTIL_LOOK == 0;
+        if (wanted != settled || look || self->attach) {
             self->takes_gil = true;
             pthread_mutex_unlock(&lock);
             int state = py.PyGILState_Ensure();
-            if (arm_here(wanted))
+            if (self->attach)
+                self->attach();
+            bool useful = set_up; /* else nobody would end it */
+            if (!useful)
+                attaching = NULL;
+            if (useful && arm(wanted))
                 settled = wanted;
             py.PyGILState_Release(state);
             pthread_mutex_lock(&lock);
+            self->attach = NULL;
             self->takes_gil = false;
+            if (!useful)
+                break;
         }
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -99,6 +118,11 @@ static void start(void)
 {
     if (running || !set_up || forked_by_thread)
         return;
+    if (attaching) {
+        running = attaching;
+        attaching = NULL;
+        return;
+    }
     struct watcher *watcher = calloc(1, sizeof *watcher);
     if (watcher && make_thread(watcher)) {
         running = watcher;
@@ -214,11 +238,8 @@ static PyObject *import(const char *name)
     return py.PyImport_ImportModuleLevel(name, NULL, NULL, NULL, 0);
 }
 
-/* gc is imported for hook_gc, here and now, before the program has finders of its own that it would
- * run on the watcher's thread. */
 static bool register_at_exit(void)
 {
-    cpython_done(import("gc"));
     PyObject *atexit = import("atexit");
     PyObject *callback = atexit ? py.PyCFunction_NewEx(&at_exit_def, NULL, NULL) : NULL;
     bool done = callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
@@ -281,7 +302,8 @@ static void prepare_fork(void)
  * soon as PyOS_AfterFork() has made the GIL anew. */
 static void child_of_fork(void)
 {
-    running = NULL;
+    running = attaching = NULL;
+    arm_forked();
     forked_by_thread |= forking_by_thread;
     pthread_mutex_init(&lock, NULL);
     make_wake();
@@ -314,4 +336,37 @@ void watcher_setup(void)
         start();
     else
         debug_log("no atexit or no register_at_fork: a tracer that comes later is not noticed");
+}
+
+/* ---------------------------------------------------------------- a CPython that runs already */
+
+static void (*pending_attach)(void);
+
+static int attach_pending(void *unused)
+{
+    (void)unused;
+    pending_attach();
+    return 0;
+}
+
+/* dlopen() may have been called with the GIL or without; and whoever holds the GIL may wait for a
+ * lock of the dynamic linker, which we hold.  So another thread does it. */
+void watcher_attach(void (*attach)(void))
+{
+    /* In a 3.6 that has had one thread only, there is no GIL to wait for. */
+    if (py.PyEval_ThreadsInitialized && !py.PyEval_ThreadsInitialized()) {
+        pending_attach = attach;
+        py.Py_AddPendingCall(attach_pending, NULL);
+        return;
+    }
+    struct watcher *watcher = prepare_process() ? calloc(1, sizeof *watcher) : NULL;
+    if (!watcher)
+        return;
+    watcher->attach = attach;
+    attaching = watcher;
+    if (!make_thread(watcher)) {
+        attaching = NULL;
+        free(watcher);
+        debug_log("no thread could be made: this running Python is left alone");
+    }
 }

@@ -12,4 +12,8 @@
  * exception in flight stays.  Called again it does nothing. */
 void watcher_setup(void);
 
+/* The same where CPython runs already: has attach() called soon, with the GIL of the main
+ * interpreter, which is to call watcher_setup().  Any thread, no GIL. */
+void watcher_attach(void (*attach)(void));
+
 #endif
