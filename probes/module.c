@@ -104,7 +104,7 @@ static void *definition_for_this_cpython(void)
     return words;
 }
 
-__attribute__((visibility("default"))) PyObject *PyInit_python_stap(void)
+PyObject *PyInit_python_stap(void)
 {
     PyObject *(*init)(void *) = (PyObject * (*)(void *)) dlsym(RTLD_DEFAULT, "PyModuleDef_Init");
     return init ? init(definition_for_this_cpython()) : NULL;

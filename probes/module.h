@@ -14,7 +14,8 @@
  * GIL held, no exception in flight. */
 bool module_on_exec(PyObject *module, int (*start)(PyObject *));
 
-/* Makes the library importable as python_stap. */
-PyObject *PyInit_python_stap(void);
+/* Makes the library importable as python_stap.  Protected: so our own mention of it is not that of
+ * another file that came first. */
+__attribute__((visibility("protected"))) PyObject *PyInit_python_stap(void);
 
 #endif

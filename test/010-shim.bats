@@ -30,7 +30,7 @@ load helper
   need readelf
   run readelf --wide --dyn-syms "$shim"
   [ "$status" = 0 ]
-  [ "$(awk '$5 != "LOCAL" && $7 != "UND" { print $8 }' <<<"$output")" = PyInit_python_stap ]
+  [ "$(awk '$5 ~ /GLOBAL|WEAK/ && $7 != "UND" { print $8 }' <<<"$output")" = PyInit_python_stap ]
   run readelf --wide --dynamic "$shim"
   [ "$status" = 0 ]
   [ -z "$(awk '/NEEDED/ && !/\[(lib(c|dl|pthread)|ld-linux.*)\.so/' <<<"$output")" ]

@@ -1,0 +1,50 @@
+# hooks.py SECONDS: prints which hooks CPython has, a line when it begins and at each change.
+#
+# SPDX-License-Identifier: MIT
+import ctypes
+import gc
+import importlib
+import sys
+import time
+
+
+def evaluator():
+    "The frame evaluator, where a public function tells of it: 3.9 and later."
+    python = ctypes.pythonapi
+    if not hasattr(python, "_PyInterpreterState_GetEvalFrameFunc"):
+        return ""
+    python.PyInterpreterState_Get.restype = ctypes.c_void_p
+    get = python._PyInterpreterState_GetEvalFrameFunc
+    get.restype = ctypes.c_void_p
+    default = ctypes.cast(python._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    return "" if get(ctypes.c_void_p(python.PyInterpreterState_Get())) == default else " evaluator"
+
+
+def events():
+    "What sys.monitoring calls other than Python functions for: 3.12 and later."
+    found = ""
+    for tool in range(6) if hasattr(sys, "monitoring") else ():
+        if sys.monitoring.get_tool(tool):
+            active = sys.monitoring.get_events(tool)
+            names = vars(sys.monitoring.events).items()
+            found += " " + "+".join(sorted(name for name, bit in names if bit & active))
+    return found
+
+
+def hooks():
+    found = evaluator() + events()
+    if gc.callbacks:
+        found += " gc"
+    if not hasattr(importlib._bootstrap._find_and_load, "__code__"):
+        found += " import"
+    return found + "."
+
+
+before = None
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    now = hooks()
+    if now != before:
+        print(now.strip(), flush=True)
+        before = now
+    time.sleep(0.02)
