@@ -10,11 +10,13 @@
 
 #include "arm.h"
 #include "debug.h"
+#include "frame.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -282,11 +284,40 @@ static bool register_at_fork(void)
     return done;
 }
 
+static bool is_named(PyObject *code, const char *expected)
+{
+    PyObject *name = py.PyObject_GetAttrString(code, "co_name");
+    const char *utf8 = name ? py.PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    bool same = utf8 && strcmp(utf8, expected) == 0;
+    py.PyErr_Clear();
+    if (name)
+        py.Py_DecRef(name);
+    return same;
+}
+
+/* Whether threading._after_fork() is on the stack.  PyOS_AfterFork() calls it, and then destroys
+ * all thread states but its own (3.6, Python/ceval.c, PyEval_ReInitThreads).  Main thread, GIL
+ * held. */
+static bool in_after_fork(void)
+{
+    PyFrameObject **frames, *innermost = py.PyEval_GetFrame();
+    if (innermost)
+        py.Py_IncRef((PyObject *)innermost);
+    size_t depth = frame_stack(innermost, &frames), i = 0;
+    while (i < depth && !is_named(frame_code(frames[i]), "_after_fork"))
+        i++;
+    frame_release(frames, depth);
+    return i < depth;
+}
+
 /* A pending call, as start_when_forked(). */
 static int start_pending(void *unused)
 {
     (void)unused;
-    start();
+    if (!in_after_fork())
+        start();
+    else
+        py.Py_AddPendingCall(start_pending, NULL);
     return 0;
 }
 
