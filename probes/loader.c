@@ -129,6 +129,10 @@ __attribute__((constructor)) static void load(void)
             debug_log("%s", why);
         return;
     }
+    if (!watcher_fits()) {
+        debug_log("the C library is not glibc");
+        return;
+    }
     int mode = chosen_mode();
     if (mode == MODE_OFF)
         return;

@@ -342,12 +342,22 @@ static void child_of_fork(void)
         py.Py_AddPendingCall(start_pending, NULL);
 }
 
+/* What pthread_atfork() calls, which is part of each program rather than of libc.  In another C
+ * library there is no such function, and no reason to keep its programs from starting. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+
+bool watcher_fits(void)
+{
+    return __register_atfork;
+}
+
 static bool prepare_process(void)
 {
     static bool done; /* for the process, not for the interpreter */
     if (!done) {
         make_wake();
-        done = pthread_atfork(prepare_fork, NULL, child_of_fork) == 0;
+        done = __register_atfork(prepare_fork, NULL, child_of_fork, NULL) == 0;
     }
     return done;
 }

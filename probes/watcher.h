@@ -8,6 +8,11 @@
 #ifndef WATCHER_H
 #define WATCHER_H
 
+#include <stdbool.h>
+
+/* Whether this process has the C library that the watcher is made for, which is glibc. */
+bool watcher_fits(void);
+
 /* Starts watching in the main interpreter, and sees to it that atexit ends it.  GIL held; an
  * exception in flight stays.  Called again it does nothing. */
 void watcher_setup(void);

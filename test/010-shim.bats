@@ -40,6 +40,34 @@ load helper
   run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" ls /
   [ "$status" = 0 ]
   [ "$output" = "$(ls /)" ]
+  run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" bash -c '(exit 4); echo $?; grep Threads /proc/self/status'
+  [ "$output" = $'4\nThreads:\t1' ]
+}
+
+@test "a program that is static, has set-user-ID or another C library runs with the shim as without" {
+  need gcc
+  cd "$BATS_TEST_TMPDIR"
+  cat >program.c <<'C'
+#include <stdio.h>
+int main(void)
+{
+    puts("printed");
+    return 3;
+}
+C
+  gcc -static -o static program.c
+  gcc -o setuid program.c
+  [ "$(id -u)" = 0 ] && chown 65534 setuid # another user, so that the dynamic linker is wary
+  chmod u+s setuid
+  type -P musl-gcc >/dev/null && musl-gcc -o musl program.c
+  chmod 755 . program.c
+  for program in static setuid musl; do
+    [ -e "$program" ] || skip "needs musl-gcc, for the last of three programs"
+    run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" "./$program"
+    echo "$program: $output"
+    [ "$status" = 3 ]
+    [ "$output" = printed ]
+  done
 }
 
 @test "a Python that nobody traces prints, warns and ends with the shim as without" {

@@ -53,3 +53,65 @@ SH
     done
   done
 }
+
+@test "subinterpreters that run when the tracer comes are seen from then on, and until it leaves" {
+  local python target
+  for python in $(pythons); do
+    "$python" -c 'import _xxsubinterpreters' 2>/dev/null || "$python" -c 'import _interpreters' 2>/dev/null || continue
+    echo "$python"
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -W ignore "$top/test/workloads/interpreters.py" \
+      >"$BATS_TEST_TMPDIR/output" 2>"$BATS_TEST_TMPDIR/log" &
+    target=$!
+    sleep 0.5
+    bpftrace_while "$(function_markers)" sleep 1.1
+    wait "$target"
+    cat "$BATS_TEST_TMPDIR/output"
+    # all hooks are gone
+    diff <(printf '[None, None, None, None, None, None]\nended\n' | tail -n "$(wc -l <"$BATS_TEST_TMPDIR/output")") "$BATS_TEST_TMPDIR/output"
+    [ "$(grep -c 'markers 0: set' "$BATS_TEST_TMPDIR/log")" = 3 ]
+    [ "$(grep -c '^> [^ ]* turns ' "$trace")" = 1 ]
+    [ "$(grep -c '^> [^ ]* turn ' "$trace")" -gt 20 ]
+    [ "$(grep -c '^< [^ ]* turn ' "$trace")" -gt 20 ]
+    [ "$(grep -c '^> [^ ]* once ' "$trace")" = 1 ]
+  done
+}
+
+@test "a program that embeds CPython and starts it three times is seen each time" {
+  need gcc
+  local library tried=0
+  cat >"$BATS_TEST_TMPDIR/embed.c" <<'C'
+#include <stdio.h>
+void Py_Initialize(void);
+int Py_FinalizeEx(void);
+int PyRun_SimpleString(const char *);
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        Py_Initialize();
+        int failed = PyRun_SimpleString("def embedded():\n    return 1\nembedded()\n");
+        printf("%d %d\n", failed, Py_FinalizeEx());
+        fflush(stdout);
+    }
+    return 0;
+}
+C
+  for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
+    [ -e "$library" ] || continue
+    echo "$library"
+    gcc -o "$BATS_TEST_TMPDIR/embed" "$BATS_TEST_TMPDIR/embed.c" "$library" -Wl,-rpath,"$(dirname "$library")"
+    export PYTHONHOME=${library%/lib/*}
+    "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/plain"
+    LD_PRELOAD=$shim "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/loaded"
+    diff "$BATS_TEST_TMPDIR"/{plain,loaded}
+    bpftrace_while "$(function_markers)
+      usdt:$shim:python:gc__start { @=count(); } usdt:$shim:python:import__find__load__start { @=count(); }
+      usdt:$shim:python:audit { @=count(); } usdt:$shim:python:line { @=count(); }" \
+      env LD_PRELOAD="$shim" "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/traced"
+    unset PYTHONHOME
+    diff "$BATS_TEST_TMPDIR"/{plain,traced}
+    [ "$(grep -c '^> <string> embedded ' "$trace")" = 3 ]
+    [ "$(grep -c '^< <string> embedded ' "$trace")" = 3 ]
+    tried=$((tried + 1))
+  done
+  [ "$tried" -gt 0 ] || skip "needs a shared libpython"
+}
