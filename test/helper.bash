@@ -61,6 +61,14 @@ can_bpftrace() {
     skip "needs a kernel in which bpftrace attaches to markers"
 }
 
+# Until the bpftrace $1 sleeps and waits for events, or two seconds.
+waits_for_events() {
+  for _ in {1..40}; do
+    [[ $(cat "/proc/$1/wchan" 2>/dev/null) != *poll* ]] || break
+    sleep 0.05
+  done
+}
+
 # bpftrace on PROGRAM while COMMAND runs; what it printed goes to $trace.  An event that bpftrace
 # lost is a failure.
 # usage: bpftrace_while PROGRAM COMMAND...
@@ -77,11 +85,10 @@ bpftrace_while() {
     sleep 0.05
   done
   # It has switched the last of them on when it waits for events.
-  for _ in {1..40}; do
-    [[ $(cat "/proc/$tracer/wchan" 2>/dev/null) != *poll* ]] || break
-    sleep 0.05
-  done
+  waits_for_events "$tracer"
   timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
+  # Interrupted while it has events to print, it drops them.
+  waits_for_events "$tracer"
   kill -INT "$tracer"
   wait "$tracer" || true
   refute grep -h 'Lost .* events' "$trace" "$trace.log"
