@@ -62,7 +62,7 @@ function print_table(i, j, type, values, most) {
     print "{\n    marker_" names[i] "(" values ");\n}\n"
   }
   print "enum { MAX_ARGUMENTS = " most " };"
-  print "/* types: a letter for each argument, s(tring), p(ointer), i(nt) or l(ong). */"
+  print "/* types: a letter for each argument, s: string, p: pointer, i: int, l: long. */"
   print "struct kind {\n    void (*fire)(const int64_t *);\n    const char *types;"
   print "    const char *parameters[MAX_ARGUMENTS];\n};"
   print "static const struct kind kinds[MARKERS] = {"

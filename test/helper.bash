@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: MIT
 
 top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
-export top shim=$top/build/libpython-stap.so.0
+export top shim=$top/build/libpython-stap.so.0 driver=$top/build/driver
 export LC_ALL=C
 
 # Every CPython from 3.6 on that is here, the system's first, a path a line.
