@@ -69,6 +69,19 @@ waits_for_events() {
   done
 }
 
+# Ends the bpftrace $1, which then prints its maps.  It heeds an interrupt only while it waits for
+# events, and drops those that it has not printed yet.
+end_bpftrace() {
+  while kill -0 "$1" 2>/dev/null; do
+    waits_for_events "$1"
+    kill -INT "$1" 2>/dev/null || true
+    for _ in {1..40}; do
+      kill -0 "$1" 2>/dev/null || break
+      sleep 0.05
+    done
+  done
+}
+
 # bpftrace on PROGRAM while COMMAND runs; what it printed goes to $trace.  An event that bpftrace
 # lost is a failure.
 # usage: bpftrace_while PROGRAM COMMAND...
@@ -87,9 +100,7 @@ bpftrace_while() {
   # It has switched the last of them on when it waits for events.
   waits_for_events "$tracer"
   timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
-  # Interrupted while it has events to print, it drops them.
-  waits_for_events "$tracer"
-  kill -INT "$tracer"
+  end_bpftrace "$tracer"
   wait "$tracer" || true
   refute grep -h 'Lost .* events' "$trace" "$trace.log"
   return "$status"
