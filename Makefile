@@ -1,6 +1,6 @@
 # systemtap-cpython
 #
-#   make          the shim, and the tapset with the paths of this tree
+#   make          the shim and the driver, and the tapset with the paths of this tree
 #   make demo     a first trace of a Python program, set-up included
 #   make check    all test suites, set-up included
 #   make clean
@@ -12,6 +12,7 @@ CFLAGS ?= -O2 -g
 STOCK_TAPSET ?= /usr/share/systemtap/tapset
 
 shim := build/libpython-stap.so.0
+driver := build/driver
 objects := $(patsubst probes/%.c,build/probes/%.o,$(wildcard probes/*.c)) build/probes/markers.o
 
 # What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
@@ -23,7 +24,9 @@ shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-
 .PHONY: all demo check clean
 .DELETE_ON_ERROR:
 
-all: $(shim) $(if $(wildcard $(STOCK_TAPSET)),build/tapset/python_paths.stpm)
+tapsets := build/tapset/python_paths.stpm build/test/tapset/python_paths.stpm
+
+all: $(shim) $(driver) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
 $(shim): $(objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^ -ldl
@@ -40,17 +43,29 @@ build/probes/markers.h build/probes/markers.c: probes/markers.awk probes/python.
 build/probes/native_list.h: probes/native.awk probes/native.list | build/probes
 	awk -f $^ >$@
 
-build/probes:
+# The driver is linked with the shim's own sites and semaphores.
+$(driver): build/test/driver.o $(addprefix build/probes/,markers.o code.o cpython.o)
+	$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ -ldl
+
+build/test/driver.o: test/driver.c | build/test/table.h
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -Ibuild/test -c -o $@ $<
+
+build/test/table.h: probes/markers.awk probes/python.d | build/test build/probes/markers.h
+	awk -v part=table -f $^ >$@
+
+build/probes build/test:
 	mkdir -p $@
 
-# All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.
-build/tapset/python_paths.stpm: tapset/paths.awk probes/native.list $(wildcard tapset/*.stp)
-	rm -rf build/tapset
-	mkdir -p build
-	cp -as $(abspath $(STOCK_TAPSET)) build/tapset
-	rm -f build/tapset/python.stp
-	ln -s $(abspath $(wildcard tapset/*.stp)) build/tapset
-	awk -v shim=$(abspath $(shim)) -f tapset/paths.awk probes/native.list >$@
+# All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
+# the driver is the shim.
+build/tapset/python_paths.stpm: traced := $(shim)
+build/test/tapset/python_paths.stpm: traced := $(driver)
+$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) | build/test
+	rm -rf $(@D)
+	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
+	rm -f $(@D)/python.stp
+	ln -s $(abspath $(wildcard tapset/*.stp)) $(@D)
+	awk -v shim=$(abspath $(traced)) -f tapset/paths.awk probes/native.list >$@
 
 # The sub-makes see what test/setup has installed.
 demo:
@@ -67,4 +82,4 @@ clean:
 	! [ -e build/vm ] || test/vm/guest stop
 	rm -rf build
 
--include $(objects:.o=.d)
+-include $(objects:.o=.d) build/test/driver.d

@@ -33,17 +33,17 @@ shell_files() {
   need clang-format
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
-  clang-format --dry-run -Werror probes/*.[ch]
+  clang-format --dry-run -Werror probes/*.[ch] test/*.c
 }
 
-@test "the shim compiles without a warning with gcc and with clang" {
+@test "the shim and the driver compile without a warning with gcc and with clang" {
   need gcc clang
   local compiler
   for compiler in gcc clang; do
-    make -s -B CC=$compiler build/probes/markers.h build/probes/native_list.h
-    for file in probes/*.c build/probes/markers.c; do
+    make -s -B CC=$compiler build/probes/markers.h build/probes/native_list.h build/test/table.h
+    for file in probes/*.c build/probes/markers.c test/*.c; do
       "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Ibuild/probes \
-        -fsyntax-only "$file"
+        -Ibuild/test -fsyntax-only "$file"
     done
   done
 }

@@ -118,3 +118,26 @@ PY
   cat "$output"
   [ "$(grep -xc 2 "$output")" = "$(wc -w <<<"$all")" ]
 }
+
+@test "the tapset shows the driver's events as they are described, odd ones too" {
+  local output=$BATS_TEST_TMPDIR/output events=$BATS_TEST_TMPDIR/events
+  cat >"$events" <<'EVENTS'
+function__entry "/a.py" "f" 3 0x7f0000001230 "\xc3\xa4\t"
+function__entry NULL "" -1 NULL 0xdead
+function__entry 0xffffffff81000000 "x" * 10000 -2147483648 0xffffffffffffffff NULL
+10000 * function__return "/a.py" "f" 2147483647 0x1 "m"
+EVENTS
+  tapset=$top/build/test/tapset stap_with_tapset -o "$output" -c "$driver $events" -e '
+    global returns
+    probe python.shim.function.entry {
+      printf("%s|%s|%d|%d|%x|%s|\n", filename, substr(funcname, 0, 3), strlen(funcname) > 500, lineno, frameptr, modulename)
+    }
+    probe python.shim.function.return { returns[lineno, frameptr]++ }
+    probe end { foreach ([line, frame] in returns) println(line, " ", frame, " ", returns[line, frame]) }'
+  diff "$output" - <<EXPECTED
+/a.py|f|0|3|7f0000001230|$(printf '\xc3\xa4\t')|
+||0|-1|0||
+|xxx|1|-2147483648|ffffffffffffffff||
+2147483647 1 10000
+EXPECTED
+}

@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: MIT
 
 top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
-export top shim=$top/build/libpython-stap.so.0
+export top shim=$top/build/libpython-stap.so.0 driver=$top/build/driver
 export LC_ALL=C
 
 # Every CPython from 3.6 on that is here, the system's first, a path a line.
@@ -61,6 +61,27 @@ can_bpftrace() {
     skip "needs a kernel in which bpftrace attaches to markers"
 }
 
+# Until the bpftrace $1 sleeps and waits for events, or two seconds.
+waits_for_events() {
+  for _ in {1..40}; do
+    [[ $(cat "/proc/$1/wchan" 2>/dev/null) != *poll* ]] || break
+    sleep 0.05
+  done
+}
+
+# Ends the bpftrace $1, which then prints its maps.  It heeds an interrupt only while it waits for
+# events, and drops those that it has not printed yet.
+end_bpftrace() {
+  while kill -0 "$1" 2>/dev/null; do
+    waits_for_events "$1"
+    kill -INT "$1" 2>/dev/null || true
+    for _ in {1..40}; do
+      kill -0 "$1" 2>/dev/null || break
+      sleep 0.05
+    done
+  done
+}
+
 # bpftrace on PROGRAM while COMMAND runs; what it printed goes to $trace.  An event that bpftrace
 # lost is a failure.
 # usage: bpftrace_while PROGRAM COMMAND...
@@ -77,12 +98,9 @@ bpftrace_while() {
     sleep 0.05
   done
   # It has switched the last of them on when it waits for events.
-  for _ in {1..40}; do
-    [[ $(cat "/proc/$tracer/wchan" 2>/dev/null) != *poll* ]] || break
-    sleep 0.05
-  done
+  waits_for_events "$tracer"
   timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
-  kill -INT "$tracer"
+  end_bpftrace "$tracer"
   wait "$tracer" || true
   refute grep -h 'Lost .* events' "$trace" "$trace.log"
   return "$status"
