@@ -17,11 +17,12 @@ pythons() {
   done
 }
 
-# One of them for each way in which the shim hooks: up to 3.10, 3.11, from 3.12 on.
+# One of them for each way in which the shim hooks: up to 3.10, 3.11, and each version from 3.12 on,
+# as sys.monitoring changes with every one.
 pythons_by_hook() {
   local python kind kinds=' '
   for python in $(pythons); do
-    kind=$("$python" -c 'import sys; m = sys.version_info[1]; print((m > 10) + (m > 11))')
+    kind=$("$python" -c 'import sys; m = sys.version_info[1]; print(max(m, 10))')
     [[ $kinds == *" $kind "* ]] || echo "$python"
     kinds+="$kind "
   done
