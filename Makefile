@@ -3,6 +3,7 @@
 #   make          the shim, and the tapset with the paths of this tree
 #   make demo     a first trace of a Python program, set-up included
 #   make check    all test suites, set-up included
+#   make check-distros  those that need no stap, on the Pythons of Debian trixie and sid
 #   make clean
 #
 # SPDX-License-Identifier: MIT
@@ -20,7 +21,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=h
 	-ftls-model=initial-exec -pthread -Iprobes -Ibuild/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now
 
-.PHONY: all demo check clean
+.PHONY: all demo check check-distros clean
 .DELETE_ON_ERROR:
 
 all: $(shim) $(if $(wildcard $(STOCK_TAPSET)),build/tapset/python_paths.stpm)
@@ -62,6 +63,9 @@ check:
 	@test/setup check
 	@$(MAKE) --no-print-directory all
 	@test/run
+
+check-distros: all
+	@test/distros
 
 clean:
 	! [ -e build/vm ] || test/vm/guest stop
