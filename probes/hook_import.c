@@ -17,8 +17,9 @@ static bool fits(void)
     return true;
 }
 
-/* _find_and_load(name, import_): self is the function that was there. */
-static PyObject *find_and_load(PyObject *self, PyObject *arguments)
+/* _find_and_load(name, import_), and in 3.15 *, lazy_submodule=False: self is the function that was
+ * there. */
+static PyObject *find_and_load(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *module = py.PyTuple_GetItem(arguments, 0); /* borrowed; arguments keeps it */
     Py_ssize_t length = 0;
@@ -26,13 +27,14 @@ static PyObject *find_and_load(PyObject *self, PyObject *arguments)
     py.PyErr_Clear();
     if (MARKER_ON(import__find__load__start))
         marker_import__find__load__start(code_touch(name, length));
-    PyObject *result = py.PyObject_Call(self, arguments, NULL);
+    PyObject *result = py.PyObject_Call(self, arguments, keywords);
     if (MARKER_ON(import__find__load__done))
         marker_import__find__load__done(code_touch(name, length), result != NULL);
     return result;
 }
 
-static PyMethodDef find_def = {find_name, find_and_load, METH_VARARGS, NULL};
+static PyMethodDef find_def = {find_name, (PyCFunction)(void *)find_and_load,
+                               METH_VARARGS | METH_KEYWORDS, NULL};
 
 static enum hook_result put_in(struct interp *interp, PyObject *importlib)
 {
