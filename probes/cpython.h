@@ -88,6 +88,8 @@ struct _inittab {
     NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
     NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
     MAY(void, PyEval_InitThreads, (void)) \
+    MAY(int, _PyEval_SetTrace, (PyThreadState *, Py_tracefunc, PyObject *)) \
+    MAY(int, _PyEval_SetProfile, (PyThreadState *, Py_tracefunc, PyObject *)) \
     MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *)) \
     MAY(PyInterpreterState *, PyInterpreterState_Get, (void)) \
     MAY(PyInterpreterState *, _PyInterpreterState_Get, (void)) \

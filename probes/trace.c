@@ -153,27 +153,59 @@ static int trace_main_thread(void *unused)
     return 0;
 }
 
+/* PyThreadState_Swap() of a debug build ends the process where the thread has another state of the
+ * same interpreter.  3.9 and later can do without. */
+static bool swap_is_fatal(void)
+{
+    return py.PySys_GetObject("gettotalrefcount") != NULL;
+}
+
+/* The thread state on which the next two set a function, other than the current
+ * one. */
+static PyThreadState *scratch_state;
+
+static void set_scratch_trace(Py_tracefunc function, PyObject *object)
+{
+    py._PyEval_SetTrace(scratch_state, function, object);
+}
+
+static void set_scratch_profile(Py_tracefunc function, PyObject *object)
+{
+    py._PyEval_SetProfile(scratch_state, function, object);
+}
+
 /* Sets both functions on a new thread state, and sees whether they are where we look for them. */
 static bool layout_is_known(void)
 {
     static enum { UNTRIED, KNOWN, UNKNOWN } layout;
     if (layout != UNTRIED)
         return layout == KNOWN;
+    bool swaps = !swap_is_fatal();
+    if (!swaps && (!py._PyEval_SetTrace || !py._PyEval_SetProfile)) {
+        debug_log("a debug build before CPython 3.9: no line and no cfunction markers");
+        layout = UNKNOWN;
+        return false;
+    }
+    void (*set_trace)(Py_tracefunc, PyObject *) = swaps ? py.PyEval_SetTrace : set_scratch_trace;
+    void (*set_profile)(Py_tracefunc, PyObject *) =
+        swaps ? py.PyEval_SetProfile : set_scratch_profile;
     PyThreadState *scratch = py.PyThreadState_New(cpython_interpreter());
     if (!scratch)
         return false;
     struct functions *functions = functions_of(scratch);
     bool empty = !functions->profile && !functions->trace && !functions->profile_object &&
                  !functions->trace_object;
-    PyThreadState *own = py.PyThreadState_Swap(scratch);
-    set_function(py.PyEval_SetTrace, on_trace, py.none);
-    set_function(py.PyEval_SetProfile, on_profile, py.none);
+    PyThreadState *own = swaps ? py.PyThreadState_Swap(scratch) : NULL;
+    scratch_state = scratch;
+    set_function(set_trace, on_trace, py.none);
+    set_function(set_profile, on_profile, py.none);
     bool full = functions->profile == on_profile && functions->trace == on_trace &&
                 functions->profile_object == py.none && functions->trace_object == py.none;
-    set_function(py.PyEval_SetTrace, NULL, NULL);
-    set_function(py.PyEval_SetProfile, NULL, NULL);
+    set_function(set_trace, NULL, NULL);
+    set_function(set_profile, NULL, NULL);
     py.PyThreadState_Clear(scratch);
-    py.PyThreadState_Swap(own);
+    if (swaps)
+        py.PyThreadState_Swap(own);
     py.PyThreadState_Delete(scratch);
     layout = empty && full ? KNOWN : UNKNOWN;
     if (layout == UNKNOWN)
