@@ -3,7 +3,7 @@
 #   make          the shim, and the tapset with the paths of this tree
 #   make demo     a first trace of a Python program, set-up included
 #   make check    all test suites, set-up included
-#   make check-distros  those that need no stap, on the Pythons of Debian trixie and sid
+#   make check-distros  those that need no stap, on the Pythons of Debian 12, 13 and sid
 #   make clean
 #
 # SPDX-License-Identifier: MIT
