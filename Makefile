@@ -3,6 +3,7 @@
 #   make          the shim and the driver, and the tapset with the paths of this tree
 #   make demo     a first trace of a Python program, set-up included
 #   make check    all test suites, set-up included
+#   make check-distros  those that need no stap, on the Pythons of Debian 12, 13 and sid
 #   make clean
 #
 # SPDX-License-Identifier: MIT
@@ -21,7 +22,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=h
 	-ftls-model=initial-exec -pthread -Iprobes -Ibuild/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all demo check clean
+.PHONY: all demo check check-distros clean
 .DELETE_ON_ERROR:
 
 tapsets := build/tapset/python_paths.stpm build/test/tapset/python_paths.stpm
@@ -77,6 +78,9 @@ check:
 	@test/setup check
 	@$(MAKE) --no-print-directory all
 	@test/run
+
+check-distros: all
+	@test/distros
 
 clean:
 	! [ -e build/vm ] || test/vm/guest stop

@@ -20,29 +20,30 @@ static bool fits(void)
 /* What stands behind a wrapper. */
 enum { ORIGINAL, GCD_IMPORT, WRAPPED };
 
-/* _find_and_load(name, import_): self holds the functions that were there.  CPython's own markers
- * tell of what C calls with builtins.__import__, not of importlib's own calls, which also come
- * for modules that are there already. */
-static PyObject *find_and_load(PyObject *self, PyObject *arguments)
+/* _find_and_load(name, import_), and in 3.15 *, lazy_submodule=False: self holds the functions that
+ * were there.  CPython's own markers tell of what C calls with builtins.__import__, not of
+ * importlib's own calls, which also come for modules that are there already. */
+static PyObject *find_and_load(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *original = py.PyTuple_GetItem(self, ORIGINAL);
     PyObject *import = py.PyTuple_GetItem(arguments, 1);
     py.PyErr_Clear();
     if (import == py.PyTuple_GetItem(self, GCD_IMPORT))
-        return py.PyObject_Call(original, arguments, NULL);
+        return py.PyObject_Call(original, arguments, keywords);
     PyObject *module = py.PyTuple_GetItem(arguments, 0); /* borrowed; arguments keeps it */
     Py_ssize_t length = 0;
     const char *name = module ? py.PyUnicode_AsUTF8AndSize(module, &length) : NULL;
     py.PyErr_Clear();
     if (MARKER_ON(import__find__load__start))
         marker_import__find__load__start(code_touch(name, length));
-    PyObject *result = py.PyObject_Call(original, arguments, NULL);
+    PyObject *result = py.PyObject_Call(original, arguments, keywords);
     if (MARKER_ON(import__find__load__done))
         marker_import__find__load__done(code_touch(name, length), result != NULL);
     return result;
 }
 
-static PyMethodDef find_def = {find_name, find_and_load, METH_VARARGS, NULL};
+static PyMethodDef find_def = {find_name, (PyCFunction)(void *)find_and_load,
+                               METH_VARARGS | METH_KEYWORDS, NULL};
 
 static enum hook_result put_in(struct interp *interp, PyObject *importlib)
 {

@@ -62,10 +62,15 @@ static inline void catch_up(bool entering)
 
 /* ---------------------------------------------------------------- events */
 
+/* PY_START is there for LINE alone (see events): function__entry is nobody's, or CPython's own. */
+static atomic_bool start_is_silent;
+
 /* PY_START(code, offset) */
 static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
+    if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
+        return cpython_none();
     catch_up(true);
     if (MARKER_ON(function__entry)) {
         struct code *record = code_of(arguments[0]);
@@ -191,7 +196,10 @@ static PyMethodDef jump_def = CALLBACK(on_jump);
 static PyMethodDef call_def = CALLBACK(on_call);
 static PyMethodDef c_return_def = CALLBACK(on_c_return);
 
-/* CPython gives C_RETURN and C_RAISE only together with CALL. */
+/* CPython gives C_RETURN and C_RAISE only together with CALL.  From 3.13 on it gives no LINE for a
+ * line that begins with a frame's first instruction, RESUME, once that is specialised to
+ * RESUME_CHECK, of which _Py_call_instrumentation_line() (Python/instrumentation.c) doesn't know:
+ * for a lambda, a class, a function on one line.  PY_START keeps it from being specialised. */
 enum { CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) };
 
 static const struct event {
@@ -199,7 +207,7 @@ static const struct event {
     PyMethodDef *callback;
     unsigned markers;
 } events[] = {
-    {"PY_START", &start_def, MARKER_BIT(function__entry)},
+    {"PY_START", &start_def, MARKER_BIT(function__entry) | MARKER_BIT(line)},
     {"PY_RESUME", &resume_def, MARKER_BIT(function__entry)},
     {"PY_THROW", &resume_def, MARKER_BIT(function__entry)},
     {"PY_RETURN", &return_def, MARKER_BIT(function__return)},
@@ -290,6 +298,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         }
     }
     frame_wanted(wanted);
+    start_is_silent = !(wanted & MARKER_BIT(function__entry));
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
         if (wanted & events[i].markers)

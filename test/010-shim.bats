@@ -87,7 +87,7 @@ print("parent", os.waitpid(pid, 0)[1] >> 8)
 sys.stdout.flush()
 subprocess.check_call([sys.executable, "-c", "print(1)"])
 sys.exit(4)'
-  for python in $(pythons); do
+  for python in $(pythons) $(free_threaded_pythons); do
     run "$python" -X dev -c "$program"
     local plain_status=$status plain_output=$output
     run env LD_PRELOAD="$shim" "$python" -X dev -c "$program"
@@ -109,7 +109,7 @@ def worker():
 thread = threading.Thread(target=worker)
 thread.start()
 thread.join()'
-  for python in $(pythons); do
+  for python in $(pythons) $(free_threaded_pythons); do
     # 3.12 and later warn of the fork, with the shim and without, in the middle of the rest
     run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -W ignore -c "$program"
     echo "$python: $status $output"

@@ -7,6 +7,8 @@ load helper
 
 setup() {
   can_bpftrace
+  # Also those that an interpreter has itself; the last test is without.
+  export PYTHON_STAP=all
 }
 
 # Puts what an interpreter without the shim sees of a program (expect.py) into $expected.
@@ -114,7 +116,7 @@ print("the end")'
   done
 }
 
-@test "gc, import and audit come from the shim where CPython's own are not live" {
+@test "gc, import and audit come from the shim" {
   local python program='
 import gc
 gc.disable()
@@ -131,8 +133,6 @@ except ImportError:
     pass
 open("/dev/null").close()'
   for python in $(pythons); do
-    # A CPython with markers of its own keeps them: the next test.
-    [ "$python" != /usr/bin/python3 ] || continue
     echo "$python"
     bpftrace_while "
       usdt:$shim:python:gc__start { printf(\"gc %d\n\", arg0); }
@@ -154,17 +154,44 @@ open("/dev/null").close()'
   done
 }
 
-@test "the shim keeps silent for the markers that the system's Python has itself, unless told otherwise" {
-  need readelf
-  local python
-  python=$(readlink -f /usr/bin/python3)
-  # shellcheck disable=SC2016
-  readelf --wide --notes "$python" | grep -q 'Name: gc__start' ||
-    skip "needs a system Python with markers of its own"
-  local program="usdt:$shim:python:gc__start { printf(\"gc\n\"); } usdt:$shim:python:function__entry { printf(\"function\n\"); }"
-  bpftrace_while "$program" env LD_PRELOAD="$shim" "$python" -c 'import gc; gc.collect()'
-  refute grep -x gc "$trace"
-  bpftrace_while "$program" env PYTHON_STAP=all LD_PRELOAD="$shim" "$python" -c 'import gc; gc.collect()'
-  grep -x gc "$trace"
-  grep -x function "$trace"
+@test "the shim keeps silent for the markers that an interpreter has itself, unless told otherwise" {
+  local python marker own mode seen
+  for python in $(pythons); do
+    own=$(own_markers "$python")
+    echo "$python: own markers: $own"
+    for mode in auto all; do
+      bpftrace_while "
+        usdt:$shim:python:gc__start { @gc__start = 1; }
+        usdt:$shim:python:function__entry { @function__entry = 1; }
+        usdt:$shim:python:line { @line = 1; }" \
+        env PYTHON_STAP="$mode" LD_PRELOAD="$shim" "$python" -c 'import gc; gc.collect()'
+      for marker in gc__start function__entry line; do
+        seen=$(grep -c "^@$marker: 1" "$trace") || true
+        echo "$mode $marker $seen"
+        if [ "$mode" = auto ] && [[ " $own " == *" $marker "* ]]; then
+          [ "$seen" = 0 ]
+        else
+          [ "$seen" = 1 ]
+        fi
+      done
+    done
+  done
+}
+
+@test "a free-threaded Python is left alone" {
+  local python program='
+import gc, os, threading
+def function():
+    return len("x")
+function()
+gc.collect()
+print(os.listdir("/proc/self/task") == [str(os.getpid())], threading.active_count())'
+  [ -n "$(free_threaded_pythons)" ] || skip "needs a free-threaded Python"
+  for python in $(free_threaded_pythons); do
+    echo "$python"
+    bpftrace_while "$(all_markers)" env LD_PRELOAD="$shim" "$python" -c "$program" >"$BATS_TEST_TMPDIR/output"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = "True 1" ]
+    refute grep '^@: ' "$trace"
+    [[ $(PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c '' 2>&1) == *"free-threaded"* ]]
+  done
 }

@@ -8,20 +8,32 @@ top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 export top shim=$top/build/libpython-stap.so.0 driver=$top/build/driver
 export LC_ALL=C
 
-# Every CPython from 3.6 on that is here, the system's first, a path a line.
-# PYTHONS: more of them.
+# Every CPython from 3.6 on that is here and is for the shim, the system's first, a path a line.
+# PYTHONS: more of them; ONLY_PYTHONS: these instead.  They may be scripts that start one.
 pythons() {
+  which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags'
+}
+
+# The free-threaded ones, which the shim refuses.
+free_threaded_pythons() {
+  which_pythons '"t" in sys.abiflags'
+}
+
+which_pythons() {
   local python
-  for python in /usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 ${PYTHONS:-}; do
-    [ -x "$python" ] && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 6))' && echo "$python"
+  # shellcheck disable=SC2086
+  set -- "$1" ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 ${PYTHONS:-}}
+  for python in "${@:2}"; do
+    [ -x "$python" ] && "$python" -c "import sys; sys.exit(not ($1))" && echo "$python"
   done
 }
 
-# One of them for each way in which the shim hooks: up to 3.10, 3.11, from 3.12 on.
+# One of them for each way in which the shim hooks: up to 3.10, 3.11, and each version from 3.12 on,
+# as sys.monitoring changes with every one.
 pythons_by_hook() {
   local python kind kinds=' '
   for python in $(pythons); do
-    kind=$("$python" -c 'import sys; m = sys.version_info[1]; print((m > 10) + (m > 11))')
+    kind=$("$python" -c 'import sys; m = sys.version_info[1]; print(max(m, 10))')
     [[ $kinds == *" $kind "* ]] || echo "$python"
     kinds+="$kind "
   done
@@ -30,6 +42,26 @@ pythons_by_hook() {
 # 3.11, for a path of pythons().
 version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+}
+
+# The markers that a path of pythons() has itself and leaves the shim silent, by probes/native.list.
+# The interpreter looks into its own file: it may be in another root.
+own_markers() {
+  "$1" -W ignore - "$top/probes/native.list" <<'PY'
+import fnmatch, os, re, sys
+
+version = sys.version_info[1]
+mapped = re.findall("/.*/libpython3.*", open("/proc/self/maps").read())
+path = os.path.realpath(mapped[0] if mapped else "/proc/self/exe")
+rules = [line.split() for line in open(sys.argv[1]) if line[:4] in ("live", "path")]
+if any(fnmatch.fnmatch(path, rule[1].replace("%d", str(version))) for rule in rules if rule[0] == "path"):
+    with open(path, "rb") as file:
+        bytes = file.read()
+    for kind, *rule in rules:
+        if kind == "live" and int(rule[1]) <= version <= int(rule[2]):
+            if ("python\0%s\0" % rule[0]).encode() in bytes:
+                print(rule[0], end=" ")
+PY
 }
 
 # Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
@@ -115,6 +147,13 @@ usdt:$shim:python:function__entry
 usdt:$shim:python:function__return
 { printf("< %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
 EOF
+}
+# Counts every marker there is.
+all_markers() {
+  local marker
+  while read -r marker; do
+    echo "usdt:$shim:python:$marker { @ = count(); }"
+  done < <(sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d")
 }
 cfunction_markers() {
   cat <<EOF

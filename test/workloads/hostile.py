@@ -96,7 +96,10 @@ def locals_read_by_a_collection():
 
 def subinterpreters():
     try:
-        import _xxsubinterpreters as interpreters
+        if sys.version_info >= (3, 13):
+            import _interpreters as interpreters
+        else:
+            import _xxsubinterpreters as interpreters
     except ImportError:
         return "none"
     for _ in range(5):
@@ -104,6 +107,14 @@ def subinterpreters():
         interpreters.run_string(interpreter, "def g():\n yield 1\nlist(g())")
         interpreters.destroy(interpreter)
     return "ended"
+
+
+def submodule_imported_lazily():
+    "3.15's concurrent.futures does it; _find_and_load() gets a keyword then."
+    import concurrent.futures
+    from concurrent.futures import thread
+
+    return thread.__name__, concurrent.futures.ThreadPoolExecutor.__name__
 
 
 print(globals()[sys.argv[1]]())
