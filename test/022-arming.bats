@@ -95,36 +95,37 @@ EVENTS
 # has no hooks.
 # usage: hooks_for PATTERN 3.6-TEXT 3.9-TEXT 3.12-TEXT
 hooks_for() {
-  local marker program='' python text said=$BATS_TEST_TMPDIR/said pids=()
-  for marker in $(sed -n 's/^ *probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d" | grep -xE "$1"); do
-    program+="usdt:$shim:python:$marker { @=count(); } "
-  done
-  for python in $(pythons); do
-    PYTHON_STAP=all LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 4 >"$said.${python//\//-}" &
-    pids+=($!)
-  done
-  sleep 1
-  bpftrace_while "$program" sleep 1
-  wait "${pids[@]}"
+  local program python text said=$BATS_TEST_TMPDIR/said pids=() texts=()
+  program=$(sed -n 's/^ *probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d" | grep -xE "$1" |
+    sed "s|.*|usdt:$shim:python:& { @=count(); }|")
   for python in $(pythons); do
     case $(version_of "$python") in
       3.[678]) text=$2 ;;
       3.9 | 3.1[01]) text=$3 ;;
       *) text=$4 ;;
     esac
-    echo "$python $1"
-    diff - "$said.${python//\//-}" <<<"${text:+.$'\n'$text}."
+    [ "$text" ] || continue
+    PYTHON_STAP=all LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 >"$said.${#pids[@]}" &
+    pids+=($!)
+    texts+=("$text")
+  done
+  sleep 1
+  bpftrace_while "$program" sleep 1
+  wait "${pids[@]}"
+  [ "${#pids[@]}" -gt 0 ]
+  for python in "${!pids[@]}"; do
+    diff - "$said.$python" <<<$'.\n'"${texts[python]}"$'\n.'
   done
 }
 
 @test "hooks are in place while somebody probes, and those alone that the markers need" {
-  hooks_for 'gc__.*' $'gc.\n' $'gc.\n' $'gc.\n'
-  hooks_for 'import__.*' $'import.\n' $'import.\n' $'import.\n'
-  hooks_for function__entry '' $'evaluator.\n' $'PY_RESUME+PY_START+PY_THROW.\n'
-  hooks_for function__return '' $'evaluator.\n' $'PY_RETURN+PY_UNWIND+PY_YIELD.\n'
-  hooks_for line '' $'evaluator.\n' $'JUMP+LINE.\n'
+  hooks_for 'gc__.*' gc. gc. gc.
+  hooks_for 'import__.*' import. import. import.
+  hooks_for function__entry '' evaluator. PY_RESUME+PY_START+PY_THROW.
+  hooks_for function__return '' evaluator. PY_RETURN+PY_UNWIND+PY_YIELD.
+  hooks_for line '' evaluator. JUMP+LINE+PY_START.
   # C_RETURN and C_RAISE come with CALL, and aren't told of
-  hooks_for 'cfunction__.*' '' $'evaluator.\n' $'CALL.\n'
+  hooks_for 'cfunction__.*' '' evaluator. CALL.
 }
 
 # A folder that every CPython takes for the user's site-packages, in which a .pth file loads the shim.

@@ -1,4 +1,5 @@
-# hooks.py SECONDS: prints which hooks CPython has, a line when it begins and at each change.
+# hooks.py SECONDS: prints which hooks CPython has, a line when it begins and at each change, until they
+# have come and gone, but for no longer than that.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
@@ -40,11 +41,11 @@ def hooks():
     return found + "."
 
 
-before = None
+seen = []
 end = time.time() + float(sys.argv[1])
-while time.time() < end:
+while time.time() < end and not (len(seen) > 2 and seen[-1] == seen[0]):
     now = hooks()
-    if now != before:
+    if now not in seen[-1:]:
         print(now.strip(), flush=True)
-        before = now
+        seen.append(now)
     time.sleep(0.02)
