@@ -169,3 +169,37 @@ usdt:$shim:python:line
 { printf(". %s %s %d\n", str(arg0), str(arg1), arg2); }
 EOF
 }
+
+# Runs each case of a workload (its functions without arguments that begin a line, but for marked() and
+# what the rest of them needs) plain, with the shim, and with bpftrace on PROGRAM as well; the three
+# must print the same and end alike.  A case is a file of its own, $folder/CASE.py, so that its events in
+# $trace can be told from the others'.
+# usage: run_cases PYTHON WORKLOAD PROGRAM
+run_cases() {
+  local name
+  export cases python=$1 folder=$BATS_TEST_TMPDIR
+  cases=$(sed -n 's/^def \([a-z_]*\)():$/\1/p' "$top/test/workloads/$2" | grep -vx -e marked -e executed)
+  [ "$(wc -w <<<"$cases")" -ge 12 ]
+  for name in $cases; do
+    cp "$top/test/workloads/$2" "$folder/$name.py"
+  done
+  cat >"$folder/all" <<'SH'
+for name in $cases; do
+  timeout -k 1 30 "$python" -W ignore "$folder/$name.py" "$name" >"$folder/$name$1" 2>&1 || echo "status $?" >>"$folder/$name$1"
+done
+SH
+  bash "$folder/all" .plain
+  LD_PRELOAD=$shim bash "$folder/all" .loaded
+  LD_PRELOAD=$shim TRACE_TIMEOUT=120 bpftrace_while "$3" bash "$folder/all" .traced
+  for name in $cases; do
+    echo "$python $name: $(cat "$folder/$name.plain")"
+    diff "$folder/$name".{plain,loaded}
+    diff "$folder/$name".{plain,traced}
+  done
+}
+
+# How often a case of run_cases called marked(): what it printed last, but for the status of those that
+# os._exit() or os.execv() ends.
+marked_by() {
+  grep -v status "$folder/$1.plain" | tail -n 1
+}

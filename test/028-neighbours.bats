@@ -1,0 +1,46 @@
+# Programs that trace, profile, debug or audit themselves: neither side loses its events.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  can_bpftrace
+}
+
+# Events of marked(), and of the functions of C that it calls.
+marked() {
+  cat <<EOF
+usdt:$shim:python:function__entry /str(arg1) == "marked"/ { printf("> %s\n", str(arg0)); }
+usdt:$shim:python:function__return /str(arg1) == "marked"/ { printf("< %s\n", str(arg0)); }
+usdt:$shim:python:line /str(arg1) == "marked"/ { printf(". %s\n", str(arg0)); }
+usdt:$shim:python:cfunction__entry /str(arg1) == "len" && str(arg3) == "builtins"/ { printf("( %s %d\n", str(arg0), arg2); }
+usdt:$shim:python:cfunction__return /str(arg1) == "len" && str(arg3) == "builtins"/ { printf(") %s %d\n", str(arg0), arg2); }
+usdt:$shim:python:gc__start /arg0 == 1/ { printf("gc\n"); }
+usdt:$shim:python:gc__done { @=count(); }
+usdt:$shim:python:import__find__load__start { printf("import %s\n", str(arg0)); }
+usdt:$shim:python:import__find__load__done { printf("import %s\n", str(arg0)); }
+usdt:$shim:python:audit /str(arg0) == "open"/ { printf("open\n"); }
+EOF
+}
+
+@test "debuggers, profilers, coverage, monitoring and audit hooks see what they see without the shim, and the markers all the rest" {
+  local python name line file marked
+  line=$(grep -n 'n = len("x")' "$top/test/workloads/neighbours.py")
+  export PYTHON_STAP=all
+  for python in $(pythons); do
+    run_cases "$python" neighbours.py "$(marked)"
+    for name in $cases; do
+      file=$folder/$name.py marked=$(marked_by "$name")
+      echo "$name: $(grep -F "$file" "$trace" | sort | uniq -c | tr '\n' ';')"
+      [ "$(grep -Fcx "> $file" "$trace")" = "$marked" ]
+      [ "$(grep -Fcx "< $file" "$trace")" = "$marked" ]
+      [ "$(grep -Fcx ". $file" "$trace")" = $((2 * marked)) ]
+      [ "$(grep -Fcx "( $file ${line%%:*}" "$trace")" = "$marked" ]
+      [ "$(grep -Fcx ") $file ${line%%:*}" "$trace")" = "$marked" ]
+    done
+    [ "$(grep -cx 'import no_such_module' "$trace")" = 2 ]
+    # collections_of_its_own() empties gc.callbacks, and collects 500 times after
+    [ "$(grep -cx gc "$trace")" -ge 500 ]
+  done
+}
