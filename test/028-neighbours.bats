@@ -44,3 +44,30 @@ EOF
     [ "$(grep -cx gc "$trace")" -ge 500 ]
   done
 }
+
+@test "a recursion that ends in RecursionError is balanced" {
+  local python
+  for python in $(pythons); do
+    bpftrace_while "
+      usdt:$shim:python:function__entry /str(arg1) == \"counted\"/ { @entries = count(); }
+      usdt:$shim:python:function__return /str(arg1) == \"counted\"/ { @returns = count(); }" \
+      env LD_PRELOAD="$shim" "$python" "$top/test/workloads/neighbours.py" recursion >/dev/null
+    echo "$python" && cat "$trace"
+    [ "$(sed -n 's/^@entries: //p' "$trace")" -gt 900 ]
+    [ "$(sed -n 's/^@entries: //p' "$trace")" = "$(sed -n 's/^@returns: //p' "$trace")" ]
+  done
+}
+
+@test "coverage.py measures the same" {
+  /usr/bin/python3 -c 'import coverage' 2>/dev/null || skip "needs python3-coverage"
+  cd "$BATS_TEST_TMPDIR"
+  local run="cd $PWD && /usr/bin/python3 -m coverage run --branch --include='*/semantics.py' $top/test/workloads/semantics.py &&
+    /usr/bin/python3 -m coverage report -m && rm .coverage"
+  bash -c "$run" >plain
+  LD_PRELOAD=$shim bash -c "$run" >loaded
+  PYTHON_STAP=all LD_PRELOAD=$shim bpftrace_while "$(marked)" bash -c "$run" >traced
+  cat plain
+  grep -E 'semantics.py +[0-9]+' plain
+  diff plain loaded
+  diff plain traced
+}

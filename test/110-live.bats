@@ -63,6 +63,43 @@ STP
   done
 }
 
+@test "functions, C functions, lines, collections, imports and audit events: all ten markers" {
+  local python mark output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
+  cat >"$BATS_TEST_TMPDIR/markers.stp" <<'STP'
+probe process(@1).mark("function__entry"), process(@1).mark("function__return") {
+  printf("%s %s %s %d\n", $$name == "function__entry" ? ">" : "<", user_string2($arg1, ""), user_string2($arg2, ""), $arg3)
+}
+probe process(@1).mark("cfunction__entry"), process(@1).mark("cfunction__return") {
+  printf("%s %s %s %d\n", $$name == "cfunction__entry" ? "(" : ")", user_string2($arg1, ""), user_string2($arg2, ""), $arg3)
+}
+probe process(@1).mark("line") { printf(". %s %s %d\n", user_string2($arg1, ""), user_string2($arg2, ""), $arg3) }
+probe process(@1).mark("gc__start") { printf("gc %d\n", $arg1) }
+probe process(@1).mark("gc__done") { printf("collected %d\n", $arg1) }
+probe process(@1).mark("import__find__load__start") { printf("import %s\n", user_string2($arg1, "")) }
+probe process(@1).mark("import__find__load__done") { printf("found %s %d\n", user_string2($arg1, ""), $arg2) }
+probe process(@1).mark("audit") { printf("audit %s\n", user_string2($arg1, "")) }
+STP
+  local program=$top/test/workloads/semantics.py
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    EXPECT=$expected "$python" "$top/test/expect.py" "$program" >/dev/null
+    LINES=1 EXPECT=$expected.lines "$python" "$top/test/expect.py" "$program" >/dev/null
+    stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/markers.stp" "$shim" \
+      -c "env PYTHON_STAP=all LD_PRELOAD=$shim $python $program"
+    for mark in '<>' '()'; do
+      diff <(grep "^[$mark]" "$expected") <(awk -v file="$program" '$2 == file { print $1, $3, $4 }' "$output" | grep "^[$mark]")
+    done
+    diff "$expected.lines" <(awk -v file="$program" '$1 == "." && $2 == file { print $1, $3, $4 }' "$output")
+    for event in 'gc 2' 'collected [0-9]+' 'import functools' 'found functools 1'; do
+      grep -qxE "$event" "$output"
+    done
+    case $(version_of "$python") in
+      3.[67]) ;;
+      *) grep -qx 'audit compile' "$output" ;;
+    esac
+  done
+}
+
 @test "pyflow shows the functions of one file, indented by depth" {
   local output=$BATS_TEST_TMPDIR/output
   expect /usr/bin/python3
