@@ -79,7 +79,7 @@ probe process(@1).mark("import__find__load__start") { printf("import %s\n", user
 probe process(@1).mark("import__find__load__done") { printf("found %s %d\n", user_string2($arg1, ""), $arg2) }
 probe process(@1).mark("audit") { printf("audit %s\n", user_string2($arg1, "")) }
 STP
-  local program=$top/test/workloads/semantics.py
+  local semantics=$top/test/workloads/semantics.py
   for python in $(pythons_by_hook); do
     echo "$python"
     EXPECT=$expected "$python" "$top/test/expect.py" "$program" >/dev/null
