@@ -100,14 +100,14 @@ static void fire_aside(void (*fire)(void *), void *frame, bool exception)
 }
 
 /* Called first for each frame.  Where something is new to the thread (a tracer, a trace function of
- * the program) it is seen to, with an exception that may be in flight put aside.  False: the
- * interpreter has the hook for no more than to be told that, and it can't be armed. */
-static bool visit(PyThreadState *thread, bool exception)
+ * the program) it is seen to, with an exception that may be in flight put aside. */
+static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread, bool exception)
 {
+    /* The interpreter may have the hook for no more than to be told that, and can't be armed. */
     if (arm_knocks && !arm_answer())
-        return false;
+        return PASS_FRAME;
     fire_aside(trace_visit, thread, exception);
-    return true;
+    return trace_quieten(thread) ? HOOK_QUIETLY : HOOK_FRAME;
 }
 
 static inline bool visited(PyThreadState *thread)
@@ -173,7 +173,17 @@ static inline bool returns(unsigned tracer)
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
     PyThreadState *thread = py.PyThreadState_Get();
-    if ((!visited(thread) && !visit(thread, throw)) || frame_too_deep())
+    if (!visited(thread)) {
+        int way = visit(thread, throw);
+        if (way == HOOK_QUIETLY) {
+            PyObject *result = hook_36(frame, throw);
+            trace_resume(thread);
+            return result;
+        }
+        if (way == PASS_FRAME)
+            return ((evaluator_36)next_evaluator)(frame, throw);
+    }
+    if (frame_too_deep())
         return ((evaluator_36)next_evaluator)(frame, throw);
     unsigned tracer = frame_tracer;
     if (MARKER_ON(function__entry))
@@ -186,7 +196,17 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
 
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
-    if ((!visited(thread) && !visit(thread, throw)) || frame_too_deep())
+    if (!visited(thread)) {
+        int way = visit(thread, throw);
+        if (way == HOOK_QUIETLY) {
+            PyObject *result = hook_39(thread, frame, throw);
+            trace_resume(thread);
+            return result;
+        }
+        if (way == PASS_FRAME)
+            return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    }
+    if (frame_too_deep())
         return ((evaluator_39)next_evaluator)(thread, frame, throw);
     unsigned tracer = frame_tracer;
     if (MARKER_ON(function__entry))
@@ -295,8 +315,16 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
 
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
-    if (!visited(thread) && !visit(thread, throw))
-        return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    if (!visited(thread)) {
+        int way = visit(thread, throw);
+        if (way == HOOK_QUIETLY) {
+            PyObject *result = hook_311(thread, frame, throw);
+            trace_resume(thread);
+            return result;
+        }
+        if (way == PASS_FRAME)
+            return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    }
     if (!throw) { /* no exception in flight */
         if (frame_too_deep())
             return evaluate_unseen(thread, frame);

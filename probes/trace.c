@@ -76,6 +76,16 @@ static struct functions *functions_of(PyThreadState *state)
     return (struct functions *)((char *)state + offset);
 }
 
+/* Whether CPython looks at the functions at all, which it notes just before them: use_tracing, from
+ * 3.10 on in the CFrame. */
+static bool is_tracing(PyThreadState *state)
+{
+    char *functions = (char *)functions_of(state);
+    if (py.minor >= 10)
+        return **(uint8_t **)(functions - sizeof(void *));
+    return *(int *)(functions - (py.minor == 6 ? 4 : 8));
+}
+
 /* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
  * frames must not begin it again. */
 static __thread bool setting;
@@ -287,6 +297,31 @@ void trace_visit(void *state)
     put_in_place(thread, wants_profile(thread));
 }
 
+/* CPython takes a function that is NULL for none, whatever else it has noted. */
+bool trace_quieten(PyThreadState *state)
+{
+    struct traced_thread *thread = trace_here;
+    if (!thread || thread->state != state || thread->quiet || thread->old_count == 0 ||
+        thread->profile || trace_wanted || !layout_is_known())
+        return false;
+    struct functions *functions = functions_of(state);
+    if (functions->profile != on_profile)
+        return false;
+    functions->profile = NULL;
+    thread->quiet = true;
+    return true;
+}
+
+void trace_resume(PyThreadState *state)
+{
+    struct traced_thread *thread = record_of(state);
+    struct functions *functions = functions_of(state);
+    thread->quiet = false;
+    /* The program, or trace_set(), may have set one meanwhile, or taken one away. */
+    if (!functions->profile && is_tracing(state))
+        functions->profile = on_profile;
+}
+
 static int visit_main_thread(void *unused)
 {
     (void)unused;
@@ -350,10 +385,12 @@ static bool layout_is_known(void)
         set_profile(scratch, on_profile, py.none);
     }
     bool full = functions->profile == on_profile && functions->trace == on_trace &&
-                functions->profile_object == py.none && functions->trace_object == py.none;
+                is_tracing(scratch) && functions->profile_object == py.none &&
+                functions->trace_object == py.none;
     if (full) {
         set_trace(scratch, NULL, NULL);
         set_profile(scratch, NULL, NULL);
+        full = !is_tracing(scratch);
     }
     py.PyThreadState_Clear(scratch);
     if (swap)

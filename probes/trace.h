@@ -20,6 +20,7 @@ struct traced_thread {
     /* The frames that ran already then, the outermost first; borrowed, and only compared. */
     PyFrameObject **old;
     size_t old_count;
+    bool quiet; /* by trace_quieten() */
 };
 
 /* Line and cfunction markers that are wanted, as bits.  Changed with the GIL held, by trace_set()
@@ -39,11 +40,17 @@ void trace_set(unsigned wanted);
  * of the program.  GIL held, no exception in flight. */
 void trace_visit(void *thread);
 
+/* The calling thread runs a frame that is no old one: until trace_resume() it needs no profile
+ * function, and has none.  False: it keeps what it has.  GIL held. */
+bool trace_quieten(PyThreadState *state);
+void trace_resume(PyThreadState *state);
+
 /* Whether trace_visit() has nothing to do.  GIL held. */
 static inline bool trace_is_settled(const PyThreadState *state)
 {
     const struct traced_thread *thread = trace_here;
-    return !trace_wanted && thread && thread->state == state && thread->old_count == 0 &&
+    return !trace_wanted && thread && thread->state == state &&
+           (thread->old_count == 0 || thread->quiet) &&
            thread->tracer == atomic_load_explicit(&frame_tracer, memory_order_relaxed);
 }
 

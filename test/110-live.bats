@@ -82,14 +82,14 @@ STP
   local semantics=$top/test/workloads/semantics.py
   for python in $(pythons_by_hook); do
     echo "$python"
-    EXPECT=$expected "$python" "$top/test/expect.py" "$program" >/dev/null
-    LINES=1 EXPECT=$expected.lines "$python" "$top/test/expect.py" "$program" >/dev/null
+    EXPECT=$expected "$python" "$top/test/expect.py" "$semantics" >/dev/null
+    LINES=1 EXPECT=$expected.lines "$python" "$top/test/expect.py" "$semantics" >/dev/null
     stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/markers.stp" "$shim" \
-      -c "env PYTHON_STAP=all LD_PRELOAD=$shim $python $program"
+      -c "env PYTHON_STAP=all LD_PRELOAD=$shim $python $semantics"
     for mark in '<>' '()'; do
-      diff <(grep "^[$mark]" "$expected") <(awk -v file="$program" '$2 == file { print $1, $3, $4 }' "$output" | grep "^[$mark]")
+      diff <(grep "^[$mark]" "$expected") <(awk -v file="$semantics" '$2 == file { print $1, $3, $4 }' "$output" | grep "^[$mark]")
     done
-    diff "$expected.lines" <(awk -v file="$program" '$1 == "." && $2 == file { print $1, $3, $4 }' "$output")
+    diff "$expected.lines" <(awk -v file="$semantics" '$1 == "." && $2 == file { print $1, $3, $4 }' "$output")
     for event in 'gc 2' 'collected [0-9]+' 'import functools' 'found functools 1'; do
       grep -qxE "$event" "$output"
     done
