@@ -6,6 +6,7 @@ load helper
 
 setup() {
   can_bpftrace
+  export PYTHON_STAP=all # also where a CPython has markers of its own
 }
 
 # Events of marked(), and of the functions of C that it calls.
@@ -27,7 +28,6 @@ EOF
 @test "debuggers, profilers, coverage, monitoring and audit hooks see what they see without the shim, and the markers all the rest" {
   local python name line file marked
   line=$(grep -n 'n = len("x")' "$top/test/workloads/neighbours.py")
-  export PYTHON_STAP=all
   for python in $(pythons); do
     run_cases "$python" neighbours.py "$(marked)"
     for name in $cases; do
