@@ -33,7 +33,7 @@ shell_files() {
   need clang-format
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
-  clang-format --dry-run -Werror probes/*.[ch]
+  clang-format --dry-run -Werror probes/*.[ch] test/*.c
 }
 
 @test "the shim compiles without a warning with gcc and with clang" {
