@@ -9,10 +9,8 @@ setup() {
 }
 
 @test "hostile programs print and end with all markers probed as without the shim" {
-  local marker program='' cases
-  while read -r marker; do
-    program+="usdt:$shim:python:$marker { @=count(); } "
-  done < <(sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d")
+  local program cases
+  program=$(markers | sed "s|.*|usdt:$shim:python:& { @=count(); }|")
   cases=$(sed -n 's/^def \([a-z_]*\)():$/\1/p' "$top/test/workloads/hostile.py")
   [ "$(wc -w <<<"$cases")" -ge 7 ]
   cat >"$BATS_TEST_TMPDIR/all" <<'SH'

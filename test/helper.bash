@@ -17,10 +17,13 @@ pythons() {
   done
 }
 
-# One of them for each way in which the shim hooks: up to 3.10, 3.11, from 3.12 on.
+# One of them, or of those that are named, for each way in which the shim hooks: up to 3.10, 3.11,
+# from 3.12 on.
 pythons_by_hook() {
   local python kind kinds=' '
-  for python in $(pythons); do
+  # shellcheck disable=SC2046
+  [ $# -gt 0 ] || set -- $(pythons)
+  for python; do
     kind=$("$python" -c 'import sys; m = sys.version_info[1]; print((m > 10) + (m > 11))')
     [[ $kinds == *" $kind "* ]] || echo "$python"
     kinds+="$kind "
@@ -30,6 +33,11 @@ pythons_by_hook() {
 # 3.11, for a path of pythons().
 version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+}
+
+# The shim's markers, one a line.
+markers() {
+  sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
 # Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
