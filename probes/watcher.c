@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -261,11 +262,39 @@ static bool register_at_fork(void)
     return done;
 }
 
+/* Whether the calling thread is in threading._after_fork(), which CPython 3.6 calls before it drops
+ * the states of all threads but this one: ours, too, if it began now.  GIL held. */
+static bool in_after_fork(void)
+{
+    bool found = false;
+    PyObject *frame = (PyObject *)py.PyEval_GetFrame();
+    if (frame)
+        py.Py_IncRef(frame);
+    while (frame && !found) {
+        PyObject *code = py.PyObject_GetAttrString(frame, "f_code");
+        PyObject *name = code ? py.PyObject_GetAttrString(code, "co_name") : NULL;
+        const char *utf8 = name ? py.PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+        found = utf8 && strcmp(utf8, "_after_fork") == 0;
+        if (name)
+            py.Py_DecRef(name);
+        if (code)
+            py.Py_DecRef(code);
+        PyObject *back = py.PyObject_GetAttrString(frame, "f_back"); /* of the last one None */
+        py.Py_DecRef(frame);
+        frame = back;
+        py.PyErr_Clear();
+    }
+    if (frame)
+        py.Py_DecRef(frame);
+    return found;
+}
+
 /* A pending call, as start_when_forked(). */
 static int start_pending(void *unused)
 {
     (void)unused;
-    start();
+    if (!in_after_fork() || py.Py_AddPendingCall(start_pending, NULL) < 0)
+        start();
     return 0;
 }
 

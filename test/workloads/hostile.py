@@ -3,8 +3,11 @@
 #
 # SPDX-License-Identifier: MIT
 import gc
+import os
 import sys
 import threading
+import time
+import warnings
 
 
 def plus(x):
@@ -104,6 +107,27 @@ def subinterpreters():
         interpreters.run_string(interpreter, "def g():\n yield 1\nlist(g())")
         interpreters.destroy(interpreter)
     return "ended"
+
+
+def forks_among_threads():
+    "CPython tidies up after a fork in Python code that takes the longer the more threads there were."
+    warnings.simplefilter("ignore")  # 3.12 and later warn of it
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    statuses = set()
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            time.sleep(0.02)
+            sum(plus(i) for i in range(100))
+            os._exit(7)
+        statuses.add(os.waitpid(child, 0)[1] >> 8)
+    end.set()
+    for thread in threads:
+        thread.join()
+    return statuses
 
 
 print(globals()[sys.argv[1]]())
