@@ -90,7 +90,13 @@ bpftrace_while() {
     sleep 0.05
   done
   timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
-  kill -INT "$tracer"
+  # bpftrace 0.17 may miss one.
+  while kill -INT "$tracer" 2>/dev/null; do
+    for _ in {1..60}; do
+      kill -0 "$tracer" 2>/dev/null || break 2
+      sleep 0.05
+    done
+  done
   wait "$tracer" || true
   refute grep -h 'Lost .* events' "$trace" "$trace.log"
   return "$status"
