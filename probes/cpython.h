@@ -112,7 +112,7 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
-    PyObject *cfunction_type, *method_descriptor_type;
+    PyObject *cfunction_type, *method_descriptor_type, *code_type;
     struct _inittab **inittab; /* &PyImport_Inittab */
 #define MEMBER(type, name, parameters) type(*name) parameters;
     CPYTHON_SYMBOLS(MEMBER, MEMBER)
