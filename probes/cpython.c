@@ -52,6 +52,7 @@ bool cpython_find(const char **why)
     py.cfunction_type = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
     py.method_descriptor_type = dlsym(RTLD_DEFAULT, "PyMethodDescr_Type");
     py.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
+    py.finalizing = py.minor == 6 ? dlsym(RTLD_DEFAULT, "_Py_Finalizing") : NULL;
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||
         !py.code_type)

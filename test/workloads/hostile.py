@@ -130,4 +130,23 @@ def forks_among_threads():
     return statuses
 
 
+def thread_that_outlives_the_program():
+    "At the end CPython drops what the thread's frames hold, and so runs Python."
+
+    class Leaver:
+        def __del__(self, plus=plus):
+            plus(1)
+
+    def work():
+        leaver = Leaver()
+        ready.set()
+        time.sleep(100)
+        del leaver
+
+    ready = threading.Event()
+    threading.Thread(target=work, daemon=True).start()
+    ready.wait()
+    return "ready"
+
+
 print(globals()[sys.argv[1]]())
