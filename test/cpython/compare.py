@@ -150,14 +150,14 @@ def main():
     expected = read_expected(version)
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=2)
 
-    def start(suite, way, count):
+    def start(suite, way, numbers):
         base = os.path.join(folder, re.sub(r"\W+", "_", suite) + "." + way)
-        return [pool.submit(run, python, suite, way, "%s.%d" % (base, i)) for i in range(count)]
+        return [pool.submit(run, python, suite, way, "%s.%d" % (base, number)) for number in numbers]
 
     def results(futures):
         return [future.result() for future in futures]
 
-    first = {suite: [start(suite, way, 1) for way in ("plain", "shim")] for suite in suites}
+    first = {suite: [start(suite, way, [0]) for way in ("plain", "shim")] for suite in suites}
     counts = collections.Counter()
     again = {}
     for suite in suites:
@@ -165,11 +165,10 @@ def main():
         different = differences(plain, shimmed)
         counts["the same"] += len({*plain, *shimmed}) - len(different)
         if different:
-            ways = [start(suite, way, 1 + REPEATS) for way in ("plain", "shim")]
-            again[suite] = different, plain, shimmed, ways, start(suite, "control", 2 if version >= (3, 12) else 0)
+            ways = [start(suite, way, range(1, 1 + REPEATS)) for way in ("plain", "shim")]
+            again[suite] = different, plain, shimmed, ways, start(suite, "control", [0, 1] if version >= (3, 12) else [])
     for suite, (different, plain, shimmed, ways, controls) in again.items():
-        plains, shimmeds = [results(futures) for futures in ways]
-        plains[0], shimmeds[0] = plain, shimmed
+        plains, shimmeds = [[first] + results(futures) for first, futures in zip((plain, shimmed), ways)]
         controls = results(controls)
         for test in different:
             word, shown = verdict(test, plains, shimmeds, controls)
