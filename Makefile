@@ -1,67 +1,71 @@
 # systemtap-cpython
 #
-#   make          the shim and the driver, and the tapset with the paths of this tree
-#   make demo     a first trace of a Python program, set-up included
-#   make check    all test suites, set-up included
+#   make                the shim and the driver, and the tapset with the paths of this tree
+#   make demo           a first trace of a Python program, set-up included
+#   make check          all test suites, set-up included
 #   make check-distros  those that need no stap, on the Pythons of Debian 12, 13 and sid
+#   make check-cpython  CPython's own tests, with the shim and without (long)
+#   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make clean
 #
 # SPDX-License-Identifier: MIT
 
 CFLAGS ?= -O2 -g
+# What is made goes here.
+BUILD ?= build
 # SystemTap's own tapset, beside which ours is tried out in build/tapset.
 STOCK_TAPSET ?= /usr/share/systemtap/tapset
 
-shim := build/libpython-stap.so.0
-driver := build/driver
-objects := $(patsubst probes/%.c,build/probes/%.o,$(wildcard probes/*.c)) build/probes/markers.o
+shim := $(BUILD)/libpython-stap.so.0
+driver := $(BUILD)/driver
+objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/*.c)) $(BUILD)/probes/markers.o
 
 # What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
 # no call.
 shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden \
-	-ftls-model=initial-exec -pthread -Iprobes -Ibuild/probes -MMD -MP
+	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all demo check check-distros clean
+.PHONY: all demo check check-cpython check-distros check-memory clean
 .DELETE_ON_ERROR:
 
-tapsets := build/tapset/python_paths.stpm build/test/tapset/python_paths.stpm
+tapsets := $(BUILD)/tapset/python_paths.stpm $(BUILD)/test/tapset/python_paths.stpm
 
 all: $(shim) $(driver) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
 $(shim): $(objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^ -ldl
 
-build/probes/%.o: probes/%.c | build/probes/markers.h build/probes/native_list.h
+$(BUILD)/probes/%.o: probes/%.c | $(BUILD)/probes/markers.h $(BUILD)/probes/native_list.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
-build/probes/markers.o: build/probes/markers.c build/probes/markers.h
+$(BUILD)/probes/markers.o: $(BUILD)/probes/markers.c $(BUILD)/probes/markers.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
-build/probes/markers.h build/probes/markers.c: probes/markers.awk probes/python.d | build/probes
+$(BUILD)/probes/markers.h $(BUILD)/probes/markers.c: probes/markers.awk probes/python.d | $(BUILD)/probes
 	awk -v part=$(subst .,,$(suffix $@)) -f $^ >$@
 
-build/probes/native_list.h: probes/native.awk probes/native.list | build/probes
+$(BUILD)/probes/native_list.h: probes/native.awk probes/native.list | $(BUILD)/probes
 	awk -f $^ >$@
 
 # The driver is linked with the shim's own sites and semaphores.
-$(driver): build/test/driver.o $(addprefix build/probes/,markers.o code.o cpython.o)
+$(driver): $(BUILD)/test/driver.o $(addprefix $(BUILD)/probes/,markers.o code.o cpython.o)
 	$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ -ldl
 
-build/test/driver.o: test/driver.c | build/test/table.h
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -Ibuild/test -c -o $@ $<
+$(BUILD)/test/driver.o: test/driver.c | $(BUILD)/test/table.h
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -I$(BUILD)/test -c -o $@ $<
 
-build/test/table.h: probes/markers.awk probes/python.d | build/test build/probes/markers.h
+$(BUILD)/test/table.h: probes/markers.awk probes/python.d | $(BUILD)/test $(BUILD)/probes/markers.h
 	awk -v part=table -f $^ >$@
 
-build/probes build/test:
+$(BUILD)/probes $(BUILD)/test:
 	mkdir -p $@
 
 # All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
 # the driver is the shim.
-build/tapset/python_paths.stpm: traced := $(shim)
-build/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) | build/test
+$(BUILD)/tapset/python_paths.stpm: traced := $(shim)
+$(BUILD)/test/tapset/python_paths.stpm: traced := $(driver)
+$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) | $(BUILD)/test
 	rm -rf $(@D)
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
@@ -82,8 +86,13 @@ check:
 check-distros: all
 	@test/distros
 
-clean:
-	! [ -e build/vm ] || test/vm/guest stop
-	rm -rf build
+check-cpython check-memory:
+	@test/setup $@
+	@$(MAKE) --no-print-directory all
+	@test/$(patsubst check-%,%,$@)/run
 
--include $(objects:.o=.d) build/test/driver.d
+clean:
+	! [ -e $(BUILD)/vm ] || test/vm/guest stop
+	rm -rf $(BUILD)
+
+-include $(objects:.o=.d) $(BUILD)/test/driver.d

@@ -112,6 +112,11 @@ static struct code unknown;
 
 struct code *code_of(PyObject *code)
 {
+    /* 3.6 looks for the records under a lock, which Py_Finalize() holds while it drops what other
+     * threads had in their frames, and runs __del__() (Python/pystate.c, PyInterpreterState_Clear).
+     */
+    if (py.finalizing && *py.finalizing)
+        return &unknown;
     void *record = NULL;
     if (py._PyCode_GetExtra(code, extra_index, &record) == 0 && record)
         return record;

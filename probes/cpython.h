@@ -125,8 +125,9 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
-    PyObject *cfunction_type, *method_descriptor_type;
-    struct _inittab **inittab; /* &PyImport_Inittab */
+    PyObject *cfunction_type, *method_descriptor_type, *code_type;
+    struct _inittab **inittab;           /* &PyImport_Inittab */
+    PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
 #define MEMBER(type, name, parameters) type(*name) parameters;
     CPYTHON_SYMBOLS(MEMBER, MEMBER)
 #undef MEMBER

@@ -25,6 +25,17 @@ static bool fits(void)
     return py.minor >= 12;
 }
 
+/* From 3.13 on a C library may report events of its own (PyMonitoring_FirePyStartEvent() and the
+ * like) with any object in place of a code object: of those no marker tells. */
+static inline bool is_code(PyObject *object)
+{
+    if (py.minor < 13)
+        return true;
+    PyObject *type = py.PyObject_Type(object);
+    py.Py_DecRef(type);
+    return type == py.code_type;
+}
+
 static int offset_of(PyObject *const *arguments)
 {
     return (int)py.PyLong_AsLong(arguments[1]);
@@ -72,7 +83,7 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
     if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
         return cpython_none();
     catch_up(true);
-    if (MARKER_ON(function__entry)) {
+    if (MARKER_ON(function__entry) && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
         fire_entry(record, record->first_line, py.PyEval_GetFrame(), py.PyEval_GetGlobals());
     }
@@ -84,7 +95,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(true);
-    if (MARKER_ON(function__entry)) {
+    if (MARKER_ON(function__entry) && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
         fire_entry(record, code_line(arguments[0], record, offset_of(arguments)),
                    py.PyEval_GetFrame(), py.PyEval_GetGlobals());
@@ -103,7 +114,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(false);
-    if (MARKER_ON(function__return)) {
+    if (MARKER_ON(function__return) && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
         fire_return(record, code_line(arguments[0], record, offset_of(arguments)),
                     py.PyEval_GetFrame());
@@ -117,7 +128,7 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(false);
-    if (MARKER_ON(function__return)) {
+    if (MARKER_ON(function__return) && is_code(arguments[0])) {
         PyFrameObject *frame = py.PyEval_GetFrame();
         fire_return(code_of(arguments[0]), frame ? py.PyFrame_GetLineNumber(frame) : 0, frame);
     }
@@ -134,7 +145,7 @@ static void fire_line(PyObject *code, int line)
 static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    if (MARKER_ON(line))
+    if (MARKER_ON(line) && is_code(arguments[0]))
         fire_line(arguments[0], (int)py.PyLong_AsLong(arguments[1]));
     return cpython_none();
 }
@@ -145,7 +156,7 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 {
     (void)self, (void)count;
     int from = offset_of(arguments), to = (int)py.PyLong_AsLong(arguments[2]);
-    if (MARKER_ON(line) && to < from) {
+    if (MARKER_ON(line) && to < from && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
         int line = code_line(arguments[0], record, to);
         if (line >= 0 && line == code_line(arguments[0], record, from))
@@ -158,7 +169,7 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 static void fire_cfunction(PyObject *const *arguments,
                            void (*fire)(const char *, const char *, int, const char *))
 {
-    if (!callable_of_c(arguments[2]))
+    if (!is_code(arguments[0]) || !callable_of_c(arguments[2]))
         return;
     struct code *record = code_of(arguments[0]);
     int line = code_line(arguments[0], record, offset_of(arguments));

@@ -97,8 +97,7 @@ EVENTS
 # usage: hooks_for PATTERN 3.6-TEXT 3.9-TEXT 3.12-TEXT
 hooks_for() {
   local program python text said=$BATS_TEST_TMPDIR/said pids=() texts=()
-  program=$(sed -n 's/^ *probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d" | grep -xE "$1" |
-    sed "s|.*|usdt:$shim:python:& { @=count(); }|")
+  program=$(markers | grep -xE "$1" | sed "s|.*|usdt:$shim:python:& { @=count(); }|")
   for python in $(pythons); do
     case $(version_of "$python") in
       3.[678]) text=$2 ;;

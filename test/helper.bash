@@ -28,11 +28,13 @@ which_pythons() {
   done
 }
 
-# One of them for each way in which the shim hooks: up to 3.10, 3.11, and each version from 3.12 on,
-# as sys.monitoring changes with every one.
+# One of them, or of those that are named, for each way in which the shim hooks: up to 3.10, 3.11, and
+# each version from 3.12 on, as sys.monitoring changes with every one.
 pythons_by_hook() {
   local python kind kinds=' '
-  for python in $(pythons); do
+  # shellcheck disable=SC2046
+  [ $# -gt 0 ] || set -- $(pythons)
+  for python; do
     kind=$("$python" -c 'import sys; m = sys.version_info[1]; print(max(m, 10))')
     [[ $kinds == *" $kind "* ]] || echo "$python"
     kinds+="$kind "
@@ -62,6 +64,11 @@ if any(fnmatch.fnmatch(path, rule[1].replace("%d", str(version))) for rule in ru
             if ("python\0%s\0" % rule[0]).encode() in bytes:
                 print(rule[0], end=" ")
 PY
+}
+
+# The shim's markers, one a line.
+markers() {
+  sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
 # Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
@@ -150,10 +157,7 @@ EOF
 }
 # Counts every marker there is.
 all_markers() {
-  local marker
-  while read -r marker; do
-    echo "usdt:$shim:python:$marker { @ = count(); }"
-  done < <(sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d")
+  markers | sed "s|.*|usdt:$shim:python:& { @ = count(); }|"
 }
 cfunction_markers() {
   cat <<EOF

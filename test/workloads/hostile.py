@@ -3,8 +3,11 @@
 #
 # SPDX-License-Identifier: MIT
 import gc
+import os
 import sys
 import threading
+import time
+import warnings
 
 
 def plus(x):
@@ -115,6 +118,46 @@ def submodule_imported_lazily():
     from concurrent.futures import thread
 
     return thread.__name__, concurrent.futures.ThreadPoolExecutor.__name__
+
+
+def forks_among_threads():
+    "CPython tidies up after a fork in Python code that takes the longer the more threads there were."
+    warnings.simplefilter("ignore")  # 3.12 and later warn of it
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    statuses = set()
+    for _ in range(10):
+        child = os.fork()
+        if child == 0:
+            time.sleep(0.02)
+            sum(plus(i) for i in range(100))
+            os._exit(7)
+        statuses.add(os.waitpid(child, 0)[1] >> 8)
+    end.set()
+    for thread in threads:
+        thread.join()
+    return statuses
+
+
+def thread_that_outlives_the_program():
+    "At the end CPython drops what the thread's frames hold, and so runs Python."
+
+    class Leaver:
+        def __del__(self, plus=plus):
+            plus(1)
+
+    def work():
+        leaver = Leaver()
+        ready.set()
+        time.sleep(100)
+        del leaver
+
+    ready = threading.Event()
+    threading.Thread(target=work, daemon=True).start()
+    ready.wait()
+    return "ready"
 
 
 print(globals()[sys.argv[1]]())
