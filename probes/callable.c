@@ -22,6 +22,13 @@ bool callable_of_c(PyObject *callable)
     return answer;
 }
 
+PyObject *callable_behind(PyObject *callable)
+{
+    PyObject *type = py.PyObject_Type(callable);
+    py.Py_DecRef(type);
+    return type == py.method_type ? py.PyMethod_Function(callable) : callable;
+}
+
 static const char *text_attribute(PyObject *object, const char *name, PyObject **owner)
 {
     Py_ssize_t length = 0;

@@ -17,6 +17,10 @@ struct callable {
  * descriptor of one.  GIL held, no exception in flight. */
 bool callable_of_c(PyObject *callable);
 
+/* What a bound method that was made by hand (types.MethodType(len, x)) calls, borrowed; other
+ * callables themselves.  GIL held. */
+PyObject *callable_behind(PyObject *callable);
+
 /* Its names, until callable_close().  GIL held, no exception in flight. */
 struct callable callable_open(PyObject *callable);
 void callable_close(struct callable *names);

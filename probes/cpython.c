@@ -51,11 +51,12 @@ bool cpython_find(const char **why)
     py.inittab = dlsym(RTLD_DEFAULT, "PyImport_Inittab");
     py.cfunction_type = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
     py.method_descriptor_type = dlsym(RTLD_DEFAULT, "PyMethodDescr_Type");
+    py.method_type = dlsym(RTLD_DEFAULT, "PyMethod_Type");
     py.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
     py.finalizing = py.minor == 6 ? dlsym(RTLD_DEFAULT, "_Py_Finalizing") : NULL;
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||
-        !py.code_type)
+        !py.method_type || !py.code_type)
         return false;
 
     /* 3.12 gave the co_extra functions a public name. */

@@ -74,6 +74,7 @@ struct _inittab {
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
     NEED(int, PyList_Append, (PyObject *, PyObject *)) \
     NEED(PyObject *, PyObject_Type, (PyObject *)) \
+    NEED(PyObject *, PyMethod_Function, (PyObject *)) \
     NEED(int, PyType_IsSubtype, (PyObject *, PyObject *)) \
     NEED(void, PyEval_SetProfile, (Py_tracefunc, PyObject *)) \
     NEED(void, PyEval_SetTrace, (Py_tracefunc, PyObject *)) \
@@ -125,7 +126,7 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
-    PyObject *cfunction_type, *method_descriptor_type, *code_type;
+    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type;
     struct _inittab **inittab;           /* &PyImport_Inittab */
     PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
 #define MEMBER(type, name, parameters) type(*name) parameters;

@@ -169,11 +169,13 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 static void fire_cfunction(PyObject *const *arguments,
                            void (*fire)(const char *, const char *, int, const char *))
 {
-    if (!is_code(arguments[0]) || !callable_of_c(arguments[2]))
+    /* CALL passes the bound method, C_RETURN what it calls. */
+    PyObject *callable = callable_behind(arguments[2]);
+    if (!is_code(arguments[0]) || !callable_of_c(callable))
         return;
     struct code *record = code_of(arguments[0]);
     int line = code_line(arguments[0], record, offset_of(arguments));
-    struct callable names = callable_open(arguments[2]);
+    struct callable names = callable_open(callable);
     fire(code_text(&record->filename), names.name, line, names.module);
     callable_close(&names);
 }

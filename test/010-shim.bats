@@ -70,6 +70,38 @@ C
   done
 }
 
+@test "a CPython that is not for the shim is left alone, and PYTHON_STAP_DEBUG says why" {
+  need gcc
+  local version why
+  cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
+#include <stdio.h>
+const char *Py_GetVersion(void)
+{
+    return VERSION;
+}
+int main(void)
+{
+    puts("printed");
+    return 3;
+}
+C
+  while IFS=: read -r version why; do
+    gcc -rdynamic -DVERSION="\"$version\"" -o "$BATS_TEST_TMPDIR/python" "$BATS_TEST_TMPDIR/python.c"
+    run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" "$BATS_TEST_TMPDIR/python"
+    echo "$version: $output"
+    [ "$status" = 3 ]
+    [[ $output == *"]: $why"*$'\nprinted' ]]
+    run env LD_PRELOAD="$shim" "$BATS_TEST_TMPDIR/python"
+    [ "$status $output" = "3 printed" ]
+  done <<'VERSIONS'
+2.7.18 (default):not CPython 3.6 or later
+3.5.2 (default):not CPython 3.6 or later
+3.14.0 free-threading build (main):free-threaded builds are not supported
+3.13.0 experimental free-threading build (main):free-threaded builds are not supported
+3.12.1 (main):CPython does not export Py_IsInitialized
+VERSIONS
+}
+
 @test "a Python that nobody traces prints, warns and ends with the shim as without" {
   local python program='
 import os, subprocess, sys, threading, warnings

@@ -78,6 +78,26 @@ len("x")
   done
 }
 
+@test "a method made of a C function has as many entries as returns" {
+  local python program='
+import types
+method = types.MethodType(len, "x")
+for _ in range(3):
+    method()'
+  for python in $(pythons); do
+    bpftrace_while "$(cfunction_markers)" env LD_PRELOAD="$shim" "$python" -I -S -c "$program"
+    echo "$python" && grep ' <string> ' "$trace" || true
+    # sys.setprofile() has none of them up to 3.10, and from 3.12 on returns alone
+    case $(version_of "$python") in
+      3.[6789] | 3.10) refute grep -F '<string> len 5' "$trace" ;;
+      *)
+        [ "$(grep -cFx '( <string> len 5 builtins' "$trace")" = 3 ]
+        [ "$(grep -cFx ') <string> len 5 builtins' "$trace")" = 3 ]
+        ;;
+    esac
+  done
+}
+
 @test "every entry has a frame and a module, and its return the same frame" {
   local python program
   program=$(workload call_stack.py)

@@ -18,10 +18,11 @@ setup() {
     bpftrace_while "
       usdt:$shim:python:function__entry /arg2 == ${line%%:*}/
       { printf(\"%d%d%d %s|%s|%s\n\", arg0 == 0, arg1 == 0, arg4 == 0, str(arg0), str(arg1, 12), str(arg4)); }
-      usdt:$shim:python:function__return /arg2 == ${line%%:*} && *(uint8 *)arg1 == 108/
+      usdt:$shim:python:function__return /arg2 == ${line%%:*} && *(uint8 *)arg1 == 108 && *(uint8 *)(arg1 + 4) == 108/
       { printf(\"%c %d\n\", *(uint8 *)(arg1 + 9999), *(uint8 *)(arg1 + 10000)); }" \
       env LD_PRELOAD="$shim" "$python" "$top/test/workloads/names.py"
-    diff - <(grep . "$trace" | sed 's/long[long]*/long.../') <<'EVENTS'
+    # functions of the library may begin on such a line, too
+    diff - <(grep . "$trace" | grep -v '^000 [/<]' | sed 's/long[long]*/long.../') <<'EVENTS'
 000 names|plain|module_of_names
 000 names|café|module_of_names
 000 names|日本|module_of_names
