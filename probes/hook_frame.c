@@ -142,7 +142,7 @@ static char *find_stack_limit(void)
 
 /* The hook's own frame stands between any two Python calls on the C stack (and in 3.11 the
  * evaluator's, too): what lies deeper than this is not hooked. */
-bool frame_too_deep(void)
+static inline bool too_deep(void)
 {
     if (__builtin_expect(!stack_limit, 0))
         stack_limit = find_stack_limit();
@@ -183,7 +183,7 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
         if (way == PASS_FRAME)
             return ((evaluator_36)next_evaluator)(frame, throw);
     }
-    if (frame_too_deep())
+    if (too_deep())
         return ((evaluator_36)next_evaluator)(frame, throw);
     unsigned tracer = frame_tracer;
     if (MARKER_ON(function__entry))
@@ -206,7 +206,7 @@ static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
         if (way == PASS_FRAME)
             return ((evaluator_39)next_evaluator)(thread, frame, throw);
     }
-    if (frame_too_deep())
+    if (too_deep())
         return ((evaluator_39)next_evaluator)(thread, frame, throw);
     unsigned tracer = frame_tracer;
     if (MARKER_ON(function__entry))
@@ -326,7 +326,7 @@ static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
             return ((evaluator_39)next_evaluator)(thread, frame, throw);
     }
     if (!throw) { /* no exception in flight */
-        if (frame_too_deep())
+        if (too_deep())
             return evaluate_unseen(thread, frame);
         if (makes_generator(frame))
             return ((evaluator_39)next_evaluator)(thread, frame, throw);
