@@ -159,6 +159,9 @@ static bool with_interp(struct interp *interp, bool (*act)(struct interp *, unsi
     return done;
 }
 
+/* For which no interpreter is armed, so that it is asked again. */
+enum { NOT_ASKED = 1 << 30 };
+
 bool arm_here(void)
 {
     struct interp *interp = record_of(cpython_interpreter());
@@ -166,12 +169,16 @@ bool arm_here(void)
         return false;
     /* Calls into CPython may let another thread run, which may come here for the same
      * interpreter. */
-    if (atomic_exchange(&interp->arming, true))
+    if (atomic_exchange(&interp->arming, true)) {
+        interp->asked = NOT_ASKED; /* the other one may have seen another want */
         return false;
+    }
     /* After record_of(): so a change that comes later finds the record on the list. */
     unsigned wanted = arm_wanted();
     interp->asked = wanted;
     bool settled = with_interp(interp, set_hooks, wanted);
+    if (!settled)
+        interp->asked = NOT_ASKED;
     atomic_store(&interp->arming, false);
     return settled;
 }
@@ -180,10 +187,21 @@ bool arm_here(void)
 
 static const char end_name[] = "python-stap";
 
-/* The interpreter's dict goes when the interpreter does. */
+static void drop(PyObject **object)
+{
+    if (*object)
+        py.Py_DecRef(*object);
+    *object = NULL;
+}
+
+/* The interpreter's dict goes when the interpreter does.  GIL held. */
 static void on_end(PyObject *capsule)
 {
     struct interp *interp = py.PyCapsule_GetPointer(capsule, end_name);
+    drop(&interp->gc_callback);
+    drop(&interp->find_wrapper);
+    drop(&interp->find_original);
+    interp->gc_callbacks = NULL;
     pthread_mutex_lock(&interps_lock);
     interp->ended = true;
     pthread_mutex_unlock(&interps_lock);
@@ -195,7 +213,7 @@ static bool start(struct interp *interp, unsigned unused)
     for (size_t i = 0; i < HOOKS; i++)
         if (hooks[i]->start && hooks[i]->fits())
             hooks[i]->start(interp);
-    if (py.minor < 12)
+    if (!py.PyInterpreterState_GetDict) /* 3.8+ */
         return true;
     PyObject *dict = py.PyInterpreterState_GetDict(interp->state); /* borrowed */
     PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
@@ -211,7 +229,7 @@ static bool start(struct interp *interp, unsigned unused)
 void arm_start(bool is_new)
 {
     struct interp *interp = record_of(cpython_interpreter());
-    if (!interp || (interp->started && !is_new))
+    if (!interp || (interp->started && (!is_new || !interp->ended)))
         return;
     pthread_mutex_lock(&interps_lock);
     if (is_new) /* the one before Py_Finalize() lay here, and had its id */
@@ -233,13 +251,16 @@ static int arm_pending(void *unused)
 }
 
 /* 3.12 and later, where each may have a GIL of its own: a pending call.  One that is still on the
- * list, and not ended, can't go away before the lock is free. */
-static bool ask_others(PyInterpreterState *here, unsigned wanted)
+ * list, and not ended, can't go away before the lock is free.  Without the GIL, which
+ * _PyEval_AddPendingCall() would let go and wait for. */
+bool arm_ask_others(unsigned wanted)
 {
+    if (py.minor < 12)
+        return true;
     bool asked = true;
     pthread_mutex_lock(&interps_lock);
     for (struct interp *interp = interps; interp; interp = interp->next) {
-        if (interp->state == here || interp->ended || interp->asked == wanted)
+        if (interp->id == 0 || interp->ended || interp->asked == wanted)
             continue;
         if (py._PyEval_AddPendingCall &&
             py._PyEval_AddPendingCall(interp->state, arm_pending, NULL, 0) == 0)
@@ -254,15 +275,18 @@ static bool ask_others(PyInterpreterState *here, unsigned wanted)
 unsigned arm_knocks;
 
 /* Up to 3.11 all share the GIL, which we hold: none comes or goes meanwhile. */
-static bool knock_at_others(PyInterpreterState *here, unsigned wanted)
+bool arm_knock_at_others(unsigned wanted)
 {
+    if (py.minor >= 12)
+        return true;
     bool knocked = true;
+    PyInterpreterState *here = cpython_interpreter();
     arm_knocks = 0;
     for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
          state = py.PyInterpreterState_Next(state)) {
         struct interp *interp = state == here ? NULL : record_of(state);
-        if (interp && interp->asked != wanted) {
-            enum hook_result result = frame_knock(state);
+        if (interp && interp->started && interp->asked != wanted) {
+            enum hook_result result = frame_knock(interp);
             if (result == HOOK_DONE)
                 interp->armed |= ARM_KNOCKED;
             if (result != HOOK_LATER)
@@ -276,10 +300,16 @@ static bool knock_at_others(PyInterpreterState *here, unsigned wanted)
     return knocked;
 }
 
-bool arm_others(unsigned wanted)
+void arm_meet_others(void)
 {
-    PyInterpreterState *here = cpython_interpreter();
-    return py.minor >= 12 ? ask_others(here, wanted) : knock_at_others(here, wanted);
+    if (py.minor >= 12)
+        return;
+    for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
+         state = py.PyInterpreterState_Next(state)) {
+        struct interp *interp = record_of(state);
+        if (interp)
+            interp->started = true;
+    }
 }
 
 bool arm_answer(void)

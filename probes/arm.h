@@ -29,12 +29,13 @@ struct interp {
     PyInterpreterState *state;
     int64_t id;         /* 0 before 3.7 */
     bool started;       /* by arm_start() */
-    bool ended;         /* 3.12 and later; under the lock of the list */
+    bool ended;         /* 3.8 and later; under the lock of the list */
     atomic_uint asked;  /* the markers for which it was last armed, or asked to be */
     atomic_bool arming; /* a thread is in arm_here() for it */
     unsigned armed;     /* markers whose hooks are in place */
     unsigned never;     /* markers that can't be had in this interpreter */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
+    void *front;            /* hook_frame: the evaluator in front of our hook, which it calls */
     int tool;               /* hook_monitoring: the tool id, or -1 */
     PyObject *gc_callbacks; /* hook_gc: gc.callbacks as CPython has it; the gc module keeps it */
     PyObject *gc_callback;  /* hook_gc: what is in it, or NULL */
@@ -76,8 +77,14 @@ void arm_start(bool is_new);
 bool arm_here(void);
 
 /* Has the other interpreters of the process bring theirs to it: each does so itself, when it next
- * runs Python.  The main interpreter's GIL held.  False: try again later. */
-bool arm_others(unsigned wanted);
+ * runs Python.  The first is for CPython up to 3.11, with the main interpreter's GIL; the second
+ * for 3.12 and later, without a GIL.  False: try again later. */
+bool arm_knock_at_others(unsigned wanted);
+bool arm_ask_others(unsigned wanted);
+
+/* The interpreters that are there when the shim is loaded into a running CPython are to be knocked
+ * at, too (up to 3.11).  GIL held. */
+void arm_meet_others(void);
 
 /* Up to 3.11: how many interpreters have the frame hook for no more than that.  Read and written
  * with the GIL held. */
@@ -91,7 +98,7 @@ bool arm_answer(void);
 void arm_forked(void);
 
 /* In hook_frame.c: puts the frame hook into another interpreter.  GIL held. */
-enum hook_result frame_knock(PyInterpreterState *state);
+enum hook_result frame_knock(struct interp *interp);
 
 /* True while this thread puts hooks in place: what CPython raises then (audit events) is our own
  * doing. */

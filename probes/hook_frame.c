@@ -64,8 +64,13 @@ typedef PyObject *(*evaluator_39)(PyThreadState *, void *, int);
 /* What was there before us, the same in every interpreter that has our hook. */
 static void *next_evaluator;
 
-/* What somebody put in front of our hook; NULL for nobody.  He calls ours, we believe. */
-static void *front_evaluator;
+/* Somebody has come in front of our hook in one of them (interp->front). */
+static bool has_front;
+
+/* Whether the markers of the hook are wanted. */
+static bool hook_wanted;
+
+static void *hook(void);
 
 static void **eval_frame_slot(PyInterpreterState *state)
 {
@@ -106,13 +111,21 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
     /* The interpreter may have the hook for no more than to be told that, and can't be armed. */
     if (arm_knocks && !arm_answer())
         return PASS_FRAME;
+    if (!hook_wanted) { /* somebody who had it from us put it back, or calls it */
+        PyInterpreterState *state = cpython_interpreter();
+        if (get_evaluator(state) == hook())
+            set_evaluator(state, next_evaluator);
+        return PASS_FRAME;
+    }
+    if (trace_is_settled(thread))
+        return HOOK_FRAME;
     fire_aside(trace_visit, thread, exception);
     return trace_quieten(thread) ? HOOK_QUIETLY : HOOK_FRAME;
 }
 
 static inline bool visited(PyThreadState *thread)
 {
-    return __builtin_expect(!arm_knocks && trace_is_settled(thread), 1);
+    return __builtin_expect(hook_wanted && !arm_knocks && trace_is_settled(thread), 1);
 }
 
 /* ---------------------------------------------------------------- the C stack */
@@ -296,9 +309,6 @@ static bool makes_generator(struct frame_311 *frame)
            code_makes_generator(frame->code, code_of(frame->code));
 }
 
-/* Whether set() wants the hook in place; evaluate_unseen() lifts it for a while. */
-static bool hook_wanted;
-
 /* With a hook in place CPython 3.11 calls the evaluator for each Python call, where without one it
  * stays in the same C frame.  A program that recurses deeper than the C stack allows so gets the
  * default evaluator for what lies deeper: those calls are not seen, and the program lives. */
@@ -435,29 +445,29 @@ static bool is_in_place_somewhere(void)
     return state;
 }
 
-static bool put_in_place(PyInterpreterState *state)
+static bool put_in_place(struct interp *interp)
 {
-    void *now = get_evaluator(state);
-    if (now == hook() || (front_evaluator && now == front_evaluator))
+    void *now = get_evaluator(interp->state);
+    if (now == hook() || (interp->front && now == interp->front))
         return true;
     /* Which of the two would call the other one can't be known: not to go in a circle, ours stays
      * away. */
-    if (next_evaluator && now != next_evaluator && (front_evaluator || is_in_place_somewhere())) {
+    if (next_evaluator && now != next_evaluator && (has_front || is_in_place_somewhere())) {
         debug_log("another frame evaluator came in front of ours");
         return false;
     }
-    front_evaluator = NULL;
+    interp->front = NULL;
     next_evaluator = now;
-    set_evaluator(state, hook());
+    set_evaluator(interp->state, hook());
     return true;
 }
 
-enum hook_result frame_knock(PyInterpreterState *state)
+enum hook_result frame_knock(struct interp *interp)
 {
-    enum hook_result layouts = check_layouts(state);
+    enum hook_result layouts = check_layouts(interp->state);
     if (layouts != HOOK_DONE)
         return layouts;
-    return put_in_place(state) ? HOOK_DONE : HOOK_NEVER;
+    return put_in_place(interp) ? HOOK_DONE : HOOK_NEVER;
 }
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
@@ -467,15 +477,19 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         return layouts;
     void *now = get_evaluator(interp->state);
     bool was_set = interp->armed & hook_frame.markers;
-    if (was_set && now != hook() && now != next_evaluator)
-        front_evaluator = now; /* ours stays behind it, silent while nobody probes */
-    if (wanted && !put_in_place(interp->state))
+    if (was_set && now != hook() && now != next_evaluator) {
+        interp->front = now; /* ours stays behind it, silent while nobody probes */
+        has_front = true;
+    }
+    if (wanted && !put_in_place(interp))
         return HOOK_NEVER;
     if (!wanted && now == hook())
         set_evaluator(interp->state, next_evaluator);
-    hook_wanted = wanted;
-    frame_wanted(wanted);
-    trace_set(wanted);
+    /* In the process; this interpreter may want none of it. */
+    unsigned all = arm_wanted() & hook_frame.markers;
+    hook_wanted = all;
+    frame_wanted(all);
+    trace_set(all, wanted);
     return HOOK_DONE;
 }
 

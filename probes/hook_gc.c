@@ -89,6 +89,8 @@ static void take_out(struct interp *interp)
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
+    if (py.minor < 10 && !cpython_is_main()) /* all interpreters have one list */
+        return HOOK_DONE;
     if (!interp->gc_callbacks)
         start(interp);
     if (!interp->gc_callbacks)

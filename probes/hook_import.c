@@ -77,12 +77,15 @@ static enum hook_result put_in(struct interp *interp, PyObject *importlib)
 static enum hook_result take_out(struct interp *interp, PyObject *importlib)
 {
     PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
-    /* A program that put its own function in front of ours keeps it; ours stays behind it, silent.
-     */
-    if (now == interp->find_wrapper)
-        py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
     if (now)
         py.Py_DecRef(now);
+    /* A program that put its own function in front of ours keeps it; ours stays behind it, silent
+     * until it is wanted again. */
+    if (now != interp->find_wrapper) {
+        py.PyErr_Clear();
+        return HOOK_DONE;
+    }
+    py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
     py.Py_DecRef(interp->find_original);
     py.Py_DecRef(interp->find_wrapper);
     interp->find_original = interp->find_wrapper = NULL;

@@ -296,7 +296,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!wanted) {
         if (interp->tool >= 0)
             give_up_tool(monitoring, interp);
-        frame_wanted(0);
+        frame_wanted(arm_wanted());
         return HOOK_DONE;
     }
     if (interp->tool < 0) {
@@ -310,7 +310,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             return HOOK_NEVER;
         }
     }
-    frame_wanted(wanted);
+    frame_wanted(arm_wanted());
     start_is_silent = !(wanted & MARKER_BIT(function__entry));
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)

@@ -89,6 +89,7 @@ static void wait_for_interpreters(void)
 static void meet_interpreter(void)
 {
     arm_start(false);
+    arm_meet_others();
     if (cpython_is_main())
         watcher_setup();
 }

@@ -106,6 +106,9 @@ static void *definition_for_this_cpython(void)
 
 PyObject *PyInit_python_stap(void)
 {
+    const char *why;
+    if (!py.Py_GetVersion) /* preloaded into a program that found its Python only later */
+        cpython_find(&why);
     PyObject *(*init)(void *) = (PyObject * (*)(void *)) dlsym(RTLD_DEFAULT, "PyModuleDef_Init");
     return init ? init(definition_for_this_cpython()) : NULL;
 }

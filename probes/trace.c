@@ -76,14 +76,29 @@ static struct functions *functions_of(PyThreadState *state)
     return (struct functions *)((char *)state + offset);
 }
 
-/* Whether CPython looks at the functions at all, which it notes just before them: use_tracing, from
- * 3.10 on in the CFrame. */
+/* Whether CPython looks at the functions at all, which it notes before them: use_tracing, from 3.10
+ * on in the CFrame. */
 static bool is_tracing(PyThreadState *state)
 {
     char *functions = (char *)functions_of(state);
     if (py.minor >= 10)
         return **(uint8_t **)(functions - sizeof(void *));
     return *(int *)(functions - (py.minor == 6 ? 4 : 8));
+}
+
+/* While a trace or profile function runs (tracing is not 0) CPython looks at none, and finds out
+ * after it whether there is any. */
+static void set_tracing(PyThreadState *state, bool on)
+{
+    char *functions = (char *)functions_of(state);
+    if (*(int *)((char *)state + (py.minor == 6 ? 40 : 44)))
+        return;
+    if (py.minor == 11)
+        **(uint8_t **)(functions - sizeof(void *)) = on ? 255 : 0;
+    else if (py.minor == 10)
+        **(int **)(functions - sizeof(void *)) = on ? 255 : 0;
+    else
+        *(int *)(functions - (py.minor == 6 ? 4 : 8)) = on;
 }
 
 /* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
@@ -180,6 +195,7 @@ static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 {
     PyFrameObject **frames;
     thread->tracer = frame_tracer;
+    thread->quiet = false;
     size_t depth = frame_stack(innermost, &frames);
     free(thread->old);
     thread->old = NULL;
@@ -305,9 +321,11 @@ bool trace_quieten(PyThreadState *state)
         thread->profile || trace_wanted || !layout_is_known())
         return false;
     struct functions *functions = functions_of(state);
-    if (functions->profile != on_profile)
+    if (functions->profile != on_profile || !is_tracing(state))
         return false;
     functions->profile = NULL;
+    if (!functions->trace)
+        set_tracing(state, false);
     thread->quiet = true;
     return true;
 }
@@ -317,9 +335,10 @@ void trace_resume(PyThreadState *state)
     struct traced_thread *thread = record_of(state);
     struct functions *functions = functions_of(state);
     thread->quiet = false;
-    /* The program, or trace_set(), may have set one meanwhile, or taken one away. */
-    if (!functions->profile && is_tracing(state))
-        functions->profile = on_profile;
+    if (functions->profile) /* the program's, or ours by trace_set() */
+        return;
+    functions->profile = on_profile;
+    set_tracing(state, true);
 }
 
 static int visit_main_thread(void *unused)
@@ -329,39 +348,47 @@ static int visit_main_thread(void *unused)
     return 0;
 }
 
-/* A thread's functions may be set by another one from 3.9 on. */
-static void visit_all_threads(void)
+/* The functions of other threads are written to directly: their objects stay, so that nothing is
+ * audited and nothing freed, and the GIL is ours for all of the walk.  Up to 3.9 CPython also
+ * counts the threads that have a trace function, so there each sets its own. */
+static void reach_other_threads(void)
 {
-    PyThreadState *state;
-    do { /* from the first again: an audit hook of the program may have let other threads run */
-        state = py.PyInterpreterState_ThreadHead(cpython_interpreter());
-        for (; state; state = py.PyThreadState_Next(state)) {
-            PyFrameObject *frame = py.PyThreadState_GetFrame(state);
-            if (!frame)
-                continue;
-            py.Py_DecRef((PyObject *)frame);
-            struct traced_thread *thread = record_of(state);
-            /* What it has on its stack it finds out itself, in its next event. */
-            if (thread && put_in_place(thread, returns_wanted || wants_profile(thread)))
-                break;
+    if (!layout_is_known())
+        return;
+    PyThreadState *own = py.PyThreadState_Get();
+    PyThreadState *state = py.PyInterpreterState_ThreadHead(cpython_interpreter());
+    for (; state; state = py.PyThreadState_Next(state)) {
+        struct traced_thread *thread = state == own ? NULL : record_of(state);
+        struct functions *functions = functions_of(state);
+        if (!thread)
+            continue;
+        /* What it has on its stack it finds out itself, in its next event. */
+        if ((returns_wanted || wants_profile(thread)) && !refused_profile &&
+            functions->profile != on_profile) {
+            thread->profile = functions->profile;
+            functions->profile = on_profile;
+            set_tracing(state, true);
         }
-    } while (state);
+        if (wants_trace() && py.minor >= 10 && functions->trace != on_trace) {
+            thread->trace = functions->trace;
+            functions->trace = on_trace;
+            set_tracing(state, true);
+        }
+    }
 }
 
-void trace_set(unsigned wanted)
+void trace_set(unsigned wanted, bool here)
 {
     trace_wanted = wanted & (LINE_MARKERS | CFUNCTION_MARKERS);
     returns_wanted = wanted & MARKER_BIT(function__return);
     refused_trace = refused_profile = false;
-    if (!trace_wanted && !returns_wanted)
+    if (!here || (!trace_wanted && !returns_wanted))
         return;
-    if (py._PyEval_SetTrace && py._PyEval_SetProfile) {
-        visit_all_threads();
-    } else {
-        if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
-            trace_visit(py.PyThreadState_Get());
+    if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
+        trace_visit(py.PyThreadState_Get());
+    if (py.minor < 10 && trace_wanted)
         py.Py_AddPendingCall(visit_main_thread, NULL);
-    }
+    reach_other_threads();
 }
 
 /* Sets both functions on a new thread state, and sees whether they are where we look for them. */

@@ -31,10 +31,10 @@ extern unsigned trace_wanted;
 extern __thread struct traced_thread *trace_here;
 
 /* Wants these markers from now on: function__return for the frames that run already, line,
- * cfunction. The calling interpreter's threads get their functions now (3.9 and later; before, the
- * calling and the main one), the others when they next call a Python function.  GIL held, no
- * exception in flight. */
-void trace_set(unsigned wanted);
+ * cfunction.  here: the calling interpreter's threads get their functions now, but up to 3.9 those
+ * for line, which each thread but the main one gets when it next calls a Python function.  GIL
+ * held, no exception in flight. */
+void trace_set(unsigned wanted, bool here);
 
 /* Gives the calling thread (a PyThreadState) the functions that it should have, in front of those
  * of the program.  GIL held, no exception in flight. */

@@ -44,16 +44,19 @@ static struct watcher *attaching;
  * the process ends, unless another thread lives: ours must not be it. */
 static bool forked_by_thread;
 
+/* What all interpreters were last brought to, or asked to be; by whatever watcher. */
+static unsigned settled;
+
 static bool arm(unsigned wanted)
 {
-    bool settled = arm_here();
-    return arm_others(wanted) && settled;
+    bool done = arm_here();
+    return arm_knock_at_others(wanted) && done;
 }
 
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned settled = 0, periods = 0;
+    unsigned periods = 0;
     pthread_mutex_lock(&lock);
     while (!self->stopping) {
         unsigned wanted = arm_wanted();
@@ -61,15 +64,19 @@ static void *watch(void *data)
         if (wanted != settled || look || self->attach) {
             self->takes_gil = true;
             pthread_mutex_unlock(&lock);
+            /* Nobody waits for the attaching thread at the end of Python. */
+            if (self->attach && !py.Py_IsInitialized())
+                return NULL;
             int state = py.PyGILState_Ensure();
             if (self->attach)
                 self->attach();
             bool useful = set_up; /* else nobody would end it */
             if (!useful)
                 attaching = NULL;
-            if (useful && arm(wanted))
-                settled = wanted;
+            bool done = useful && arm(wanted);
             py.PyGILState_Release(state);
+            if (useful && arm_ask_others(wanted) && done)
+                settled = wanted;
             pthread_mutex_lock(&lock);
             self->attach = NULL;
             self->takes_gil = false;

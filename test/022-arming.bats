@@ -46,27 +46,25 @@ events_of() {
 < generator: yield 2
 > generator: yield 2
 < generator: yield 2
+> untraces: def untraces():
+< untraces: sys.settrace(None)
 < raises: raise ValueError("on purpose")
 > leaf: def leaf(): pass  # fmt: skip
 < leaf: def leaf(): pass  # fmt: skip
 < <module>: leaf()
 EVENTS
-    # A thread that calls no Python function isn't seen before it does, up to 3.8.
-    case $(version_of "$python") in
-      3.[678]) printf '> %s\n' 'down: return down(n - 1)' 'down: return down(n - 1)' 'down: leaf()' ;;
-      *)
-        printf '> %s\n' 'down: return down(n - 1)' 'down: return down(n - 1)' 'down: wait()'
-        printf '%s wait: time.sleep(end - time.time())\n' '>' '<'
-        ;;
-    esac >"$BATS_TEST_TMPDIR/worker"
-    cat - >>"$BATS_TEST_TMPDIR/worker" <<'EVENTS'
+    diff - <(events_of "$program" "$target" not) <<'EVENTS'
+> down: return down(n - 1)
+> down: return down(n - 1)
+> down: wait()
+> wait: time.sleep(end - time.time())
+< wait: time.sleep(end - time.time())
 > leaf: def leaf(): pass  # fmt: skip
 < leaf: def leaf(): pass  # fmt: skip
 < down: leaf()
 < down: return down(n - 1)
 < down: return down(n - 1)
 EVENTS
-    diff "$BATS_TEST_TMPDIR/worker" <(events_of "$program" "$target" not)
   done
 }
 
@@ -84,6 +82,7 @@ EVENTS
 < wait: time.sleep(end - time.time())
 < generator: yield 2
 < generator: yield 2
+< untraces: sys.settrace(None)
 < raises: raise ValueError("on purpose")
 < leaf: def leaf(): pass  # fmt: skip
 < <module>: leaf()
@@ -94,7 +93,7 @@ EVENTS
 # All interpreters run hooks.py while the markers of a pattern are probed for a while.  What each says
 # meanwhile is the text for its version (none: Python can't see it); before and after it says that it
 # has no hooks.
-# usage: hooks_for PATTERN 3.6-TEXT 3.9-TEXT 3.12-TEXT
+# usage: hooks_for PATTERN 3.6-TEXT 3.9-TEXT 3.12-TEXT [fork]
 hooks_for() {
   local program python text said=$BATS_TEST_TMPDIR/said pids=() texts=()
   program=$(markers | grep -xE "$1" | sed "s|.*|usdt:$shim:python:& { @=count(); }|")
@@ -105,7 +104,7 @@ hooks_for() {
       *) text=$4 ;;
     esac
     [ "$text" ] || continue
-    PYTHON_STAP=all LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 >"$said.${#pids[@]}" &
+    PYTHON_STAP=all LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 ${5:+"$5"} >"$said.${#pids[@]}" &
     pids+=($!)
     texts+=("$text")
   done
@@ -126,6 +125,71 @@ hooks_for() {
   hooks_for line '' evaluator. JUMP+LINE+PY_START.
   # C_RETURN and C_RAISE come with CALL, and aren't told of
   hooks_for 'cfunction__.*' '' evaluator. CALL.
+}
+
+@test "hooks go when the tracer does in a program that forks all the time" {
+  hooks_for 'gc__.*' gc. gc. gc. fork
+}
+
+@test "a program that wraps importlib's function has one event for an import, also for the next tracer" {
+  local python target tracer program="
+import importlib, time
+bootstrap = importlib._bootstrap
+end = time.time() + 20
+while hasattr(bootstrap._find_and_load, '__code__') and time.time() < end:
+    time.sleep(0.01)
+hooked = bootstrap._find_and_load
+bootstrap._find_and_load = lambda *rest, **keywords: hooked(*rest, **keywords)
+end = time.time() + 20
+while time.time() < end:
+    try:
+        import no_such_module
+    except ImportError:
+        time.sleep(0.01)
+"
+  for python in $(pythons_by_hook); do
+    LD_PRELOAD=$shim "$python" -c "$program" &
+    target=$!
+    for tracer in first second; do
+      bpftrace_while "usdt:$shim:python:import__find__load__start { printf(\"start %s\n\", str(arg0)); }
+        usdt:$shim:python:import__find__load__done { printf(\"done %s\n\", str(arg0)); }" sleep 1
+      # bpftrace has switched on the one before the other
+      grep no_such_module "$trace" | sed '1,/^done/d' >"$BATS_TEST_TMPDIR/events"
+      echo "$python $tracer: $(wc -l <"$BATS_TEST_TMPDIR/events") events"
+      [ "$(wc -l <"$BATS_TEST_TMPDIR/events")" -gt 20 ]
+      # each start has its done before the next
+      [ -z "$(uniq -d "$BATS_TEST_TMPDIR/events")" ]
+    done
+    kill "$target"
+    wait "$target" || true
+  done
+}
+
+@test "a collection has one start, in a program with subinterpreters too" {
+  local python program='
+import gc
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+gc.disable()
+alive = [interpreters.create() for _ in range(3)]
+for _ in range(50):
+    gc.collect(1)
+print(len(gc.callbacks))
+for interpreter in alive:
+    interpreters.destroy(interpreter)
+print(len(gc.callbacks))'
+  for python in $(pythons); do
+    "$python" -W ignore -c "$program" >/dev/null 2>&1 || continue # 3.6 and 3.7 have no module for it
+    bpftrace_while "usdt:$shim:python:gc__start /arg0 == 1/ { @ = count(); }" \
+      env LD_PRELOAD="$shim" "$python" -W ignore -c "$program" >"$BATS_TEST_TMPDIR/output"
+    echo "$python: $(cat "$trace")"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = $'1\n1' ]
+    # the other interpreters may have a few of their own
+    [ "$(sed -n 's/^@: //p' "$trace")" -ge 50 ]
+    [ "$(sed -n 's/^@: //p' "$trace")" -le 60 ]
+  done
 }
 
 # A folder that every CPython takes for the user's site-packages, in which a .pth file loads the shim.

@@ -1,10 +1,11 @@
-# hooks.py SECONDS: prints which hooks CPython has, a line when it begins and at each change, until they
-# have come and gone, but for no longer than that.
+# hooks.py SECONDS [fork]: prints which hooks CPython has, a line when it begins and at each change, until they
+# have come and gone, but for no longer than that.  With fork it forks meanwhile.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
 import gc
 import importlib
+import os
 import sys
 import time
 
@@ -48,4 +49,9 @@ while time.time() < end and not (len(seen) > 2 and seen[-1] == seen[0]):
     if now not in seen[-1:]:
         print(now.strip(), flush=True)
         seen.append(now)
-    time.sleep(0.02)
+    time.sleep(0.01)
+    if len(sys.argv) > 2:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)

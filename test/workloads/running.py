@@ -29,8 +29,13 @@ def generator():
     yield 2
 
 
+def untraces():
+    sys.settrace(None)
+
+
 def raises():
     list(numbers)
+    untraces()
     raise ValueError("on purpose")
 
 
