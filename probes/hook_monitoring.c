@@ -49,11 +49,22 @@ static void fire_entry(struct code *record, int line, PyFrameObject *frame, PyOb
 
 /* ---------------------------------------------------------------- frames that run already */
 
+/* Which tracer this thread has caught up with. */
+static __thread unsigned caught_up;
+
+/* Enters the frames from innermost (a new reference, or NULL) outwards. */
+static void enter(PyFrameObject *innermost)
+{
+    PyFrameObject **frames;
+    size_t depth = frame_stack(innermost, &frames);
+    frame_enter_stack(frames, depth);
+    frame_release(frames, depth);
+}
+
 /* Called first in each event of a frame.  Frames that were on this thread's stack when the tracer
  * came will report their returns.  entering: the current frame's own entry is that event. */
 static inline void catch_up(bool entering)
 {
-    static __thread unsigned caught_up;
     unsigned tracer = atomic_load_explicit(&frame_tracer, memory_order_relaxed);
     if (__builtin_expect(caught_up == tracer, 1))
         return;
@@ -65,10 +76,19 @@ static inline void catch_up(bool entering)
         frame = frame_back(frame);
     else
         py.Py_IncRef((PyObject *)frame);
-    PyFrameObject **frames;
-    size_t depth = frame_stack(frame, &frames);
-    frame_enter_stack(frames, depth);
-    frame_release(frames, depth);
+    enter(frame);
+}
+
+/* The hook has just come into the calling interpreter, on a thread that may have caught up in
+ * another one: its frames here are importlib's, which starts it. */
+static void catch_up_here(void)
+{
+    PyFrameObject *frame = frame_enters_stack() ? py.PyEval_GetFrame() : NULL;
+    if (!frame)
+        return;
+    caught_up = frame_tracer;
+    py.Py_IncRef((PyObject *)frame);
+    enter(frame);
 }
 
 /* ---------------------------------------------------------------- events */
@@ -322,6 +342,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         give_up_tool(monitoring, interp);
         return HOOK_NEVER;
     }
+    if (!(interp->armed & (MARKER_BIT(function__entry) | MARKER_BIT(function__return))))
+        catch_up_here();
     return HOOK_DONE;
 }
 
