@@ -37,6 +37,22 @@ EOF
   done
 }
 
+@test "in all of a process, its start and end included, every entry has its return" {
+  local python name
+  for python in $(pythons); do
+    for name in interpreters threads collected_generators; do
+      [ "$name" = collected_generators ] && set -- neighbours.py || set -- processes.py
+      bpftrace_while "
+        usdt:$shim:python:function__entry { @entries = count(); }
+        usdt:$shim:python:function__return { @returns = count(); }" \
+        env LD_PRELOAD="$shim" "$python" -W ignore "$top/test/workloads/$1" "$name" >/dev/null
+      echo "$python $name: $(grep . "$trace" | tr '\n' ' ')"
+      [ "$(sed -n 's/^@entries: //p' "$trace")" -gt 1000 ]
+      [ "$(sed -n 's/^@entries: //p' "$trace")" = "$(sed -n 's/^@returns: //p' "$trace")" ]
+    done
+  done
+}
+
 @test "subinterpreters that run when the tracer comes are seen from then on, and until it leaves" {
   local python target
   for python in $(pythons); do
