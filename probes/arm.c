@@ -217,10 +217,14 @@ static bool start(struct interp *interp, unsigned unused)
         return true;
     PyObject *dict = py.PyInterpreterState_GetDict(interp->state); /* borrowed */
     PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
-    bool told = capsule && py.PyDict_SetItemString(dict, end_name, capsule) == 0;
+    /* Not PyDict_SetItemString(), which interns the name: 3.12 keeps that for ever. */
+    PyObject *name = capsule ? py.PyUnicode_FromString(end_name) : NULL;
+    bool told = name && py.PyDict_SetItem(dict, name, capsule) == 0;
     pthread_mutex_lock(&interps_lock);
     interp->ended = !told;
     pthread_mutex_unlock(&interps_lock);
+    if (name)
+        py.Py_DecRef(name);
     if (capsule)
         py.Py_DecRef(capsule);
     return true;

@@ -69,6 +69,7 @@ struct _inittab {
     NEED(PyObject *, PyTuple_New, (Py_ssize_t)) \
     NEED(PyObject *, PyTuple_GetItem, (PyObject *, Py_ssize_t)) \
     NEED(PyObject *, PyDict_New, (void)) \
+    NEED(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
     NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
@@ -93,6 +94,7 @@ struct _inittab {
     NEED(PyObject *, PyCapsule_New, (void *, const char *, void (*)(PyObject *))) \
     NEED(void *, PyCapsule_GetPointer, (PyObject *, const char *)) \
     NEED(long, PyLong_AsLong, (PyObject *)) \
+    NEED(PyObject *, PyUnicode_FromString, (const char *)) \
     NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
     NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
     MAY(void, PyEval_InitThreads, (void)) \
