@@ -16,17 +16,13 @@ static bool is_function(PyObject *type)
 
 bool callable_of_c(PyObject *callable)
 {
-    PyObject *type = py.PyObject_Type(callable);
-    bool answer = type == py.method_descriptor_type || is_function(type);
-    py.Py_DecRef(type);
-    return answer;
+    PyObject *type = cpython_type(callable);
+    return type == py.method_descriptor_type || is_function(type);
 }
 
 PyObject *callable_behind(PyObject *callable)
 {
-    PyObject *type = py.PyObject_Type(callable);
-    py.Py_DecRef(type);
-    return type == py.method_type ? py.PyMethod_Function(callable) : callable;
+    return cpython_type(callable) == py.method_type ? py.PyMethod_Function(callable) : callable;
 }
 
 static const char *text_attribute(PyObject *object, const char *name, PyObject **owner)

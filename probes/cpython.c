@@ -86,6 +86,13 @@ bool cpython_is_main(void)
     return !py.PyInterpreterState_Next(state); /* the list has the newest first */
 }
 
+PyObject *cpython_type(PyObject *object)
+{
+    PyObject *type = py.PyObject_Type(object);
+    py.Py_DecRef(type);
+    return type;
+}
+
 PyObject *cpython_none(void)
 {
     py.Py_IncRef(py.none);

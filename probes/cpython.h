@@ -147,6 +147,9 @@ PyInterpreterState *cpython_interpreter(void);
 /* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
 bool cpython_is_main(void);
 
+/* The type of an object, borrowed from it.  GIL held. */
+PyObject *cpython_type(PyObject *object);
+
 /* A new reference to None, which is what callbacks return.  GIL held. */
 PyObject *cpython_none(void);
 

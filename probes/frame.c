@@ -85,6 +85,14 @@ PyFrameObject *frame_back(PyFrameObject *frame)
     return (PyFrameObject *)back;
 }
 
+PyFrameObject *frame_current(void)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (frame)
+        py.Py_IncRef((PyObject *)frame);
+    return frame;
+}
+
 void frame_fire_entry(PyFrameObject *frame, int line)
 {
     struct code *record = code_of(frame_code(frame));

@@ -19,6 +19,9 @@ PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 void frame_fire_entry(PyFrameObject *frame, int line);
 void frame_fire_return(PyFrameObject *frame, int line);
 
+/* The calling thread's innermost frame: a new reference, or NULL where it runs no Python. */
+PyFrameObject *frame_current(void);
+
 /* The frames from innermost outwards, in *frames (malloc()ed): the innermost first, each a new
  * reference.  Takes over the reference to innermost, which may be NULL.  Returns how many there
  * are; where memory runs out, the outermost are missing. */

@@ -31,9 +31,7 @@ static inline bool is_code(PyObject *object)
 {
     if (py.minor < 13)
         return true;
-    PyObject *type = py.PyObject_Type(object);
-    py.Py_DecRef(type);
-    return type == py.code_type;
+    return cpython_type(object) == py.code_type;
 }
 
 static int offset_of(PyObject *const *arguments)
@@ -83,11 +81,10 @@ static inline void catch_up(bool entering)
  * another one: its frames here are importlib's, which starts it. */
 static void catch_up_here(void)
 {
-    PyFrameObject *frame = frame_enters_stack() ? py.PyEval_GetFrame() : NULL;
+    PyFrameObject *frame = frame_enters_stack() ? frame_current() : NULL;
     if (!frame)
         return;
     caught_up = frame_tracer;
-    py.Py_IncRef((PyObject *)frame);
     enter(frame);
 }
 

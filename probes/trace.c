@@ -175,10 +175,8 @@ static bool runs(const struct traced_thread *thread, PyFrameObject *frame)
 /* Forgets the frames that returned while the program's function stood in place of ours. */
 static void forget_returned(struct traced_thread *thread)
 {
-    PyFrameObject **frames, *innermost = py.PyEval_GetFrame();
-    if (innermost)
-        py.Py_IncRef((PyObject *)innermost);
-    size_t depth = frame_stack(innermost, &frames), i = 0;
+    PyFrameObject **frames;
+    size_t depth = frame_stack(frame_current(), &frames), i = 0;
     while (i < depth && !runs(thread, frames[i]))
         i++;
     if (i == depth)
@@ -276,25 +274,22 @@ static void give_up(bool *refused, const char *what)
     debug_log("an audit hook of the program refused a %s function", what);
 }
 
-/* Gives a thread the functions that it should have.  Whether anything was set. */
-static bool put_in_place(struct traced_thread *thread, bool profile)
+/* Gives the calling thread the functions that it should have. */
+static void put_in_place(struct traced_thread *thread)
 {
     struct functions *functions = functions_of(thread->state);
-    bool trace = wants_trace() && layout_is_known() && functions->trace != on_trace;
-    profile = profile && !refused_profile && layout_is_known() && functions->profile != on_profile;
-    if (trace) {
+    if (wants_trace() && layout_is_known() && functions->trace != on_trace) {
         thread->trace = functions->trace;
         set_trace(thread->state, on_trace, functions->trace_object);
         if (functions->trace != on_trace)
             give_up(&refused_trace, "trace");
     }
-    if (profile) {
+    if (wants_profile(thread) && layout_is_known() && functions->profile != on_profile) {
         thread->profile = functions->profile;
         set_profile(thread->state, on_profile, functions->profile_object);
         if (functions->profile != on_profile)
             give_up(&refused_profile, "profile");
     }
-    return trace || profile;
 }
 
 void trace_visit(void *state)
@@ -303,14 +298,11 @@ void trace_visit(void *state)
     if (!thread || thread->state != state)
         return;
     if (thread->tracer != frame_tracer) {
-        PyFrameObject *caller = py.PyEval_GetFrame();
-        if (caller)
-            py.Py_IncRef((PyObject *)caller);
-        catch_up(thread, caller);
+        catch_up(thread, frame_current()); /* the hooked frame's caller */
     } else if (thread->old_count && functions_of(state)->profile != on_profile) {
         forget_returned(thread);
     }
-    put_in_place(thread, wants_profile(thread));
+    put_in_place(thread);
 }
 
 /* CPython takes a function that is NULL for none, whatever else it has noted. */

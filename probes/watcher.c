@@ -307,10 +307,8 @@ static bool is_named(PyObject *code, const char *expected)
  * held. */
 static bool in_after_fork(void)
 {
-    PyFrameObject **frames, *innermost = py.PyEval_GetFrame();
-    if (innermost)
-        py.Py_IncRef((PyObject *)innermost);
-    size_t depth = frame_stack(innermost, &frames), i = 0;
+    PyFrameObject **frames;
+    size_t depth = frame_stack(frame_current(), &frames), i = 0;
     while (i < depth && !is_named(frame_code(frames[i]), "_after_fork"))
         i++;
     frame_release(frames, depth);

@@ -27,16 +27,22 @@ events_of() {
     $3 == file && ($1 == pid) == !other { print $2, $4 ": " text[$5] }' "$1" "$trace"
 }
 
+# running.py in PYTHON, as $target, with bpftrace on PROGRAM from its middle to its end.
+# usage: trace_running PYTHON PROGRAM
+trace_running() {
+  LD_PRELOAD=$shim "$1" "$program" 2 &
+  target=$!
+  sleep 0.6
+  bpftrace_while "$2" tail -s 0.1 --pid="$target" -f /dev/null
+  wait "$target"
+}
+
 @test "frames that run when the tracer comes are entered, and their returns seen" {
   local python target program=$BATS_TEST_TMPDIR/running.py
   cp "$top/test/workloads/running.py" "$program"
   for python in $(pythons); do
     echo "$python"
-    LD_PRELOAD=$shim "$python" "$program" 2 &
-    target=$!
-    sleep 0.6
-    bpftrace_while "$(thread_markers)" tail -s 0.1 --pid="$target" -f /dev/null
-    wait "$target"
+    trace_running "$python" "$(thread_markers)"
     diff - <(events_of "$program" "$target") <<'EVENTS'
 > <module>: raises()
 > raises: list(numbers)
@@ -73,11 +79,7 @@ EVENTS
   cp "$top/test/workloads/running.py" "$program"
   for python in $(pythons_by_hook); do
     echo "$python"
-    LD_PRELOAD=$shim "$python" "$program" 2 &
-    target=$!
-    sleep 0.6
-    bpftrace_while "$(thread_markers | grep return)" tail -s 0.1 --pid="$target" -f /dev/null
-    wait "$target"
+    trace_running "$python" "$(thread_markers | grep return)"
     diff - <(events_of "$program" "$target") <<'EVENTS'
 < wait: time.sleep(end - time.time())
 < generator: yield 2
