@@ -78,16 +78,6 @@ static struct text text_of(PyObject *str)
     return text;
 }
 
-static long long_attribute(PyObject *object, const char *name)
-{
-    PyObject *value = py.PyObject_GetAttrString(object, name);
-    long result = value ? py.PyLong_AsLong(value) : 0;
-    if (value)
-        py.Py_DecRef(value);
-    py.PyErr_Clear();
-    return result;
-}
-
 static struct code *code_make(PyObject *code)
 {
     struct code *record = calloc(1, sizeof *record);
@@ -95,8 +85,8 @@ static struct code *code_make(PyObject *code)
         return NULL;
     record->filename = text_of(py.PyObject_GetAttrString(code, "co_filename"));
     record->funcname = text_of(py.PyObject_GetAttrString(code, "co_name"));
-    record->first_line = (int)long_attribute(code, "co_firstlineno");
-    record->generator = long_attribute(code, "co_flags") & CO_GENERATORS;
+    record->first_line = (int)cpython_long(code, "co_firstlineno");
+    record->generator = cpython_long(code, "co_flags") & CO_GENERATORS;
     for (size_t i = 0; i < sizeof record->lines / sizeof *record->lines; i++)
         record->lines[i] = (uint64_t)NO_LINE;
     if (py._PyCode_SetExtra(code, extra_index, record) < 0) {
@@ -127,8 +117,7 @@ struct code *code_of(PyObject *code)
 
 bool code_makes_generator(PyObject *code, const struct code *record)
 {
-    return record == &unknown ? long_attribute(code, "co_flags") & CO_GENERATORS
-                              : record->generator;
+    return record == &unknown ? cpython_long(code, "co_flags") & CO_GENERATORS : record->generator;
 }
 
 int code_line(PyObject *code, struct code *record, int offset)

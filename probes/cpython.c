@@ -108,3 +108,13 @@ bool cpython_done(PyObject *result)
     py.Py_DecRef(result);
     return true;
 }
+
+long cpython_long(PyObject *object, const char *name)
+{
+    PyObject *value = py.PyObject_GetAttrString(object, name);
+    long result = value ? py.PyLong_AsLong(value) : 0;
+    if (value)
+        py.Py_DecRef(value);
+    py.PyErr_Clear();
+    return result;
+}

@@ -157,4 +157,7 @@ PyObject *cpython_none(void);
  * exception in flight.  Returns whether the call succeeded. */
 bool cpython_done(PyObject *result);
 
+/* An attribute that is an int; 0 where there is none.  GIL held, no exception in flight. */
+long cpython_long(PyObject *object, const char *name);
+
 #endif

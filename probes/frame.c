@@ -8,6 +8,7 @@
 #include "arm.h"
 #include "code.h"
 #include "debug.h"
+#include "layout.h"
 
 #include <stdlib.h>
 
@@ -95,6 +96,7 @@ PyFrameObject *frame_current(void)
 
 void frame_fire_entry(PyFrameObject *frame, int line)
 {
+    layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
                            code_module(frame_globals(frame)));
@@ -102,6 +104,7 @@ void frame_fire_entry(PyFrameObject *frame, int line)
 
 void frame_fire_return(PyFrameObject *frame, int line)
 {
+    layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
                             code_module(frame_globals(frame)));

@@ -16,6 +16,7 @@
 #include "code.h"
 #include "debug.h"
 #include "frame.h"
+#include "layout.h"
 #include "trace.h"
 
 #include <pthread.h>
@@ -283,9 +284,10 @@ static void entry_311(void *data)
     struct frame_311 *frame = data;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
+    PyFrameObject *object = frame_object(frame);
+    layout_meet(object);
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
-                           line_311(frame, record), frame_object(frame),
-                           code_module(frame->globals));
+                           line_311(frame, record), object, code_module(frame->globals));
 }
 
 /* A generator's frame may be unlinked already. */
@@ -295,9 +297,10 @@ static void return_311(void *data)
     struct frame_311 *previous = frame->previous;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
+    PyFrameObject *object = frame_object(frame);
+    layout_meet(object);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname),
-                            line_311(frame, record), frame_object(frame),
-                            code_module(frame->globals));
+                            line_311(frame, record), object, code_module(frame->globals));
     frame->previous = previous;
 }
 

@@ -13,6 +13,7 @@
 #include "code.h"
 #include "debug.h"
 #include "frame.h"
+#include "layout.h"
 
 #include <stddef.h>
 
@@ -41,6 +42,7 @@ static int offset_of(PyObject *const *arguments)
 
 static void fire_entry(struct code *record, int line, PyFrameObject *frame, PyObject *globals)
 {
+    layout_meet(frame);
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
                            code_module(globals));
 }
@@ -122,6 +124,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
 
 static void fire_return(struct code *record, int line, PyFrameObject *frame)
 {
+    layout_meet(frame);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
                             code_module(py.PyEval_GetGlobals()));
 }

@@ -19,6 +19,7 @@
 
 #include "arm.h"
 #include "debug.h"
+#include "layout.h"
 #include "module.h"
 #include "watcher.h"
 
@@ -143,6 +144,7 @@ __attribute__((constructor)) static void load(void)
     }
     arm_all = mode == MODE_ALL;
     loaded = true;
+    layout_publish();
     if (py.Py_IsInitialized())
         watcher_attach(meet_interpreter);
     else

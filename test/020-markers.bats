@@ -215,3 +215,38 @@ print(os.listdir("/proc/self/task") == [str(os.getpid())], threading.active_coun
     [[ $(PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c '' 2>&1) == *"free-threaded"* ]]
   done
 }
+
+@test "the page at a fixed address tells the version, and once functions were probed what frames have where" {
+  local python program
+  program=$(workload page.py)
+  for python in $(pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim "$python" "$program" 0
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program" 1
+    refute "$python" "$program" 0
+  done
+}
+
+@test "where the program has its own use for that address, there is no page, and no harm" {
+  local python=/usr/bin/python3
+  cat >"$BATS_TEST_TMPDIR/taker.c" <<'C'
+#include <sys/mman.h>
+__attribute__((constructor)) static void take(void)
+{
+    char *page = mmap((void *)0x550070790000, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    page[0] = 'x';
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/taker.so" "$BATS_TEST_TMPDIR/taker.c"
+  # the one that is loaded last begins first
+  bpftrace_while "$(function_markers)" env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim $BATS_TEST_TMPDIR/taker.so" \
+    "$python" -c "
+with open('/proc/self/mem', 'rb', 0) as mem:
+    mem.seek(0x550070790000)
+    print(mem.read(4))" >"$BATS_TEST_TMPDIR/output" 2>&1
+  cat "$BATS_TEST_TMPDIR/output"
+  grep -F "0x550070790000 can't be had: no stack traces" "$BATS_TEST_TMPDIR/output"
+  grep -Fx "b'x\\x00\\x00\\x00'" "$BATS_TEST_TMPDIR/output"
+  grep -q '^>' "$trace"
+}

@@ -1,0 +1,176 @@
+/*
+ * Publishes which CPython this is and where its frames have what (layout_page.h): at once the
+ * version, and the rest when a first frame has shown that it's right.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "layout.h"
+
+#include "debug.h"
+#include "frame.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "layout_page.h"
+
+#ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+enum { PAGE = 4096, LAST_MINOR = 15 };
+_Static_assert(sizeof(struct layout_page) <= PAGE, "it is one page");
+
+bool layout_settled = true; /* until there is a page */
+
+static struct layout_page page = {.magic = LAYOUT_MAGIC};
+
+/* The tapset may read at any time, so a whole new page takes the old one's place. */
+static bool replace_page(void)
+{
+    void *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return false;
+    memcpy(fresh, &page, sizeof page);
+    if (mprotect(fresh, PAGE, PROT_READ) == 0 &&
+        mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)LAYOUT_ADDRESS) !=
+            MAP_FAILED)
+        return true;
+    munmap(fresh, PAGE);
+    return false;
+}
+
+void layout_publish(void)
+{
+    void *place = mmap((void *)LAYOUT_ADDRESS, PAGE, PROT_READ,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (place != (void *)LAYOUT_ADDRESS) {
+        if (place != MAP_FAILED)
+            munmap(place, PAGE);
+        debug_log("%#lx can't be had: no stack traces", LAYOUT_ADDRESS);
+        return;
+    }
+    const char *version = py.Py_GetVersion(); /* "3.11.2 (main, ..." */
+    size_t length = strcspn(version, " ");
+    if (length < sizeof page.version)
+        memcpy(page.version, version, length);
+    if (!replace_page())
+        debug_log("no page could be made: no stack traces");
+    else if (sizeof(void *) == 8 && py.minor <= LAST_MINOR)
+        layout_settled = false;
+    else
+        debug_log("the frames of CPython 3.%d are not known: no stack traces", py.minor);
+}
+
+/* Include/frameobject.h and Include/code.h (3.6-3.8), Include/cpython/ (3.9, 3.10) with Include/
+ * internal/pycore_frame.h (3.11-3.13), pycore_interpframe_structs.h (3.14+). */
+static void fill_in(PyObject *code)
+{
+    int minor = py.minor;
+    page.object_frame = minor >= 11 ? 24 : 0;
+    page.frame_back = minor >= 12 ? 8 : minor == 11 ? 48 : 24;
+    page.frame_code = minor >= 12 ? 0 : 32;
+    page.frame_instruction = minor >= 11 ? 56 : minor == 10 ? 96 : minor >= 7 ? 104 : 120;
+    page.frame_owner = minor == 12 || minor == 13 ? 70 : 0;
+    page.code_filename = minor >= 11 ? 112 : minor >= 8 ? 104 : 96;
+    page.code_name = page.code_filename + 8;
+    page.code_lines = page.code_filename + (minor >= 11 ? 24 : 16);
+    page.code_first_line = minor >= 12 ? 68 : minor == 11 ? 72 : minor >= 8 ? 40 : 36;
+    /* The type's basicsize ends where co_code_adaptive begins. */
+    page.code_instructions =
+        minor >= 11 ? (uint16_t)cpython_long(cpython_type(code), "__basicsize__") : 0;
+}
+
+/* ---------------------------------------------------------------- one frame as a witness */
+
+static char *word(const void *object, unsigned offset)
+{
+    return *(char **)((char *)object + offset);
+}
+
+static void *frame_of(PyFrameObject *object)
+{
+    return page.object_frame ? word(object, page.object_frame) : (char *)object;
+}
+
+/* Whether the code object has that attribute there. */
+static bool has(PyObject *code, unsigned offset, const char *attribute)
+{
+    PyObject *value = py.PyObject_GetAttrString(code, attribute);
+    bool same = value && word(code, offset) == (char *)value;
+    if (value)
+        py.Py_DecRef(value);
+    else
+        py.PyErr_Clear();
+    return same;
+}
+
+static bool is_right_for_code(PyObject *code)
+{
+    return has(code, page.code_filename, "co_filename") && has(code, page.code_name, "co_name") &&
+           has(code, page.code_lines, py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
+           *(int *)((char *)code + page.code_first_line) == cpython_long(code, "co_firstlineno");
+}
+
+static bool is_right_for_instruction(PyFrameObject *object, const void *frame, const char *code)
+{
+    if (py.minor >= 11) { /* a frame that has not begun stands before its first instruction */
+        ptrdiff_t offset = word(frame, page.frame_instruction) - (code + page.code_instructions);
+        int instruction = py.PyFrame_GetLasti(object);
+        return offset < 0 ? instruction < 0 : instruction == offset;
+    }
+    int instruction = *(int *)((char *)frame + page.frame_instruction);
+    if (py.minor == 10 && instruction > 0)
+        instruction *= 2;
+    return instruction == cpython_long((PyObject *)object, "f_lasti");
+}
+
+/* The frame is one of Python code. */
+static bool is_right_for_owner(const char *frame)
+{
+    return !page.frame_owner ||
+           (unsigned char)frame[page.frame_owner] < (unsigned char)LAYOUT_OWNED_BY_C;
+}
+
+/* The frame's caller may be known only with a frame between C and Python in between; then this
+ * frame tells nothing. */
+static bool is_right_for_back(PyFrameObject *object, const void *frame)
+{
+    PyFrameObject *back = frame_back(object);
+    if (!back)
+        return false;
+    bool same = word(frame, page.frame_back) == frame_of(back);
+    py.Py_DecRef((PyObject *)back);
+    return same;
+}
+
+void layout_check(PyFrameObject *object)
+{
+    /* Frames with a caller that have been looked at in vain. */
+    static unsigned tried;
+    enum { TRIES = 1000 };
+    PyObject *code = frame_code(object);
+    if (!code)
+        return;
+    fill_in(code);
+    void *frame = frame_of(object);
+    if (!is_right_for_code(code) || !frame ||
+        ((uintptr_t)word(frame, page.frame_code) & ~(uintptr_t)7) != (uintptr_t)code ||
+        !is_right_for_instruction(object, frame, (char *)code) || !is_right_for_owner(frame)) {
+        layout_settled = true;
+        debug_log("the frames of this CPython are not those of the release: no stack traces");
+        return;
+    }
+    if (is_right_for_back(object, frame)) {
+        layout_settled = true;
+        page.lines = py.minor >= 11   ? LINES_LOCATIONS
+                     : py.minor == 10 ? LINES_LINETABLE
+                                      : LINES_LNOTAB;
+        if (!replace_page())
+            debug_log("no page could be made: no stack traces");
+    } else if (++tried == TRIES) {
+        layout_settled = true;
+        debug_log("the callers of frames are not found: no stack traces");
+    }
+}

@@ -1,0 +1,27 @@
+/*
+ * Publishes which CPython this is and where its frames have what (layout_page.h).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LAYOUT_H
+#define LAYOUT_H
+
+#include "cpython.h"
+
+/* Maps the page.  Called once, by the loader; no GIL. */
+void layout_publish(void);
+
+/* Compares what is known of this CPython's frames with what the public functions say of one, and
+ * publishes it if it's right.  Called with frames that markers report, until one has told enough.
+ * GIL held, no exception in flight. */
+void layout_check(PyFrameObject *frame);
+
+extern bool layout_settled;
+
+static inline void layout_meet(PyFrameObject *frame)
+{
+    if (__builtin_expect(!layout_settled, 0) && frame)
+        layout_check(frame);
+}
+
+#endif
