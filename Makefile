@@ -29,6 +29,7 @@ shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-
 .PHONY: all demo check check-cpython check-distros check-memory clean
 .DELETE_ON_ERROR:
 
+tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
 tapsets := $(BUILD)/tapset/python_paths.stpm $(BUILD)/test/tapset/python_paths.stpm
 
 all: $(shim) $(driver) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
@@ -65,11 +66,14 @@ $(BUILD)/probes $(BUILD)/test:
 # the driver is the shim.
 $(BUILD)/tapset/python_paths.stpm: traced := $(shim)
 $(BUILD)/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) | $(BUILD)/test
+$(BUILD)/python_objects.stp: tapset/include.awk tapset/python_objects.stp.in probes/layout_page.h | $(BUILD)/probes
+	awk -v folder=probes -f $(wordlist 1,2,$^) >$@
+
+$(tapsets): tapset/paths.awk probes/native.list $(tapset_files) $(BUILD)/python_objects.stp | $(BUILD)/test
 	rm -rf $(@D)
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
-	ln -s $(abspath $(wildcard tapset/*.stp)) $(@D)
+	ln -s $(abspath $(tapset_files) $(BUILD)/python_objects.stp) $(@D)
 	awk -v shim=$(abspath $(traced)) -f tapset/paths.awk probes/native.list >$@
 
 # The sub-makes see what test/setup has installed.

@@ -19,7 +19,7 @@ $1 == "path" {
 END {
   print "// Made by paths.awk from " FILENAME "."
   print "// SPDX-License-Identifier: MIT"
-  print "@define __python_shim_process %( process(\"" shim "\") %)"
+  print "@define __python_shim_path %( \"" shim "\" %)"
   for (marker in n) {
     printf "@define __python_native_%s %%(", marker
     separator = ""
