@@ -93,6 +93,14 @@ stap_with_tapset() {
   SYSTEMTAP_TAPSET=$tapset stap "$@"
 }
 
+# The examples of the man pages, each in a file of its own in the folder $1: a line for each, with tabs
+# between its probe or function, the file, and the command line that it names (or nothing), in which
+# SCRIPT stands for the file.
+examples() {
+  mkdir -p "$1"
+  awk -v part=examples -v dir="$1" -f "$top/tapset/man.awk" "$top"/tapset/*.stp
+}
+
 can_bpftrace() {
   need bpftrace
   [ "$(id -u)" = 0 ] || skip "needs root, for bpftrace"
