@@ -25,7 +25,7 @@
 # Every probe alias and function whose name (each part of it) begins with no "_" is public: it has a
 # block and a page.  A block has as its variables all that a function takes, or all that an alias sets:
 # itself ("variable = ..." in its body, but for names that begin with "_"), and by the aliases it is
-# made of, which must all set the same.  name and probestr, which every public alias sets, need not be
+# made of, which must all set the same, or nothing.  name and probestr, which every public alias sets, need not be
 # there.  Assignments that macros make are not seen.
 #
 # The second definition of a name, in the other branch of a %( ... %), needs no block.
@@ -37,6 +37,8 @@ BEGIN {
     part = "pages"
   if (dir == "" || (part != "pages" && part != "examples"))
     fail("man.awk", "give -v dir=DIR and, if any, -v part=pages or -v part=examples")
+  # What every probe alias sets.
+  general_count = split("name probestr", generals, " ")
   general["name"] = "the name of the probe point"
   general["probestr"] = "the event as text"
 }
@@ -339,9 +341,9 @@ function all_set(id, at,  result, n, i, j, m, pieces, names, parts) {
     fail(at, name_of(id) " is made of itself")
   visited[id] = 1
   result = set[id]
-  n = sources_of(made_of[id], pieces)
+  n = sources_of(id, at, pieces)
   for (i = 1; i <= n; i++)
-    parts[i] = pieces[i] in set ? all_set(pieces[i], at) : " "
+    parts[i] = all_set(pieces[i], at)
   for (i = 1; i <= n; i++) {
     m = split(parts[i], names, " ")
     for (j = 1; j <= m; j++)
@@ -351,19 +353,21 @@ function all_set(id, at,  result, n, i, j, m, pieces, names, parts) {
   m = split(result, names, " ")
   for (i = 1; i <= n; i++)
     for (j = 1; j <= m; j++)
-      if (!index(set[id] parts[i], " " names[j] " "))
+      if (parts[i] != " " && !index(set[id] parts[i], " " names[j] " "))
         fail(at, name_of(pieces[i]) ", of which " name_of(id) " is made, doesn't set " names[j])
   delete visited[id]
   return result
 }
 
-# The aliases of this tapset in "a.b ?, c.d".
-function sources_of(text, ids,  n, i, count, pieces) {
-  n = split(text, pieces, /,/)
+# The aliases of this tapset that the alias is made of.
+function sources_of(id, at, ids,  n, i, count, pieces) {
+  n = split(made_of[id], pieces, /,/)
   for (i = 1; i <= n; i++) {
     gsub(/[ ?!]/, "", pieces[i])
-    if (pieces[i] ~ /^[A-Za-z_][A-Za-z0-9_.]*$/ && !is_private("probe:" pieces[i]))
+    if (("probe:" pieces[i]) in made_of)
       ids[++count] = "probe:" pieces[i]
+    else if (pieces[i] ~ /^python[.]/)
+      fail(at, pieces[i] ", of which " name_of(id) " is made, is not defined")
   }
   return count + 0
 }
@@ -386,15 +390,17 @@ function check(i,  id, all, names, n, j) {
   for (j = 1; j <= n; j++)
     if (!((id, "@" names[j]) in texts) && !(id ~ /^probe:/ && (names[j] in general)))
       fail(where[id], "@" names[j] " of " title(id) " is not documented")
-  if (id ~ /^probe:/ && !is_private(id))
-    for (j in general)
-      if (!index(all, " " j " "))
-        fail(definition_at[i], title(id) " doesn't set " j)
+  for (j = 1; j <= general_count && id ~ /^probe:/ && !is_private(id); j++)
+    if (!index(all, " " generals[j] " "))
+      fail(definition_at[i], title(id) " doesn't set " generals[j])
+  n = split(variables[id] " Description Context", names, " ")
+  for (j = 1; j <= n; j++)
+    text_of(id, (j <= n - 2 ? "@" : "") names[j])
 }
 
 # The text of a section, from where it is when it is "as in NAME".
 function text_of(id, name,  text, there) {
-  text = texts[id, name]
+  text = (id, name) in texts ? texts[id, name] : ""
   if (text !~ /^as in [A-Za-z0-9_.]+$/)
     return text
   there = (id ~ /^probe:/ ? "probe:" : "function:") substr(text, 7)
@@ -507,12 +513,10 @@ function print_page(id,  names, n, i, word) {
   n = split(variables[id], names, " ")
   for (i = 1; i <= n; i++)
     variable(id, names[i])
-  if (id ~ /^probe:/) {
-    if (!((id, "@name") in texts))
-      variable(id, "name")
-    if (!((id, "@probestr") in texts))
-      variable(id, "probestr")
-  } else if (!n)
+  for (i = 1; i <= general_count && id ~ /^probe:/; i++)
+    if (!((id, "@" generals[i]) in texts))
+      variable(id, generals[i])
+  if (id ~ /^function:/ && !n)
     out("None")
   for (i = 1; i <= 2; i++) {
     word = i == 1 ? "Description" : "Context"
@@ -612,11 +616,6 @@ END {
   }
   if (!public_count)
     fail("man.awk", "no probe and no function")
-  # Before the first page is written.
-  for (i in text_where) {
-    split(i, pair, SUBSEP)
-    text_of(pair[1], pair[2])
-  }
   for (i = 1; i <= public_count; i++)
     if (part == "pages")
       print_page(public[i])
