@@ -290,9 +290,9 @@ EXPECTED
       *) [ "$(sections "$page")" = "NAME,SYNOPSIS,DESCRIPTION,ENVIRONMENT,SEE ALSO" ] ;;
     esac
     grep -A 1 -x '\.SH NAME' "$page" | grep -qE "^$(basename "$page" .3stap)"' \\- [^ ].*[^ .]$'
-    for other in $(sed -nE 's/^\.BR (.*::.*) \(3stap\),?$/\1/p' "$page"); do
+    while read -r other; do
       [ -e "$pages/$other.3stap" ]
-    done
+    done < <(sed -nE 's/^\.BR (.*::.*) \(3stap\),?$/\1/p' "$page")
   done
   [ "$(sections "$pages/probe::python.function.entry.3stap")" = "NAME,SYNOPSIS,VALUES,DESCRIPTION,CONTEXT,EXAMPLE,SEE ALSO" ]
 }
@@ -368,8 +368,8 @@ STP
   refused '84s/$/\n\/**\n * probe python.a.stop - No such probe\n *\/\n/' '86: no definition follows the block of probe python.a.stop'
   refused '32s/shim/native/' '32: the block is of probe python.native.a.start, but probe python.shim.a.start follows'
   refused '78s/_g/_f/' '78: a second block of function python_f; the first is at '"$BATS_TEST_TMPDIR/bad.stp:62"
-  refused '35s/$/\n * @m: what it never sets/' '36: probe python.shim.a.start doesn'"'"'t set m'
-  refused '9s/$/\n * @m: what no source sets/' '10: probe python.a.start doesn'"'"'t set m'
+  refused '35s/$/\n * @m: what it never sets/' "36: probe python.shim.a.start doesn't set m"
+  refused '9s/$/\n * @m: what no source sets/' "10: probe python.a.start doesn't set m"
   refused '65s/$/\n * @c: what it never takes/' "66: function python_f doesn't take c"
   refused '35d' '32: @n of probe python.shim.a.start is not documented'
   refused '9d' '5: @n of probe python.a.start is not documented'
@@ -385,7 +385,7 @@ STP
   refused '82s/_g ()/_g ( /' '82: neither "probe NAME = ..." nor "function NAME(...)"'
   refused '26s/= .*//' '26: neither "probe NAME = ..." nor "function NAME(...)"'
   refused '82s/$/\nfunction python_g(a) { }/' '82: function python_g has other variables than where it is defined again'
-  refused '28s/.$//' '28: a string that doesn'"'"'t end in its line'
+  refused '28s/.$//' "28: a string that doesn't end in its line"
   refused '50s/$/ }/' '50: a brace too many'
   refused '84s/}//' ' ends within a definition'
 }
