@@ -1,6 +1,7 @@
 # systemtap-cpython
 #
-#   make                the shim and the driver, and the tapset with the paths of this tree
+#   make                the shim and the driver, the tapset with the paths of this tree, man pages
+#   make man            the man pages of the tapset only, in build/man
 #   make demo           a first trace of a Python program, set-up included
 #   make check          all test suites, set-up included
 #   make check-distros  those that need no stap, on the Pythons of Debian 12, 13 and sid
@@ -26,13 +27,16 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=h
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all demo check check-cpython check-distros check-memory clean
+.PHONY: all man demo check check-cpython check-distros check-memory clean
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
 tapsets := $(BUILD)/tapset/python_paths.stpm $(BUILD)/test/tapset/python_paths.stpm
 
-all: $(shim) $(driver) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
+# The names of the pages have colons, which a target can't have.
+man_pages := $(BUILD)/man/.made
+
+all: $(shim) $(driver) $(man_pages) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
 $(shim): $(objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^ -ldl
@@ -75,6 +79,17 @@ $(tapsets): tapset/paths.awk probes/native.list $(tapset_files) $(BUILD)/python_
 	rm -f $(@D)/python.stp
 	ln -s $(abspath $(tapset_files) $(BUILD)/python_objects.stp) $(@D)
 	awk -v shim=$(abspath $(traced)) -f tapset/paths.awk probes/native.list >$@
+
+man: $(man_pages)
+
+# The pages have a date if SOURCE_DATE_EPOCH gives one.
+$(man_pages): tapset/man.awk tapset/overview.3stap VERSION $(sort $(wildcard tapset/*.stp)) $(BUILD)/python_objects.stp
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	LC_ALL=C awk -v dir=$(@D) -v version="$$(cat VERSION)" \
+		-v date="$${SOURCE_DATE_EPOCH:+$$(date -u -d "@$$SOURCE_DATE_EPOCH" +%F)}" \
+		-v overview=tapset/overview.3stap -f tapset/man.awk $(filter %.stp,$^)
+	touch $@
 
 # The sub-makes see what test/setup has installed.
 demo:

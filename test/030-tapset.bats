@@ -32,28 +32,6 @@ setup() {
   done
 }
 
-# A tapset that looks for native markers in a folder of this test, in which there is a python3.10
-# that has them with three arguments, as CPython's own have.
-tapset_with_native_python() {
-  local folder=$BATS_TEST_TMPDIR/native
-  mkdir -p "$folder/bin"
-  cat >"$folder/python.c" <<'C'
-#include <sys/sdt.h>
-int main(int argc, char **argv)
-{
-    STAP_PROBE3(python, function__entry, "native.py", argv[0], argc);
-    STAP_PROBE3(python, function__return, "native.py", argv[0], argc);
-    return 0;
-}
-C
-  gcc -o "$folder/bin/python3.10" "$folder/python.c"
-  cp "$folder/bin/python3.10" "$folder/bin/python3.11"
-  cp -a "$top/build/tapset" "$folder/tapset"
-  sed "s,^path /usr/bin/,path $folder/bin/," "$top/probes/native.list" |
-    awk -v shim="$shim" -f "$top/tapset/paths.awk" >"$folder/tapset/python_paths.stpm"
-  echo "$folder/tapset"
-}
-
 @test "native function markers are probed where they are live, and never in 3.11" {
   tapset=$(tapset_with_native_python) run stap_with_tapset -p2 -e 'probe python.function.entry { println(funcname) }'
   echo "$output"

@@ -93,6 +93,45 @@ stap_with_tapset() {
   SYSTEMTAP_TAPSET=$tapset stap "$@"
 }
 
+# What has the comments of which the man pages are made.
+tapset_sources=("$top"/tapset/*.stp "$top/build/python_objects.stp")
+
+# The examples of the man pages, each in a file of its own in the folder $1: a line for each, with tabs
+# between its probe or function, the file, and the command line that it names (or nothing), in which
+# SCRIPT stands for the file.
+examples() {
+  mkdir -p "$1"
+  awk -v part=examples -v dir="$1" -f "$top/tapset/man.awk" "${tapset_sources[@]}"
+}
+
+# A tapset that looks for native markers in a folder of this test, in which a python3.10 and
+# a python3.11 have them all, with the arguments of CPython's own.
+tapset_with_native_python() {
+  local folder=$BATS_TEST_TMPDIR/native
+  mkdir -p "$folder/bin"
+  cat >"$folder/python.c" <<'C'
+#include <sys/sdt.h>
+int main(int argc, char **argv)
+{
+    STAP_PROBE3(python, function__entry, "native.py", argv[0], argc);
+    STAP_PROBE3(python, function__return, "native.py", argv[0], argc);
+    STAP_PROBE3(python, line, "native.py", argv[0], argc);
+    STAP_PROBE1(python, gc__start, 2);
+    STAP_PROBE1(python, gc__done, 7L);
+    STAP_PROBE1(python, import__find__load__start, "native");
+    STAP_PROBE2(python, import__find__load__done, "native", 1);
+    STAP_PROBE2(python, audit, "native", argv);
+    return 0;
+}
+C
+  gcc -o "$folder/bin/python3.10" "$folder/python.c"
+  cp "$folder/bin/python3.10" "$folder/bin/python3.11"
+  cp -a "$top/build/tapset" "$folder/tapset"
+  sed "s,^path /usr/bin/,path $folder/bin/," "$top/probes/native.list" |
+    awk -v shim="$shim" -f "$top/tapset/paths.awk" >"$folder/tapset/python_paths.stpm"
+  echo "$folder/tapset"
+}
+
 can_bpftrace() {
   need bpftrace
   [ "$(id -u)" = 0 ] || skip "needs root, for bpftrace"
