@@ -14,6 +14,8 @@
 CFLAGS ?= -O2 -g
 # What is made goes here.
 BUILD ?= build
+# The machine's own additions to the tapset; it needn't be there.
+LOCAL_TAPSET ?= /etc/systemtap/python_local.stp
 # SystemTap's own tapset, beside which ours is tried out in build/tapset.
 STOCK_TAPSET ?= /usr/share/systemtap/tapset
 
@@ -78,6 +80,7 @@ $(tapsets): tapset/paths.awk probes/native.list $(tapset_files) $(BUILD)/python_
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
 	ln -s $(abspath $(tapset_files) $(BUILD)/python_objects.stp) $(@D)
+	ln -s $(LOCAL_TAPSET) $(@D)/python_local.stp
 	awk -v shim=$(abspath $(traced)) -f tapset/paths.awk probes/native.list >$@
 
 man: $(man_pages)

@@ -280,8 +280,10 @@ function define(text,  id, head, pieces) {
     sub(/^(private )?function /, "", head)
     gsub(/ /, "", head)
     gsub(/,/, ", ", head)
-    signature[id] = (id in signature ? signature[id] "\n" : "") head
     take(id, head)
+    if (id in signature)
+      head = signature[id] "\n" head
+    signature[id] = head
   } else
     fail(definition_where, "neither \"probe NAME = ...\" nor \"function NAME(...)\"")
   if (pending != "" && (id == pending || !is_private(id))) {

@@ -1,5 +1,5 @@
 # The tapset as SystemTap's passes 1 to 4 see it: every probe point resolves with
-# each of its variables, and what is wrong is refused.  Nothing runs.
+# each of its variables, every function compiles, and what is wrong is refused.  Nothing runs.
 #
 # SPDX-License-Identifier: MIT
 
@@ -9,65 +9,157 @@ setup() {
   need stap
 }
 
-@test "python.function.entry and .return resolve with every variable, from the shim" {
-  local point
-  for point in entry return; do
-    run stap -p2 -e "probe python.function.$point {
-      println(name, probestr, filename, funcname, lineno, frameptr, modulename) }"
-    echo "$output"
-    [ "$status" = 0 ]
-    [[ $output == *"process(\"$shim\")"* ]]
-  done
+# The probe points and their variables, as the contract has them.
+points() {
+  cat <<'EOF_POINTS'
+function.entry filename funcname lineno frameptr modulename
+function.return filename funcname lineno frameptr modulename
+cfunction.entry filename funcname lineno modulename
+cfunction.return filename funcname lineno modulename
+line filename funcname lineno
+gc.start generation
+gc.done collected
+import.start modulename
+import.done modulename found
+audit event args argstr
+EOF_POINTS
 }
 
-@test "python.shim.* and python.native.* have the same variables" {
-  local source point
-  for source in shim native; do
-    for point in entry return; do
-      tapset=$(tapset_with_native_python) run stap_with_tapset -p2 -e "probe python.$source.function.$point {
-        println(name, probestr, filename, funcname, lineno, frameptr, modulename) }"
-      echo "$output"
-      [ "$status" = 0 ]
+# A script that uses each variable of each of them.
+# usage: use_all PREFIX [PATTERN-OF-THOSE-LEFT-OUT]
+use_all() {
+  points | grep -v "${2:-^$}" | awk -v prefix="$1" '{
+    printf "probe %s%s { println(name, probestr", prefix, $1
+    for (i = 2; i <= NF; i++) printf ", %s", $i
+    print ") }" }'
+}
+
+# Resolves the script $1 without a warning of a variable that nobody sets.
+resolves() {
+  stap_with_tapset -p2 -e "$1" >"$BATS_TEST_TMPDIR/resolved" 2>&1 || { cat "$BATS_TEST_TMPDIR/resolved" && return 1; }
+  refute grep -E 'never-assigned|semantic' "$BATS_TEST_TMPDIR/resolved"
+}
+
+# How many probes of the resolved script are in the file $1.
+probes_in() {
+  grep -c "^process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || true
+}
+
+# A tapset that finds neither shim nor native marker.
+tapset_with_nothing() {
+  cp -a "$top/build/tapset" "$BATS_TEST_TMPDIR/nothing"
+  sed 's,^path /,path /nonexistent/,' "$top/probes/native.list" |
+    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$BATS_TEST_TMPDIR/nothing/python_paths.stpm"
+  echo "$BATS_TEST_TMPDIR/nothing"
+}
+
+@test "every probe point resolves with every variable, from the shim and from CPython" {
+  tapset=$(tapset_with_native_python)
+  local native=$BATS_TEST_TMPDIR/native/bin
+  resolves "$(use_all python.)"
+  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(probes_in "$native/python3.10")" = 8 ]
+  # never the function and line markers of 3.11
+  [ "$(probes_in "$native/python3.11")" = 5 ]
+}
+
+@test "python.shim.* and python.native.* have the same variables, each from its source alone" {
+  tapset=$(tapset_with_native_python)
+  local native=$BATS_TEST_TMPDIR/native/bin
+  resolves "$(use_all python.shim.)"
+  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(probes_in "$native/python3.10")" = 0 ]
+  resolves "$(use_all python.native. ^cfunction)"
+  [ "$(probes_in "$shim")" = 0 ]
+  [ "$(probes_in "$native/python3.10")" = 8 ]
+  [ "$(probes_in "$native/python3.11")" = 5 ]
+}
+
+@test "wildcards resolve" {
+  tapset=$(tapset_with_native_python)
+  resolves 'probe python.function.* { println(probestr, frameptr) }'
+  [ "$(probes_in "$shim")" = 2 ]
+  resolves 'probe python.shim.** { println(name) }'
+  [ "$(probes_in "$shim")" = 10 ]
+}
+
+@test "interpreters and shims of python_local.stp are probed as well" {
+  tapset=$(tapset_with_native_python)
+  local folder=$BATS_TEST_TMPDIR/native file
+  for file in bin/own-3.10 bin/own-3.12; do
+    cp "$folder/bin/python3.10" "$folder/$file"
+  done
+  cp "$shim" "$folder/own-shim.so"
+  rm -f "$tapset/python_local.stp"
+  cat >"$tapset/python_local.stp" <<STP
+@python_interpreter_310("$folder/bin/own-3.10")
+@python_interpreter("$folder/bin/own-3.12")
+@python_interpreter("$folder/bin/nobody-has-it")
+@python_shim("$folder/own-shim.so")
+STP
+  resolves "$(use_all python.)"
+  [ "$(probes_in "$folder/bin/own-3.10")" = 8 ]
+  [ "$(probes_in "$folder/bin/own-3.12")" = 5 ]
+  [ "$(probes_in "$folder/own-shim.so")" = 10 ]
+  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(probes_in "$folder/bin/python3.10")" = 8 ]
+}
+
+@test "where there is neither shim nor native marker, every probe point names stap-python doctor" {
+  tapset=$(tapset_with_nothing)
+  local point source
+  for source in '' shim. native.; do
+    for point in $(points | cut -d' ' -f1); do
+      [ "$source$point" != native.cfunction.entry ] && [ "$source$point" != native.cfunction.return ] || continue
+      run stap_with_tapset -p2 -e "probe python.$source$point { println(name) }"
+      echo "python.$source$point: $output"
+      [ "$status" = 1 ]
+      [[ $output == *"run stap-python doctor"* ]]
     done
   done
 }
 
-@test "native function markers are probed where they are live, and never in 3.11" {
-  tapset=$(tapset_with_native_python) run stap_with_tapset -p2 -e 'probe python.function.entry { println(funcname) }'
-  echo "$output"
-  [ "$status" = 0 ]
-  [[ $output == *"$BATS_TEST_TMPDIR/native/bin/python3.10"* ]]
-  [[ $output == *"process(\"$shim\")"* ]]
-  [[ $output != *python3.11* ]]
-}
-
-@test "where there is neither shim nor native marker, the probe point does not match" {
-  local folder=$BATS_TEST_TMPDIR/tapset
-  cp -a "$top/build/tapset" "$folder"
-  awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" "$top/probes/native.list" \
-    >"$folder/python_paths.stpm"
-  tapset=$folder run stap_with_tapset -p2 -e 'probe python.function.entry { println(funcname) }'
-  echo "$output"
-  [ "$status" = 1 ]
-  [[ $output == *"no match"* ]]
-}
-
 @test "every function compiles" {
-  run stap -p4 -e 'probe begin { println(python_in_target()) }'
+  run stap -p4 -e 'probe begin {
+    println(python_in_target(), python_version(), python_argstr(0))
+    println(python_backtrace(0), python_backtrace(0, 1))
+    print_python_backtrace(0)
+    print_python_backtrace(0, 1)
+  }'
   echo "$output"
   [ "$status" = 0 ]
 }
 
-@test "an unknown variable and an unknown probe point are refused" {
-  # shellcheck disable=SC2016 # it is stap's $nosuch
-  run stap -p2 -e 'probe python.function.entry { println($nosuch) }'
+@test "every handler compiles" {
+  tapset=$(tapset_with_native_python)
+  run stap_with_tapset -p4 -e "$(use_all python.)"
+  echo "$output"
+  [ "$status" = 0 ]
+}
+
+# A script that is wrong, and what stap says of it.
+refused() {
+  run stap -p2 -e "$1"
   echo "$output"
   [ "$status" = 1 ]
-  [[ $output == *"semantic error"*nosuch* ]]
-  run stap -p2 -e 'probe python.function.nosuch { println(1) }'
+  [[ $output == *"semantic error"*$2* ]]
+}
+
+# shellcheck disable=SC2016 # $nosuch is stap's
+@test "an unknown variable, probe point or source, and a wrong argument are refused" {
+  refused 'probe python.function.entry { println($nosuch) }' nosuch
+  refused 'probe python.function.nosuch { println(1) }' nosuch
+  refused 'probe python.nosuch { println(1) }' nosuch
+  refused 'probe python.native.cfunction.entry { println(1) }' cfunction
+  refused 'probe python.line { println(frameptr . "x") } probe python.gc.start { print_python_backtrace("x") }' 'type mismatch'
+  refused 'probe python.audit { println(python_argstr(event)) }' 'type mismatch'
+  refused 'probe python.function.entry { println(python_backtrace(frameptr, 1, 2)) }' 'python_backtrace'
+}
+
+@test "a variable of another probe point is warned of" {
+  run stap -p2 -e 'probe python.line { println(generation) }'
   echo "$output"
-  [ "$status" = 1 ]
-  [[ $output == *"semantic error"* ]]
+  [[ $output == *"never-assigned local variable 'generation'"* ]]
 }
 
 @test "every script resolves, and its .meta names it" {
