@@ -37,7 +37,8 @@ static int start_interpreter(PyObject *unused)
 {
     (void)unused;
     PyObject *modules = py.PySys_GetObject("modules");
-    if (modules && !py.PyDict_GetItemString(modules, "posix"))
+    /* Not posix, which 3.9.2 imports before marshal. */
+    if (modules && !py.PyDict_GetItemString(modules, "encodings"))
         arm_start(true);
     return 0;
 }
