@@ -7,7 +7,6 @@ load helper
 
 setup() {
   can_bpftrace
-  export PYTHON_STAP=all # also where a CPython has markers of its own
 }
 
 marked() {

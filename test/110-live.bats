@@ -85,7 +85,7 @@ STP
     EXPECT=$expected "$python" "$top/test/expect.py" "$semantics" >/dev/null
     LINES=1 EXPECT=$expected.lines "$python" "$top/test/expect.py" "$semantics" >/dev/null
     stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/markers.stp" "$shim" \
-      -c "env PYTHON_STAP=all LD_PRELOAD=$shim $python $semantics"
+      -c "env LD_PRELOAD=$shim $python $semantics"
     for mark in '<>' '()'; do
       diff <(grep "^[$mark]" "$expected") <(awk -v file="$semantics" '$2 == file { print $1, $3, $4 }' "$output" | grep "^[$mark]")
     done
