@@ -33,24 +33,19 @@ bool arm_busy(void)
     return busy;
 }
 
-/* Markers that stay silent because CPython's own are live. */
-static unsigned silent;
-
-static void find_silent(void)
-{
-    silent = native_markers();
-}
+atomic_uint arm_silent;
 
 unsigned arm_wanted(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    unsigned wanted = 0;
+    unsigned probed = 0, silent = 0;
     for (int i = 0; i < MARKERS; i++)
         if (*marker_info[i].semaphore)
-            wanted |= 1u << i;
-    if (wanted && !arm_all)
-        pthread_once(&once, find_silent);
-    return wanted & ~silent;
+            probed |= 1u << i;
+    if (probed && !arm_all)
+        silent = native_probed();
+    if (atomic_exchange(&arm_silent, silent) != silent)
+        debug_log("markers %x: left to CPython's own", silent);
+    return probed & ~silent;
 }
 
 /* ---------------------------------------------------------------- the list of interpreters */

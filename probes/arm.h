@@ -19,9 +19,15 @@
 #define ARM_KNOCKED (1u << 31)
 _Static_assert(MARKERS < 31, "a bit for each marker, and one more");
 
-/* Whether somebody probes the marker right now. */
+/* The markers, as bits, for which the shim is silent because somebody probes CPython's own.  As
+ * arm_wanted() last found them: the watcher asks it every 50 ms. */
+extern atomic_uint arm_silent;
+
+/* Whether the marker is to be fired: somebody probes it right now, and the shim is its source.  A
+ * hook may call for one that isn't, as it is in place for others. */
 #define MARKER_ON(name) \
-    __builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0)
+    (__builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0) && \
+     !(atomic_load_explicit(&arm_silent, memory_order_relaxed) & MARKER_BIT(name)))
 
 /* One interpreter of the process, and what the hooks keep for it. */
 struct interp {
@@ -64,7 +70,8 @@ extern const struct hook hook_monitoring, hook_frame, hook_gc, hook_import, hook
 /* Fire also what CPython's own markers give (PYTHON_STAP=all).  Set before any arming. */
 extern bool arm_all;
 
-/* The markers that are wanted now, as bits.  Any thread, no GIL: it reads the semaphores. */
+/* The markers that are wanted of the shim now, as bits.  No GIL: it reads the semaphores.  Of
+ * CPython's own too: so only with the GIL, or on a thread that is joined before CPython ends. */
 unsigned arm_wanted(void);
 
 /* Begins with the calling interpreter, unless that has been done: brings its hooks to what is

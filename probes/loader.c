@@ -38,7 +38,8 @@ static int start_interpreter(PyObject *unused)
 {
     (void)unused;
     PyObject *modules = py.PySys_GetObject("modules");
-    if (modules && !py.PyDict_GetItemString(modules, "posix"))
+    /* Not posix, which 3.9.2 imports before marshal. */
+    if (modules && !py.PyDict_GetItemString(modules, "encodings"))
         arm_start(true);
     return 0;
 }
@@ -97,8 +98,8 @@ static void meet_interpreter(void)
 
 /* ---------------------------------------------------------------- the process */
 
-/* PYTHON_STAP=auto (or unset): CPython's own markers where the tapset probes them, the shim's for
- * the rest; all: the shim's; off: nothing.  Ignored in a setuid program. */
+/* PYTHON_STAP=auto (or unset): CPython's own markers where somebody probes them, the shim's for the
+ * rest; all: the shim's; off: nothing.  Ignored in a setuid program. */
 static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
 {
     const char *word = secure_getenv("PYTHON_STAP");

@@ -1,18 +1,13 @@
-# native.awk: turns native.list into the C tables of native.c.
+# native.awk: turns native.list into the C table of native.c.
 #
 # SPDX-License-Identifier: MIT
 
-$1 == "live" {
-  live = live "    {MARKER_" $2 ", " $3 ", " $4 "},\n"
-}
-
-$1 == "path" {
-  paths = paths "    \"" $2 "\",\n"
+$1 == "live" || $1 == "partly" || $1 == "fires" {
+  fires = fires "    {MARKER_" $2 ", " $3 ", " $4 "},\n"
 }
 
 END {
   print "/* Made by native.awk from " FILENAME ". */"
   print "/* SPDX-License-Identifier: MIT */"
-  print "static const struct {\n    enum marker marker;\n    int first, last;\n} live[] = {\n" live "};"
-  print "static const char *const paths[] = {\n" paths "};"
+  print "static const struct {\n    enum marker marker;\n    int first, last;\n} fires[] = {\n" fires "};"
 }

@@ -1,6 +1,8 @@
 /*
- * Reads the SystemTap notes (.note.stapsdt) of the interpreter's ELF file.  Called once, by
- * arm.c, when somebody first probes.  Whatever the file holds, nothing outside it is read.
+ * Finds the semaphores of the interpreter's own markers: by the SystemTap notes (.note.stapsdt) of
+ * its ELF file.  Called by arm.c, from when somebody first probes.  Whatever the file holds,
+ * nothing outside it is read, and no semaphore outside the writable memory of the object that was
+ * loaded from it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,11 +11,10 @@
 #include "arm.h"
 #include "debug.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,46 @@
 #include "native_list.h"
 
 enum { NOTE_TYPE_SDT = 3 }; /* <sys/sdt.h> */
+
+typedef const volatile unsigned short *semaphore;
+
+/* NULL where the interpreter has no such marker, or none that fires.  A tracer raises it in this
+ * memory; it goes with the interpreter's code. */
+static semaphore semaphores[MARKERS];
+
+/* ---------------------------------------------------------------- what is loaded */
+
+struct object {
+    ElfW(Addr) bias; /* from link-time addresses to ours */
+    const char *path;
+    const ElfW(Phdr) * headers;
+    size_t count;
+};
+
+/* Whether one segment with these flags has the bytes at the link-time address. */
+static bool has(const struct object *object, ElfW(Addr) address, size_t size, unsigned flags)
+{
+    for (const ElfW(Phdr) *segment = object->headers; segment < object->headers + object->count;
+         segment++)
+        if (segment->p_type == PT_LOAD && (segment->p_flags & flags) == flags &&
+            address >= segment->p_vaddr && size <= segment->p_memsz &&
+            address - segment->p_vaddr <= segment->p_memsz - size)
+            return true;
+    return false;
+}
+
+/* The object with the interpreter's code: libpython, or the program. */
+static int is_interpreter(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct object *object = data;
+    *object =
+        (struct object){info->dlpi_addr, info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe",
+                        info->dlpi_phdr, info->dlpi_phnum};
+    return has(object, (ElfW(Addr))py.Py_GetVersion - object->bias, 1, PF_X);
+}
+
+/* ---------------------------------------------------------------- its file */
 
 struct file {
     const char *bytes;
@@ -38,26 +79,88 @@ static const void *part(const struct file *file, size_t offset, size_t size)
     return file->bytes + offset;
 }
 
-/* The bit of a marker that is live in this version; 0 for others. */
-static unsigned live_bit(const char *name)
+/* The header of a file that the object was loaded from, or NULL: another one may have its path by
+ * now.  The notes of a segment have the build's id. */
+static const ElfW(Ehdr) * header_of(const struct file *file, const struct object *object)
 {
-    for (size_t i = 0; i < sizeof live / sizeof *live; i++)
-        if (strcmp(marker_info[live[i].marker].name, name) == 0 && py.minor >= live[i].first &&
-            py.minor <= live[i].last)
-            return 1u << live[i].marker;
+    const ElfW(Ehdr) *header = part(file, 0, sizeof *header);
+    size_t size = object->count * sizeof *object->headers;
+    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_phentsize != sizeof *object->headers || header->e_phnum != object->count ||
+        header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % sizeof(void *) != 0)
+        return NULL;
+    const void *headers = part(file, header->e_phoff, size);
+    if (!headers || memcmp(headers, object->headers, size) != 0)
+        return NULL;
+    for (const ElfW(Phdr) *segment = object->headers; segment < object->headers + object->count;
+         segment++) {
+        if (segment->p_type != PT_NOTE || !has(object, segment->p_vaddr, segment->p_filesz, PF_R))
+            continue;
+        const void *notes = part(file, segment->p_offset, segment->p_filesz);
+        if (!notes || memcmp(notes, (void *)(object->bias + segment->p_vaddr), segment->p_filesz))
+            return NULL;
+    }
+    return header;
+}
+
+static const ElfW(Shdr) *
+    section_of(const struct file *file, const ElfW(Ehdr) * header, size_t index)
+{
+    const ElfW(Shdr) *section = NULL;
+    if (index < header->e_shnum)
+        section = part(file, header->e_shoff + index * sizeof *section, sizeof *section);
+    return section;
+}
+
+/* Where .stapsdt.base is; 0: nowhere. */
+static ElfW(Addr) base_of(const struct file *file, const ElfW(Ehdr) * header)
+{
+    static const char base[] = ".stapsdt.base";
+    const ElfW(Shdr) *names = section_of(file, header, header->e_shstrndx);
+    for (size_t i = 0; names && i < header->e_shnum; i++) {
+        const ElfW(Shdr) *section = section_of(file, header, i);
+        const char *name =
+            section ? part(file, names->sh_offset + section->sh_name, sizeof base) : NULL;
+        if (name && memcmp(name, base, sizeof base) == 0)
+            return section->sh_addr;
+    }
     return 0;
 }
 
-/* One note's descriptor: three addresses, then provider, marker and arguments, each with its NUL.
- */
-static unsigned marker_of_note(const char *bytes, size_t size)
+/* ---------------------------------------------------------------- its notes */
+
+/* The marker, if it fires in this version; else MARKERS. */
+static enum marker firing(const char *name)
 {
-    size_t addresses = 3 * sizeof(ElfW(Addr));
-    if (size <= addresses || bytes[size - 1] != '\0')
-        return 0;
-    const char *provider = bytes + addresses;
+    for (size_t i = 0; i < sizeof fires / sizeof *fires; i++)
+        if (strcmp(marker_info[fires[i].marker].name, name) == 0 && py.minor >= fires[i].first &&
+            py.minor <= fires[i].last)
+            return fires[i].marker;
+    return MARKERS;
+}
+
+/* One note's descriptor: three addresses, then provider, marker and arguments, each with its NUL.
+ * A file that was prelinked has moved since its notes were written: by as much as
+ * .stapsdt.base has.  A marker's sites share one semaphore. */
+static void read_descriptor(const struct object *object, ElfW(Addr) base, const char *bytes,
+                            size_t size)
+{
+    struct {
+        ElfW(Addr) location, base, semaphore;
+    } link;
+    if (size <= sizeof link || bytes[size - 1] != '\0')
+        return;
+    memcpy(&link, bytes, sizeof link);
+    const char *provider = bytes + sizeof link;
     const char *name = provider + strlen(provider) + 1;
-    return name < bytes + size && strcmp(provider, "python") == 0 ? live_bit(name) : 0;
+    if (link.semaphore == 0 || name >= bytes + size || strcmp(provider, "python") != 0)
+        return;
+    if (base && link.base)
+        link.semaphore += base - link.base;
+    enum marker marker = firing(name);
+    if (marker != MARKERS && link.semaphore % sizeof(unsigned short) == 0 &&
+        has(object, link.semaphore, sizeof(unsigned short), PF_R | PF_W))
+        semaphores[marker] = (semaphore)(object->bias + link.semaphore);
 }
 
 static size_t padded(size_t size)
@@ -65,9 +168,9 @@ static size_t padded(size_t size)
     return (size + 3) & ~(size_t)3;
 }
 
-static unsigned markers_of_section(const struct file *file, const ElfW(Shdr) * section)
+static void read_section(const struct file *file, const ElfW(Shdr) * section,
+                         const struct object *object, ElfW(Addr) base)
 {
-    unsigned markers = 0;
     struct file notes = {part(file, section->sh_offset, section->sh_size), section->sh_size};
     const ElfW(Nhdr) * note;
     size_t at = 0;
@@ -80,79 +183,77 @@ static unsigned markers_of_section(const struct file *file, const ElfW(Shdr) * s
             break;
         if (note->n_type == NOTE_TYPE_SDT && note->n_namesz == sizeof "stapsdt" &&
             memcmp(name, "stapsdt", sizeof "stapsdt") == 0)
-            markers |= marker_of_note(bytes, note->n_descsz);
+            read_descriptor(object, base, bytes, note->n_descsz);
         at = bytes_at + padded(note->n_descsz);
     }
-    return markers;
 }
 
-static unsigned markers_of_file(const struct file *file)
+/* False: the object was not loaded from this file. */
+static bool read_file(const struct file *file, const struct object *object)
 {
-    const ElfW(Ehdr) *header = part(file, 0, sizeof *header);
-    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
-        header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % sizeof(void *) != 0)
-        return 0;
-    unsigned markers = 0;
+    const ElfW(Ehdr) *header = header_of(file, object);
+    if (!header)
+        return false;
+    ElfW(Addr) base = base_of(file, header);
     for (size_t i = 0; i < header->e_shnum; i++) {
-        const ElfW(Shdr) *section =
-            part(file, header->e_shoff + i * sizeof *section, sizeof *section);
+        const ElfW(Shdr) *section = section_of(file, header, i);
         if (section && section->sh_type == SHT_NOTE && section->sh_offset % 4 == 0)
-            markers |= markers_of_section(file, section);
+            read_section(file, section, object, base);
     }
-    return markers;
+    return true;
 }
 
-static unsigned markers_of_path(const char *path)
+static bool read_path(const struct object *object)
 {
-    unsigned markers = 0;
+    bool done = false;
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(object->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
+        return false;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
         size_t size = (size_t)status.st_size;
         void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes != MAP_FAILED) {
-            markers = markers_of_file(&(struct file){bytes, size});
+            done = read_file(&(struct file){bytes, size}, object);
             munmap(bytes, size);
         }
     }
     close(fd);
-    return markers;
+    return done;
 }
 
-/* The file with the interpreter's code, without symbolic links: libpython, or the program. */
-static bool interpreter_path(char path[PATH_MAX])
+/* ---------------------------------------------------------------- once, and then */
+
+static void log_found(const char *path, bool read)
 {
-    Dl_info info;
-    if (!dladdr((void *)py.Py_GetVersion, &info) || !info.dli_fname)
-        return false;
-    /* For the program itself dli_fname is what it was called by. */
-    const char *slash = strrchr(info.dli_fname, '/');
-    bool is_library = strstr(slash ? slash : info.dli_fname, ".so") != NULL;
-    return realpath(is_library ? info.dli_fname : "/proc/self/exe", path) != NULL;
+    char resolved[PATH_MAX], names[256] = "";
+    size_t length = 0;
+    for (int i = 0; i < MARKERS; i++)
+        if (semaphores[i] && length < sizeof names)
+            length +=
+                (size_t)snprintf(names + length, sizeof names - length, " %s", marker_info[i].name);
+    if (realpath(path, resolved))
+        path = resolved;
+    if (read)
+        debug_log("%s: its own markers that fire:%s", path, *names ? names : " none");
+    else
+        debug_log("%s: not what runs here: its own markers are not known", path);
 }
 
-static bool tapset_probes(const char *path)
+static void find(void)
 {
-    char glob[PATH_MAX];
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        const char *minor = strstr(paths[i], "%d");
-        snprintf(glob, sizeof glob, "%.*s%d%s", (int)(minor - paths[i]), paths[i], py.minor,
-                 minor + 2);
-        if (fnmatch(glob, path, FNM_PATHNAME) == 0)
-            return true;
-    }
-    return false;
+    struct object object;
+    if (dl_iterate_phdr(is_interpreter, &object))
+        log_found(object.path, read_path(&object));
 }
 
-unsigned native_markers(void)
+unsigned native_probed(void)
 {
-    char path[PATH_MAX];
-    if (!interpreter_path(path) || !tapset_probes(path))
-        return 0;
-    unsigned markers = markers_of_path(path);
-    debug_log("%s: its own markers %x are live", path, markers);
-    return markers;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find);
+    unsigned probed = 0;
+    for (int i = 0; i < MARKERS; i++)
+        if (semaphores[i] && *semaphores[i])
+            probed |= 1u << i;
+    return probed;
 }

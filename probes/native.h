@@ -6,9 +6,10 @@
 #ifndef NATIVE_H
 #define NATIVE_H
 
-/* The markers, as bits, that the interpreter itself fires and that the tapset probes in its file:
- * the shim stays silent for them.  Any thread, no GIL; it reads the interpreter's ELF file, and
- * gives 0 where it can't. */
-unsigned native_markers(void);
+/* The markers, as bits, that the interpreter itself fires and that somebody probes in its file
+ * right now: one event has one source, so the shim is silent for them.  The first call reads the
+ * file.  Any thread, no GIL, but no longer than the interpreter's code is sure to be there: its
+ * memory is read. */
+unsigned native_probed(void);
 
 #endif

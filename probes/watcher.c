@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
+/* A tracer raises its semaphores one after another, within a millisecond. */
+enum { REST_MS = 2, RESTS = 10 };
 
 /* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
 struct watcher {
@@ -53,45 +55,73 @@ static bool arm(unsigned wanted)
     return arm_knock_at_others(wanted) && done;
 }
 
+/* Waits for so long, or until it is to stop.  Under the lock, which is free meanwhile. */
+static void wait_ms(struct watcher *self, long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    while (!self->stopping && pthread_cond_timedwait(&wake, &lock, &until) == 0)
+        ;
+}
+
+/* What is wanted, by tracers that have come, or gone, altogether.  Under the lock, as wait_ms(). */
+static unsigned wanted_at_rest(struct watcher *self)
+{
+    unsigned wanted = arm_wanted(), before = settled;
+    for (int i = 0; i < RESTS && wanted != before && !self->stopping; i++) {
+        before = wanted;
+        wait_ms(self, REST_MS);
+        wanted = arm_wanted();
+    }
+    return wanted;
+}
+
+/* Begins in a Python that runs already.  False: nobody would end the thread.  No lock, no GIL. */
+static bool attach_first(struct watcher *self)
+{
+    /* Nobody waits for the attaching thread at the end of Python. */
+    if (!py.Py_IsInitialized())
+        return false;
+    int state = py.PyGILState_Ensure();
+    self->attach();
+    bool useful = set_up;
+    if (!useful)
+        attaching = NULL;
+    py.PyGILState_Release(state);
+    return useful;
+}
+
 static void *watch(void *data)
 {
     struct watcher *self = data;
     unsigned periods = 0;
+    if (self->attach && !attach_first(self))
+        return NULL;
     pthread_mutex_lock(&lock);
+    self->takes_gil = false;
     while (!self->stopping) {
-        unsigned wanted = arm_wanted();
+        unsigned wanted = wanted_at_rest(self);
         bool look = wanted && ++periods % PERIODS_UNTIL_LOOK == 0;
-        if (wanted != settled || look || self->attach) {
+        if ((wanted != settled || look) && !self->stopping) {
             self->takes_gil = true;
             pthread_mutex_unlock(&lock);
-            /* Nobody waits for the attaching thread at the end of Python. */
-            if (self->attach && !py.Py_IsInitialized())
-                return NULL;
             int state = py.PyGILState_Ensure();
-            if (self->attach)
-                self->attach();
-            bool useful = set_up; /* else nobody would end it */
-            if (!useful)
-                attaching = NULL;
+            bool useful = set_up;
             bool done = useful && arm(wanted);
             py.PyGILState_Release(state);
             if (useful && arm_ask_others(wanted) && done)
                 settled = wanted;
             pthread_mutex_lock(&lock);
-            self->attach = NULL;
             self->takes_gil = false;
             if (!useful)
                 break;
         }
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += PERIOD_MS * 1000000L;
-        if (until.tv_nsec >= 1000000000L) {
-            until.tv_nsec -= 1000000000L;
-            until.tv_sec++;
-        }
-        while (!self->stopping && pthread_cond_timedwait(&wake, &lock, &until) == 0)
-            ;
+        wait_ms(self, PERIOD_MS);
     }
     pthread_mutex_unlock(&lock);
     return NULL;
@@ -409,6 +439,7 @@ void watcher_attach(void (*attach)(void))
     if (!watcher)
         return;
     watcher->attach = attach;
+    watcher->takes_gil = true;
     attaching = watcher;
     if (!make_thread(watcher)) {
         attaching = NULL;

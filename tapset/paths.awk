@@ -3,12 +3,16 @@
 #
 #   awk -v shim=/usr/lib64/libpython-stap.so.0 -f paths.awk ../probes/native.list
 #
+# @__python_native_MARKER: where it is live; @__python_native_partly_MARKER: where it is partly so.
+#
 # SPDX-License-Identifier: MIT
 
-$1 == "live" {
+$1 == "live" || $1 == "partly" {
+  macro = ($1 == "live" ? "" : "partly_") $2
+  marker[macro] = $2
   for (minor = $3; minor <= $4; minor++) {
-    n[$2]++
-    minors[$2, n[$2]] = minor
+    n[macro]++
+    minors[macro, n[macro]] = minor
   }
 }
 
@@ -20,14 +24,14 @@ END {
   print "// Made by paths.awk from " FILENAME "."
   print "// SPDX-License-Identifier: MIT"
   print "@define __python_shim_path %( \"" shim "\" %)"
-  for (marker in n) {
-    printf "@define __python_native_%s %%(", marker
+  for (macro in n) {
+    printf "@define __python_native_%s %%(", macro
     separator = ""
-    for (i = 1; i <= n[marker]; i++)
+    for (i = 1; i <= n[macro]; i++)
       for (p = 1; p <= path_count; p++) {
         path = paths[p]
-        sub(/%d/, minors[marker, i], path)
-        printf "%s\n    process(\"%s\").mark(\"%s\")?", separator, path, marker
+        sub(/%d/, minors[macro, i], path)
+        printf "%s\n    process(\"%s\").mark(\"%s\")?", separator, path, marker[macro]
         separator = ","
       }
     print "\n%)"

@@ -7,7 +7,6 @@ load helper
 
 setup() {
   can_bpftrace
-  export PYTHON_STAP=all # also where a CPython has markers of its own
 }
 
 # The events of one file and one function or more, a thread's apart: "tid mark funcname lineno".
@@ -106,7 +105,7 @@ hooks_for() {
       *) text=$4 ;;
     esac
     [ "$text" ] || continue
-    PYTHON_STAP=all LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 ${5:+"$5"} >"$said.${#pids[@]}" &
+    LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 ${5:+"$5"} >"$said.${#pids[@]}" &
     pids+=($!)
     texts+=("$text")
   done

@@ -7,7 +7,6 @@ load helper
 
 setup() {
   can_bpftrace
-  export PYTHON_STAP=all # also where a CPython has markers of its own
 }
 
 marked() {
@@ -71,7 +70,9 @@ EOF
     [ "$(grep -c '^> [^ ]* turns ' "$trace")" = 1 ]
     [ "$(grep -c '^> [^ ]* turn ' "$trace")" -gt 20 ]
     [ "$(grep -c '^< [^ ]* turn ' "$trace")" -gt 20 ]
-    [ "$(grep -c '^> [^ ]* once ' "$trace")" = 1 ]
+    # of four, a second apart; the first was before the tracer, the last is after it
+    grep -q '^> [^ ]* once ' "$trace"
+    [ "$(grep -c '^> [^ ]* once ' "$trace")" -le 2 ]
   done
 }
 

@@ -6,7 +6,6 @@ load helper
 
 setup() {
   can_bpftrace
-  export PYTHON_STAP=all # also where a CPython has markers of its own
 }
 
 @test "names are UTF-8, NULL with lone surrogates, whole when empty or long" {

@@ -6,7 +6,6 @@ load helper
 
 setup() {
   can_bpftrace
-  export PYTHON_STAP=all # also where a CPython has markers of its own
 }
 
 # Events of marked(), and of the functions of C that it calls.
@@ -65,7 +64,7 @@ EOF
     /usr/bin/python3 -m coverage report -m && rm .coverage"
   bash -c "$run" >plain
   LD_PRELOAD=$shim bash -c "$run" >loaded
-  PYTHON_STAP=all LD_PRELOAD=$shim bpftrace_while "$(marked)" bash -c "$run" >traced
+  LD_PRELOAD=$shim bpftrace_while "$(marked)" bash -c "$run" >traced
   cat plain
   grep -E 'semantics.py +[0-9]+' plain
   diff plain loaded

@@ -119,6 +119,19 @@ STP
   done
 }
 
+@test "function markers that are partly live have macros of their own, and what is never probed has none" {
+  awk -v shim="$shim" -f "$top/tapset/paths.awk" "$top/probes/native.list" | awk '
+    /^@define/ { macro = $2 }
+    match($0, /python3\.[0-9]+/) { print macro, substr($0, RSTART, RLENGTH) }' | sort -uV >"$BATS_TEST_TMPDIR/macros"
+  diff - <(grep -e function -e line "$BATS_TEST_TMPDIR/macros") <<EOF
+$(printf '__python_native_function__entry python3.%d\n' {6..10})
+$(printf '__python_native_function__return python3.%d\n' {6..10})
+$(printf '__python_native_line python3.%d\n' {6..10})
+$(printf '__python_native_partly_function__entry python3.%d\n' 15 16)
+$(printf '__python_native_partly_function__return python3.%d\n' 15 16)
+EOF
+}
+
 @test "every function compiles" {
   run stap -p4 -e 'probe begin {
     println(python_in_target(), python_version(), python_argstr(0))

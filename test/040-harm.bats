@@ -6,7 +6,6 @@ load helper
 
 setup() {
   can_bpftrace
-  export PYTHON_STAP=all
 }
 
 @test "hostile programs print and end with all markers probed as without the shim" {

@@ -46,24 +46,27 @@ version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 }
 
-# The markers that a path of pythons() has itself and leaves the shim silent, by probes/native.list.
-# The interpreter looks into its own file: it may be in another root.
-own_markers() {
-  "$1" -W ignore - "$top/probes/native.list" <<'PY'
-import fnmatch, os, re, sys
+# The file with the code of a path of pythons(), libpython or the program, as this process finds it: the
+# interpreter may be in another root.
+own_file() {
+  local pid file
+  exec 9< <(exec "$1" -c 'import os, time; print(os.getpid(), flush=True); time.sleep(60)')
+  read -r pid <&9
+  file=$(awk '$6 ~ /\/libpython3[^\/]*$/ { print $6; exit }' "/proc/$pid/maps")
+  echo "${file:-$(readlink "/proc/$pid/exe")}"
+  kill "$pid"
+  exec 9<&-
+}
 
-version = sys.version_info[1]
-mapped = re.findall("/.*/libpython3.*", open("/proc/self/maps").read())
-path = os.path.realpath(mapped[0] if mapped else "/proc/self/exe")
-rules = [line.split() for line in open(sys.argv[1]) if line[:4] in ("live", "path")]
-if any(fnmatch.fnmatch(path, rule[1].replace("%d", str(version))) for rule in rules if rule[0] == "path"):
-    with open(path, "rb") as file:
-        bytes = file.read()
-    for kind, *rule in rules:
-        if kind == "live" and int(rule[1]) <= version <= int(rule[2]):
-            if ("python\0%s\0" % rule[0]).encode() in bytes:
-                print(rule[0], end=" ")
-PY
+# The markers in that file, $2, that fire in the version of a path of pythons(), $1, by
+# probes/native.list.
+own_markers() {
+  local version
+  version=$(version_of "$1")
+  readelf --wide --notes "$2" |
+    awk -v minor="${version#3.}" '
+      FILENAME == "-" { if (/Provider: python$/) ours = 1; else if (ours && /Name: /) { there[$2]; ours = 0 } next }
+      /^(live|partly|fires) / && $3 <= minor && minor <= $4 && ($2 in there) { print $2 }' - "$top/probes/native.list"
 }
 
 # The shim's markers, one a line.

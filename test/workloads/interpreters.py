@@ -1,4 +1,4 @@
-# interpreters.py: an interpreter that runs on a thread for two and a half seconds, and one that runs a
+# interpreters.py: an interpreter that runs on a thread for three and a half seconds, and one that runs a
 # function now and then, each time on the main thread.
 #
 # SPDX-License-Identifier: MIT
@@ -26,12 +26,12 @@ def turns(seconds):
     end = time.time() + seconds
     while time.time() < end:
         turn()
-turns(2.5)
+turns(3.6)
 """,
     ),
 )
 thread.start()
-for second in range(3):
+for second in range(4):
     interpreters.run_string(now_and_then, "once(%d)" % second)
     time.sleep(1.1)
 thread.join()
