@@ -53,6 +53,14 @@ tapset_with_nothing() {
   echo "$BATS_TEST_TMPDIR/nothing"
 }
 
+# A script that is wrong, and what stap says of it.
+refused() {
+  run stap -p2 -e "$1"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"semantic error"*$2* ]]
+}
+
 @test "every probe point resolves with every variable, from the shim and from CPython" {
   tapset=$(tapset_with_native_python)
   local native=$BATS_TEST_TMPDIR/native/bin
@@ -148,14 +156,6 @@ EOF
   run stap_with_tapset -p4 -e "$(use_all python.)"
   echo "$output"
   [ "$status" = 0 ]
-}
-
-# A script that is wrong, and what stap says of it.
-refused() {
-  run stap -p2 -e "$1"
-  echo "$output"
-  [ "$status" = 1 ]
-  [[ $output == *"semantic error"*$2* ]]
 }
 
 # shellcheck disable=SC2016 # $nosuch is stap's

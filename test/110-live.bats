@@ -311,6 +311,7 @@ os.rmdir("/nonexistent")
 PY
   for python in $all /usr/bin/rmdir; do
     # rmdir(2) on x86-64
+    # shellcheck disable=SC2016 # it is stap's $syscall
     printf 'probe process("%s").syscall { if ($syscall == 84) println("[", python_version(), "]") }\n' "$(readlink -f "$python")"
   done | sort -u >"$BATS_TEST_TMPDIR/ask.stp"
   stap -o "$output" "$BATS_TEST_TMPDIR/ask.stp" \
