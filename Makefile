@@ -13,8 +13,10 @@
 CFLAGS ?= -O2 -g
 # What is made goes here.
 BUILD ?= build
-# SystemTap's own tapset, beside which ours is tried out in build/tapset.
-STOCK_TAPSET ?= /usr/share/systemtap/tapset
+# SystemTap's own tapset, beside which ours is tried out in build/tapset; in STAP_VM_ROOT.stap for
+# that root's stap (test/vm/lib.sh).
+STOCK_TAPSET ?= $(STAP_VM_ROOT)/usr/share/systemtap/tapset
+tapset_build := $(if $(STAP_VM_ROOT),$(abspath $(STAP_VM_ROOT)).stap,$(BUILD))
 
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
@@ -29,7 +31,7 @@ shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-
 .PHONY: all demo check check-cpython check-distros check-memory clean
 .DELETE_ON_ERROR:
 
-tapsets := $(BUILD)/tapset/python_paths.stpm $(BUILD)/test/tapset/python_paths.stpm
+tapsets := $(tapset_build)/tapset/python_paths.stpm $(tapset_build)/test/tapset/python_paths.stpm
 
 all: $(shim) $(driver) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
@@ -63,10 +65,11 @@ $(BUILD)/probes $(BUILD)/test:
 
 # All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
 # the driver is the shim.
-$(BUILD)/tapset/python_paths.stpm: traced := $(shim)
-$(BUILD)/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) | $(BUILD)/test
+$(tapset_build)/tapset/python_paths.stpm: traced := $(shim)
+$(tapset_build)/test/tapset/python_paths.stpm: traced := $(driver)
+$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) 
 	rm -rf $(@D)
+	mkdir -p $(dir $(@D))
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
 	ln -s $(abspath $(wildcard tapset/*.stp)) $(@D)

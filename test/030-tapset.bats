@@ -6,7 +6,7 @@
 load helper
 
 setup() {
-  need stap
+  need_stap
 }
 
 @test "python.function.entry and .return resolve with every variable, from the shim" {
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 C
   gcc -o "$folder/bin/python3.10" "$folder/python.c"
   cp "$folder/bin/python3.10" "$folder/bin/python3.11"
-  cp -a "$top/build/tapset" "$folder/tapset"
+  cp -a "$tapsets/tapset" "$folder/tapset"
   sed "s,^path /usr/bin/,path $folder/bin/," "$top/probes/native.list" |
     awk -v shim="$shim" -f "$top/tapset/paths.awk" >"$folder/tapset/python_paths.stpm"
   echo "$folder/tapset"
@@ -65,9 +65,9 @@ C
 
 @test "where there is neither shim nor native marker, the probe point does not match" {
   local folder=$BATS_TEST_TMPDIR/tapset
-  cp -a "$top/build/tapset" "$folder"
-  awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" "$top/probes/native.list" \
-    >"$folder/python_paths.stpm"
+  cp -a "$tapsets/tapset" "$folder"
+  sed "s,^path /,path /nonexistent/," "$top/probes/native.list" |
+    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$folder/python_paths.stpm"
   tapset=$folder run stap_with_tapset -p2 -e 'probe python.function.entry { println(funcname) }'
   echo "$output"
   [ "$status" = 1 ]
