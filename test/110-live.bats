@@ -128,7 +128,7 @@ def step():
     time.sleep(0.02)
 
 
-end = time.time() + 20
+end = time.time() + 60
 while time.time() < end:
     step()
 PY
