@@ -3,7 +3,7 @@
 #   make                the shim and the driver, and the tapset with the paths of this tree
 #   make demo           a first trace of a Python program, set-up included
 #   make check          all test suites, set-up included
-#   make check-distros  those that need no stap, on the Pythons of Debian 12, 13 and sid
+#   make check-distros  many of them with the Pythons, SystemTaps and kernels of Debian 12, 13 and sid
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make clean
@@ -67,7 +67,7 @@ $(BUILD)/probes $(BUILD)/test:
 # the driver is the shim.
 $(tapset_build)/tapset/python_paths.stpm: traced := $(shim)
 $(tapset_build)/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp) 
+$(tapsets): tapset/paths.awk probes/native.list $(wildcard tapset/*.stp)
 	rm -rf $(@D)
 	mkdir -p $(dir $(@D))
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
