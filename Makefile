@@ -4,7 +4,7 @@
 #   make man            the man pages of the tapset only, in build/man
 #   make demo           a first trace of a Python program, set-up included
 #   make check          all test suites, set-up included
-#   make check-distros  those that need no stap, on the Pythons of Debian 12, 13 and sid
+#   make check-distros  many of them with the Pythons, SystemTaps and kernels of Debian 12, 13 and sid
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make clean
@@ -16,8 +16,10 @@ CFLAGS ?= -O2 -g
 BUILD ?= build
 # The machine's own additions to the tapset; it needn't be there.
 LOCAL_TAPSET ?= /etc/systemtap/python_local.stp
-# SystemTap's own tapset, beside which ours is tried out in build/tapset.
-STOCK_TAPSET ?= /usr/share/systemtap/tapset
+# SystemTap's own tapset, beside which ours is tried out in build/tapset; in STAP_VM_ROOT.stap for
+# that root's stap (test/vm/lib.sh).
+STOCK_TAPSET ?= $(STAP_VM_ROOT)/usr/share/systemtap/tapset
+tapset_build := $(if $(STAP_VM_ROOT),$(abspath $(STAP_VM_ROOT)).stap,$(BUILD))
 
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
@@ -33,7 +35,7 @@ shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
-tapsets := $(BUILD)/tapset/python_paths.stpm $(BUILD)/test/tapset/python_paths.stpm
+tapsets := $(tapset_build)/tapset/python_paths.stpm $(tapset_build)/test/tapset/python_paths.stpm
 
 # The names of the pages have colons, which a target can't have.
 man_pages := $(BUILD)/man/.made
@@ -68,15 +70,17 @@ $(BUILD)/test/table.h: probes/markers.awk probes/python.d | $(BUILD)/test $(BUIL
 $(BUILD)/probes $(BUILD)/test:
 	mkdir -p $@
 
-# All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
-# the driver is the shim.
-$(BUILD)/tapset/python_paths.stpm: traced := $(shim)
-$(BUILD)/test/tapset/python_paths.stpm: traced := $(driver)
+# What it includes is compiled elsewhere.
 $(BUILD)/python_objects.stp: tapset/include.awk tapset/python_objects.stp.in probes/layout_page.h | $(BUILD)/probes
 	awk -v folder=probes -f $(wordlist 1,2,$^) >$@
 
-$(tapsets): tapset/paths.awk probes/native.list $(tapset_files) $(BUILD)/python_objects.stp | $(BUILD)/test
+# All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
+# the driver is the shim.
+$(tapset_build)/tapset/python_paths.stpm: traced := $(shim)
+$(tapset_build)/test/tapset/python_paths.stpm: traced := $(driver)
+$(tapsets): tapset/paths.awk probes/native.list $(tapset_files) $(BUILD)/python_objects.stp
 	rm -rf $(@D)
+	mkdir -p $(dir $(@D))
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
 	ln -s $(abspath $(tapset_files) $(BUILD)/python_objects.stp) $(@D)

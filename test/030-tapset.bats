@@ -6,7 +6,7 @@
 load helper
 
 setup() {
-  need stap
+  need_stap
 }
 
 # The probe points and their variables, as the contract has them.
@@ -47,7 +47,7 @@ probes_in() {
 
 # A tapset that finds neither shim nor native marker.
 tapset_with_nothing() {
-  cp -a "$top/build/tapset" "$BATS_TEST_TMPDIR/nothing"
+  cp -a "$tapsets/tapset" "$BATS_TEST_TMPDIR/nothing"
   sed 's,^path /,path /nonexistent/,' "$top/probes/native.list" |
     awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$BATS_TEST_TMPDIR/nothing/python_paths.stpm"
   echo "$BATS_TEST_TMPDIR/nothing"
@@ -152,6 +152,7 @@ EOF
 }
 
 @test "every handler compiles" {
+  need_live_stap
   tapset=$(tapset_with_native_python)
   run stap_with_tapset -p4 -e "$(use_all python.)"
   echo "$output"

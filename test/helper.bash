@@ -6,12 +6,19 @@
 
 top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 export top shim=$top/build/libpython-stap.so.0 driver=$top/build/driver
+# Where the tapsets are that the Makefile has made for the stap in use.
+export tapsets=${STAP_VM_ROOT:-$top/build}${STAP_VM_ROOT:+.stap}
 export LC_ALL=C
 
 # Every CPython from 3.6 on that is here and is for the shim, the system's first, a path a line.
 # PYTHONS: more of them; ONLY_PYTHONS: these instead.  They may be scripts that start one.
 pythons() {
   which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags'
+}
+
+# The system's own, here and in the guest.
+system_python() {
+  pythons | head -n 1
 }
 
 # The free-threaded ones, which the shim refuses.
@@ -86,6 +93,23 @@ need() {
   done
 }
 
+# A suite that calls this runs with the stap of each root of test/distros too.
+need_stap() {
+  [ -n "${STAP_VM_ROOT:-}" ] || need stap
+}
+
+# Skips where the stap of a root is older than the root's kernel, by its own account, and does not
+# compile for it.
+need_live_stap() {
+  local range
+  need_stap
+  [ -n "${STAP_VM_ROOT:-}" ] || return 0
+  need qemu-system-x86_64 ssh
+  range=$(stap -p4 -e "probe process(\"$driver\").mark(\"function__entry\") { println(1) }" 2>&1 |
+    grep 'outside tested range') || return 0
+  skip "needs a stap that compiles for its kernel: ${range,}"
+}
+
 # stap, wherever it can run; never longer than a minute.
 stap() {
   timeout -k 5 "${STAP_TIMEOUT:-60}" "$top/test/vm/stap" "$@"
@@ -129,7 +153,7 @@ int main(int argc, char **argv)
 C
   gcc -o "$folder/bin/python3.10" "$folder/python.c"
   cp "$folder/bin/python3.10" "$folder/bin/python3.11"
-  cp -a "$top/build/tapset" "$folder/tapset"
+  cp -a "$tapsets/tapset" "$folder/tapset"
   sed "s,^path /usr/bin/,path $folder/bin/," "$top/probes/native.list" |
     awk -v shim="$shim" -f "$top/tapset/paths.awk" >"$folder/tapset/python_paths.stpm"
   echo "$folder/tapset"

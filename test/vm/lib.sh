@@ -2,13 +2,20 @@
 # SPDX-License-Identifier: MIT
 # What test/vm/stap, test/vm/guest, test/vm/prepare and test/vm/bin/ssh share:
 # where things are, and whether this machine needs the guest at all.
+#
+# STAP_VM_ROOT names another root folder (test/distros makes some): then it is
+# that root's stap that runs, for that root's kernel, in a guest whose root it is.
 
 set -euo pipefail
 
 vm=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(dirname "$(dirname "$vm")")
 build=$top/build
-state=$(readlink -m "${STAP_VM_DIR:-$build/vm}")
+root=${STAP_VM_ROOT:+$(readlink -f "$STAP_VM_ROOT")}
+# What is made for one stap: its tapset, the guest's image and state.
+made=${root:+$root.stap}
+made=${made:-$build}
+state=$(readlink -m "${STAP_VM_DIR:-$made/vm}")
 # An ordinary user's PATH lacks modprobe and dropbear's neighbours.
 tools_path=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
@@ -20,6 +27,7 @@ die() {
 
 # Where stap can run as it is: the kernel loads modules and has its build tree.
 needs_guest() {
+  [ -z "$root" ] || return 0
   case ${STAP_VM:-auto} in
     always) ;;
     never) return 1 ;;
@@ -34,9 +42,20 @@ kernel_version() {
   local found
   needs_guest || { uname -r && return; }
   [ -z "${STAP_VM_KVER:-}" ] || { echo "$STAP_VM_KVER" && return; }
-  found=$(cd /lib/modules && find . -mindepth 2 -maxdepth 2 -name build | cut -d/ -f2 | sort -V)
+  found=$(cd "$root/lib/modules" && find . -mindepth 2 -maxdepth 2 -name build | cut -d/ -f2 | sort -V)
   grep -e -cloud- <<<"$found" | tail -n 1 | grep . || tail -n 1 <<<"$found" | grep . ||
-    die 1 "no kernel headers in /lib/modules (Debian: apt-get install linux-headers-cloud-amd64)"
+    die 1 "no kernel headers in $root/lib/modules (Debian: apt-get install linux-headers-cloud-amd64)"
+}
+
+# In a mount namespace of our own: the other root sees the kernel's file systems,
+# this checkout and the suites' working folders where this machine has them.
+# Bind mounts: they keep the inode, to which uprobes are attached.
+mount_into() {
+  local folder
+  for folder in /proc /sys /dev "${TMPDIR:-/tmp}" "$top"; do
+    mkdir -p "$1$folder"
+    mount --bind "$folder" "$1$folder"
+  done
 }
 
 # The program NAME that PATH leads to, leaving out our own stand-ins.

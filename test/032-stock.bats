@@ -1,0 +1,109 @@
+# SystemTap's own python.stp and ours: whichever is in force, each event comes once, or the reason
+# is told why none can.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  need_stap
+  doctor="semantic error: cannot find executable 'no Python with markers here: run stap-python doctor'"
+  points="python.function.entry python.function.return"
+}
+
+# Makes $tapset: all that `make` makes, but with SystemTap's own python.stp in force.  The folders in
+# which that, and our hint for it, look for a libpython are moved from /usr/lib* to $libraries*, so
+# that a test can put the shim there and nothing is left behind in this machine's /usr/lib.
+use_stock_python_stp() {
+  local stock=${STAP_VM_ROOT:-}/usr/share/systemtap/tapset/python.stp file
+  # where a package of ours has put it
+  [ ! -e "$stock.distrib" ] || stock+=.distrib
+  tapset=$BATS_TEST_TMPDIR/stock libraries=$BATS_TEST_TMPDIR/lib
+  cp -a "$tapsets/tapset" "$tapset"
+  rm "$tapset"/{python,cpython_hint}.stp
+  sed "s,/usr/lib,$libraries," "$stock" >"$tapset/python.stp"
+  sed "s,/usr/lib,$libraries," "$top/tapset/cpython_hint.stp" >"$tapset/cpython_hint.stp"
+  for file in "$tapset"/{python,cpython_hint}.stp; do
+    grep -q "process(\"$libraries\*/libpython\*.so\*\").mark(\"function__entry\")" "$file"
+  done
+}
+
+# As a package of ours puts it.
+shim_in_libraries() {
+  mkdir "$libraries"
+  ln -s "$shim" "$libraries/libpython-stap.so.0"
+}
+
+# The functions of call_stack.py as stap sees them are just those that the interpreter sees; none has
+# no file, as the events of a hint that goes on would.
+sees_each_event_once() {
+  local output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected python
+  local program=$top/test/workloads/call_stack.py
+  python=$(system_python)
+  EXPECT=$expected "$python" "$top/test/expect.py" "$program"
+  stap_with_tapset -o "$output" -c "env LD_PRELOAD=$shim $python $program" -e '
+    probe python.function.entry { if (filename == @1 || filename == "") printf("> %s %d\n", funcname, lineno) }
+    probe python.function.return { if (filename == @1 || filename == "") printf("< %s %d\n", funcname, lineno) }' "$program"
+  grep -E '^[<>]' "$expected" | diff - <(grep -E '^[<>]' "$output")
+}
+
+@test "ours in force: the shim is probed, and no variable is called unassigned" {
+  local point
+  for point in $points; do
+    run stap -p2 -e "probe $point { println(name, probestr, filename, funcname, lineno, frameptr, modulename) }"
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ $output == *"process(\"$shim\")"* ]]
+    [[ $output != *never-assigned* ]]
+  done
+}
+
+@test "ours in force, and neither shim nor native marker: the message names stap-python doctor" {
+  local point
+  tapset=$BATS_TEST_TMPDIR/tapset
+  cp -a "$tapsets/tapset" "$tapset"
+  sed "s,^path /,path /nonexistent/," "$top/probes/native.list" |
+    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$tapset/python_paths.stpm"
+  for point in $points; do
+    run stap_with_tapset -p2 -e "probe $point { println(funcname) }"
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"$doctor"* ]]
+  done
+}
+
+@test "SystemTap's own in force, the shim where it looks: the handler is there once, without a warning" {
+  local point
+  use_stock_python_stp
+  shim_in_libraries
+  for point in $points; do
+    # what pass 3 writes has the text once for each probe that runs the handler
+    run stap_with_tapset -p3 -e "probe $point { println(filename, funcname, lineno); error(\"once\") }"
+    [ "$status" = 0 ]
+    [ "$(grep -c '"once"' <<<"$output")" = 1 ]
+    [[ $output != *never-assigned* ]]
+  done
+}
+
+@test "SystemTap's own in force, nothing where it looks: the message names stap-python doctor" {
+  local point
+  use_stock_python_stp
+  for point in $points; do
+    run stap_with_tapset -p2 -e "probe $point { println(funcname) }"
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"$doctor"* ]]
+  done
+}
+
+@test "live, ours in force: each event comes once" {
+  need_live_stap
+  tapset=$tapsets/tapset sees_each_event_once
+}
+
+@test "live, SystemTap's own in force, the shim where it looks: each event comes once" {
+  need_live_stap
+  use_stock_python_stp
+  shim_in_libraries
+  sees_each_event_once
+}
