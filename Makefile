@@ -5,6 +5,7 @@
 #   make demo           a first trace of a Python program, set-up included
 #   make check          all test suites, set-up included
 #   make check-distros  many of them with the Pythons, SystemTaps and kernels of Debian 12, 13 and sid
+#   make check-dtrace   the markers and the scripts for DTrace with Debian sid's dtrace
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make clean
@@ -31,7 +32,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=h
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all man demo check check-cpython check-distros check-memory clean
+.PHONY: all man demo check check-cpython check-distros check-dtrace check-memory clean
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -111,6 +112,10 @@ check:
 
 check-distros: all
 	@test/distros
+
+check-dtrace: all
+	@test/dtrace fetch
+	@test/run test/120-dtrace.bats
 
 check-cpython check-memory:
 	@test/setup $@

@@ -116,9 +116,11 @@ enum { BOTH = MARKER_BIT(function__entry) | MARKER_BIT(function__return) };
 
 atomic_uint frame_tracer;
 
+/* What the hooks are set for; the semaphores may already say more. */
+static atomic_uint known;
+
 void frame_wanted(unsigned wanted)
 {
-    static atomic_uint known;
     wanted &= BOTH;
     unsigned before = atomic_exchange(&known, wanted);
     if ((wanted & MARKER_BIT(function__return)) && (wanted & ~before))
@@ -127,7 +129,7 @@ void frame_wanted(unsigned wanted)
 
 bool frame_enters_stack(void)
 {
-    return MARKER_ON(function__entry) && MARKER_ON(function__return);
+    return known == BOTH && MARKER_ON(function__entry) && MARKER_ON(function__return);
 }
 
 size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames)

@@ -68,8 +68,8 @@ static void *next_evaluator;
 /* Somebody has come in front of our hook in one of them (interp->front). */
 static bool has_front;
 
-/* Whether the markers of the hook are wanted. */
-static bool hook_wanted;
+/* The markers for which the hook is set. */
+static unsigned hook_wanted;
 
 static void *hook(void);
 
@@ -175,6 +175,12 @@ static void return_310(void *frame)
     frame_fire_return(frame, py.PyFrame_GetLineNumber(frame));
 }
 
+/* Entries begin with the hook that is set for them, which enters the frames that run already. */
+static inline bool enters(void)
+{
+    return MARKER_ON(function__entry) && (hook_wanted & MARKER_BIT(function__entry));
+}
+
 /* A frame that began before the tracer came: trace.c tells it of the return. */
 static inline bool returns(unsigned tracer)
 {
@@ -200,7 +206,7 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
     if (too_deep())
         return ((evaluator_36)next_evaluator)(frame, throw);
     unsigned tracer = frame_tracer;
-    if (MARKER_ON(function__entry))
+    if (enters())
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
     if (returns(tracer))
@@ -223,7 +229,7 @@ static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
     if (too_deep())
         return ((evaluator_39)next_evaluator)(thread, frame, throw);
     unsigned tracer = frame_tracer;
-    if (MARKER_ON(function__entry))
+    if (enters())
         fire_aside(entry_310, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
     if (returns(tracer))
@@ -345,7 +351,7 @@ static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
             return ((evaluator_39)next_evaluator)(thread, frame, throw);
     }
     unsigned tracer = frame_tracer;
-    if (MARKER_ON(function__entry))
+    if (enters())
         fire_aside(entry_311, frame, throw);
     PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
     if (returns(tracer))
