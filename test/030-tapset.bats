@@ -83,6 +83,24 @@ refused() {
   [ "$(probes_in "$native/python3.11")" = 5 ]
 }
 
+@test "CPython is found in all the places where distributions and make install put it" {
+  local folder=$BATS_TEST_TMPDIR/places file files="usr/bin/python3.10 usr/local/bin/python3.10
+    usr/lib/libpython3.10.so.1.0 usr/lib64/libpython3.10d.so.1.0 usr/lib/x86_64-linux-gnu/libpython3.10m.so.1.0
+    usr/local/lib/libpython3.10.so.1.0 usr/local/lib64/libpython3.10.so.1.0"
+  tapset=$(tapset_with_native_python)
+  for file in $files; do
+    mkdir -p "$(dirname "$folder/$file")"
+    cp "$BATS_TEST_TMPDIR/native/bin/python3.10" "$folder/$file"
+  done
+  sed "s,^path /,path $folder/," "$top/probes/native.list" |
+    awk -v shim="$shim" -f "$top/tapset/paths.awk" >"$tapset/python_paths.stpm"
+  resolves "$(use_all python.)"
+  for file in $files; do
+    echo "$file"
+    [ "$(probes_in "$folder/$file")" = 8 ]
+  done
+}
+
 @test "wildcards resolve" {
   tapset=$(tapset_with_native_python)
   resolves 'probe python.function.* { println(probestr, frameptr) }'

@@ -364,16 +364,68 @@ PY
   refute grep -v "python3[.0-9]*($1)" "$output"
 }
 
-@test "several Pythons are traced at the same time without -c or -x" {
-  local output=$BATS_TEST_TMPDIR/output all
+@test "without -c and -x every Python that runs is seen, whichever its version" {
+  local output=$BATS_TEST_TMPDIR/output all pids
   all=$(pythons_by_hook | tr '\n' ' ')
+  cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
+import time
+
+
+def step():
+    time.sleep(0.02)
+
+
+while True:
+    step()
+PY
+  pids=$("$top/test/vm/guest" exec -- sh -c "for python in $all; do
+    LD_PRELOAD=$shim timeout 300 \$python $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & done
+    sleep 5; pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py'")
+  [ "$(wc -w <<<"$pids")" = "$(wc -w <<<"$all")" ]
   stap -o "$output" -e '
-    global seen
-    probe python.function.entry { if (funcname == "area") seen[pid()]++ }
-    probe end { foreach (p+ in seen) println(seen[p]) }' \
-    -c "sh -c 'for python in $all; do LD_PRELOAD=$shim \$python $program & done; wait'"
+    global entries, returns
+    probe python.function.entry { if (funcname == "step") entries[pid(), python_version()]++ }
+    probe python.function.return { if (funcname == "step") returns[pid()]++ }
+    probe timer.s(4) { exit() }
+    probe end { foreach ([p+, v] in entries) if (entries[p, v] >= 5 && returns[p] >= 5) println(p, " ", v) }'
+  # shellcheck disable=SC2086
+  "$top/test/vm/guest" exec -- kill $pids
   cat "$output"
-  [ "$(grep -xc 2 "$output")" = "$(wc -w <<<"$all")" ]
+  diff <(tr ' ' '\n' <<<"$pids" | sort) <(cut -d' ' -f1 "$output" | sort)
+  diff <(for python in $all; do "$python" -c 'import sys; print(sys.version.split()[0])'; done | sort) \
+    <(cut -d' ' -f2 "$output" | sort)
+}
+
+@test "CPython's own function and line markers give the same, with the shim and without it" {
+  local python file preload found='' output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
+  cat >"$BATS_TEST_TMPDIR/native.stp" <<'STP'
+probe python.function.entry { printf("> %s %s %d %d\n", filename, funcname, lineno, frameptr) }
+probe python.function.return { printf("< %s %s %d %d\n", filename, funcname, lineno, frameptr) }
+probe python.line { printf(". %s %s %d\n", filename, funcname, lineno) }
+STP
+  for python in $(pythons); do
+    file=$(own_file "$python")
+    grep -qx line <(own_markers "$python" "$file") && [ "$(version_of "$python")" != 3.11 ] || continue
+    found=1
+    tapset=$tapsets/tapset
+    if [[ $file != /usr/bin/* ]]; then
+      tapset=$BATS_TEST_TMPDIR/tapset
+      cp -a "$tapsets/tapset" "$tapset"
+      rm "$tapset/python_local.stp"
+      echo "@python_interpreter_310(\"$file\")" >"$tapset/python_local.stp"
+    fi
+    expect "$python"
+    LINES=1 EXPECT=$expected.lines "$python" "$top/test/expect.py" "$program" >/dev/null
+    for preload in "$shim" ''; do
+      echo "$python $preload"
+      stap_with_tapset -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/native.stp" \
+        -c "env LD_PRELOAD=$preload $python $program"
+      diff "$expected" <(awk -v file="$program" '/^[<>]/ && $2 == file { print $1, $3, $4 }' "$output")
+      diff "$expected.lines" <(awk -v file="$program" '/^[.]/ && $2 == file { print $1, $3, $4 }' "$output")
+      refute grep -E '^[<>] .* [^0]$' "$output"
+    done
+  done
+  [ -n "$found" ] || skip "needs a CPython 3.6 to 3.10 with markers of its own, as Debian 11 has it (make check-distros)"
 }
 
 @test "two sessions at once see the same, each all of it" {
