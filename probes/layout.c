@@ -9,6 +9,7 @@
 #include "debug.h"
 #include "frame.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,11 +23,12 @@
 enum { PAGE = 4096, LAST_MINOR = 15 };
 _Static_assert(sizeof(struct layout_page) <= PAGE, "it is one page");
 
-bool layout_settled = true; /* until there is a page */
+atomic_bool layout_settled = true; /* until there is a page */
 
 static struct layout_page page = {.magic = LAYOUT_MAGIC};
 
-/* The tapset may read at any time, so a whole new page takes the old one's place. */
+/* The tapset may read at any time, so a whole new page takes the old one's place: at worst there is
+ * none for a moment. */
 static bool replace_page(void)
 {
     void *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -133,26 +135,26 @@ static bool is_right_for_owner(const char *frame)
            (unsigned char)frame[page.frame_owner] < (unsigned char)LAYOUT_OWNED_BY_C;
 }
 
-/* The frame's caller may be known only with a frame between C and Python in between; then this
- * frame tells nothing. */
-static bool is_right_for_back(PyFrameObject *object, const void *frame)
+/* Whether the frame's caller is where it is looked for, perhaps behind a frame between C and
+ * Python. Of 3.11 hook_frame.c has found that out; the frame of which it tells here may have no
+ * caller. */
+static enum { RIGHT, WRONG, NOT_TOLD } is_right_for_back(PyFrameObject *object, const void *frame)
 {
+    if (py.minor == 11)
+        return RIGHT;
     PyFrameObject *back = frame_back(object);
     if (!back)
-        return false;
-    bool same = word(frame, page.frame_back) == frame_of(back);
+        return NOT_TOLD;
+    char *caller = word(frame, page.frame_back);
+    if (py.minor >= 12 && caller && caller != frame_of(back))
+        caller = word(caller, page.frame_back);
+    bool same = caller == frame_of(back);
     py.Py_DecRef((PyObject *)back);
-    return same;
+    return same ? RIGHT : WRONG;
 }
 
-void layout_check(PyFrameObject *object)
+static void check(PyFrameObject *object, PyObject *code)
 {
-    /* Frames with a caller that have been looked at in vain. */
-    static unsigned tried;
-    enum { TRIES = 1000 };
-    PyObject *code = frame_code(object);
-    if (!code)
-        return;
     fill_in(code);
     void *frame = frame_of(object);
     if (!is_right_for_code(code) || !frame ||
@@ -162,15 +164,27 @@ void layout_check(PyFrameObject *object)
         debug_log("the frames of this CPython are not those of the release: no stack traces");
         return;
     }
-    if (is_right_for_back(object, frame)) {
-        layout_settled = true;
-        page.lines = py.minor >= 11   ? LINES_LOCATIONS
-                     : py.minor == 10 ? LINES_LINETABLE
-                                      : LINES_LNOTAB;
-        if (!replace_page())
-            debug_log("no page could be made: no stack traces");
-    } else if (++tried == TRIES) {
-        layout_settled = true;
+    int back = is_right_for_back(object, frame);
+    if (back == NOT_TOLD)
+        return;
+    layout_settled = true;
+    if (back == WRONG) {
         debug_log("the callers of frames are not found: no stack traces");
+        return;
     }
+    page.lines = py.minor >= 11 ? LINES_LOCATIONS : py.minor == 10 ? LINES_LINETABLE : LINES_LNOTAB;
+    if (!replace_page())
+        debug_log("no page could be made: no stack traces");
+}
+
+void layout_check(PyFrameObject *object)
+{
+    /* Interpreters with a GIL each may come here at once; one is enough. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    PyObject *code = frame_code(object);
+    if (!code || pthread_mutex_trylock(&lock) != 0)
+        return;
+    if (!layout_settled)
+        check(object, code);
+    pthread_mutex_unlock(&lock);
 }

@@ -8,6 +8,8 @@
 
 #include "cpython.h"
 
+#include <stdatomic.h>
+
 /* Maps the page.  Called once, by the loader; no GIL. */
 void layout_publish(void);
 
@@ -16,11 +18,11 @@ void layout_publish(void);
  * GIL held, no exception in flight. */
 void layout_check(PyFrameObject *frame);
 
-extern bool layout_settled;
+extern atomic_bool layout_settled;
 
 static inline void layout_meet(PyFrameObject *frame)
 {
-    if (__builtin_expect(!layout_settled, 0) && frame)
+    if (__builtin_expect(!atomic_load_explicit(&layout_settled, memory_order_relaxed), 0) && frame)
         layout_check(frame);
 }
 

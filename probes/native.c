@@ -207,7 +207,11 @@ static bool read_path(const struct object *object)
 {
     bool done = false;
     struct stat status;
-    int fd = open(object->path, O_RDONLY | O_CLOEXEC);
+    /* A path that is not from the root may lead elsewhere by now, perhaps to what opening waits
+     * for. */
+    if (object->path[0] != '/')
+        return false;
+    int fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {

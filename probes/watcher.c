@@ -85,8 +85,10 @@ static unsigned wanted_at_rest(struct watcher *self)
 static bool attach_first(struct watcher *self)
 {
     /* Nobody waits for the attaching thread at the end of Python. */
-    if (!py.Py_IsInitialized())
+    if (!py.Py_IsInitialized()) {
+        attaching = NULL;
         return false;
+    }
     int state = py.PyGILState_Ensure();
     self->attach();
     bool useful = set_up;

@@ -25,13 +25,10 @@
  * These markers have no "python*" in DTrace.  For several at once write the
  * clauses for each, as python1234, and give a -p for each.
  *
- * The documentation's script shows the shim's markers as well, and the
- * interpreter's own with them.  So on Debian's python3.11, which has a
- * function-return that fires and a function-entry that doesn't, it shows each
- * return twice; without the shim, nothing.  (Where "line" is probed too, entries
- * come; that can crash 3.11.)  This script takes the shim's alone: a CPython whose
- * own function markers are live, which the shim leaves alone (README.md), must run
- * with PYTHON_STAP=all.
+ * The documentation's script names no module: it shows the interpreter's own
+ * markers where they fire, as the function-return of Debian's python3.11, and the
+ * shim's for the rest; without the shim that python3.11 shows nothing.  This
+ * script takes the shim's alone.
  *
  * Two lines a call, at 10 microseconds each: it shows how a program runs, and
  * slows it down many times over.  "drops" on stderr: lines are missing; -b 16m

@@ -314,6 +314,34 @@ EXPECTED
   done
 }
 
+@test "text that has no room ends in dots, in whole lines of a stack and whole characters" {
+  local output=$BATS_TEST_TMPDIR/output
+  cat >"$BATS_TEST_TMPDIR/short.py" <<'PY'
+exec(compile("""import sys
+def f():
+    sys.audit("own", "\u4e2d" * 40, 1)
+def caller(depth):
+    caller(depth - 1) if depth else f()
+caller(3)""", "x.py", "exec"))
+PY
+  stap -DMAXSTRINGLEN=64 -o "$output" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/short.py" -e '
+    probe python.audit { if (event == "own") println(argstr) }
+    probe python.function.entry {
+      if (funcname == "f") print(python_backtrace(frameptr), "--\n", python_backtrace(frameptr, 1), "--\n")
+    }'
+  cat "$output"
+  # 64 bytes with the NUL: 3 for the dots, 2 before, and as many of three as fit
+  grep -qx "('$(printf '\xe4\xb8\xad%.0s' {1..19})\.\.\." "$output"
+  diff <(grep -v "^(" "$output") - <<'EXPECTED'
+File "x.py", line 2, in f
+...
+--
+File "x.py", line 2, in f
+...
+--
+EXPECTED
+}
+
 @test "python_version() tells each process's version, in any probe" {
   local output=$BATS_TEST_TMPDIR/output python all
   all=$(pythons_by_hook | tr '\n' ' ')
@@ -388,7 +416,12 @@ while True:
 PY
   pids=$("$top/test/vm/guest" exec -- sh -c "for python in $all; do
     LD_PRELOAD=$shim timeout 300 \$python $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & done
-    sleep 5; pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py'")
+    for i in \$(seq 300); do
+      pids=\$(pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py')
+      [ \$(echo \$pids | wc -w) != $(wc -w <<<"$all") ] || break
+      sleep 0.1
+    done
+    echo \$pids")
   [ "$(wc -w <<<"$pids")" = "$(wc -w <<<"$all")" ]
   stap -o "$output" -e '
     global entries, returns

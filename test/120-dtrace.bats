@@ -21,7 +21,6 @@ setup() {
   script=$top/scripts/call_stack.d
   program=$top/test/workloads/call_stack.py
   trace=$BATS_TEST_TMPDIR/trace
-  export PYTHON_STAP=all # also where a CPython has function markers of its own
 }
 
 # dtrace; what it traced goes to $trace, each CPU's after the other's.  Lost events ("drops") and

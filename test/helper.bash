@@ -110,9 +110,10 @@ need_live_stap() {
   skip "needs a stap that compiles for its kernel: ${range,}"
 }
 
-# stap, wherever it can run; never longer than a minute.
+# stap, wherever it can run; never longer than two minutes, most of them for what is compiled the
+# first time.
 stap() {
-  timeout -k 5 "${STAP_TIMEOUT:-60}" "$top/test/vm/stap" "$@"
+  timeout -k 5 "${STAP_TIMEOUT:-120}" "$top/test/vm/stap" "$@"
 }
 
 # stap with another tapset folder, $tapset.  With -p2 or -p4 nothing runs, and no guest is started.

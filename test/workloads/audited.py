@@ -27,6 +27,13 @@ class Other:
     pass
 
 
+class Real(float):
+    pass
+
+
+Fake = type("float", (), {})
+
+
 def audit(*args, expected=None):
     sys.audit("stap", *args)
     print("stap" + (expected or repr(args)))
@@ -55,5 +62,5 @@ audit(list(range(20)), expected="([" + ", ".join(map(str, range(16))) + ", ...],
 audit(*range(17), expected="(" + ", ".join(map(str, range(16))) + ", ...)")
 audit(Text("text"), Text("\u4e2d"), Number(5), Color.RED, Pair((1, 2)), expected=(
     "('text', '\u4e2d', 5, 7, (1, 2))"))
-audit(Other(), {}, set(), print, Other, len, expected=(
-    "(<Other>, <dict>, <set>, <builtin_function_or_method>, <type>, <builtin_function_or_method>)"))
+audit(Other(), Real(1.5), Fake(), {}, set(), print, Other, len, expected=(
+    "(<Other>, <Real>, <float>, <dict>, <set>, <builtin_function_or_method>, <type>, <builtin_function_or_method>)"))

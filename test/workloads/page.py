@@ -62,6 +62,14 @@ def caller():
     check()
 
 
+def called(number):
+    return number
+
+
+# many frames of which the caller is the module, or in C
+for number in range(1500):
+    called(number)
+list(map(called, range(1500)))
 caller()
 with open("/proc/self/maps") as maps:
     [page] = [line.split() for line in maps if line.startswith("%x-" % ADDRESS)]
