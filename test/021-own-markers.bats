@@ -56,8 +56,8 @@ while time.time() < end:
   kill "$target"
   wait "$target" || true
   for name in gc tick; do
-    # The shim's longest time without an event is the one in which the interpreter's were probed, but
-    # for the 50 ms until it looks; some more are for a machine that is busy.
+    # The shim's longest time without an event is the one in which the interpreter's were probed, three
+    # seconds, but for the 50 ms until it looks; some more are for a machine that is busy.
     awk -v name="$name" '
       $1 != name { next }
       FILENAME == ARGV[1] { first = own++ ? first : $2; last = $2; next }
@@ -67,7 +67,7 @@ while time.time() < end:
         print name ": of its own", own, "events, for", last - first, "ms"
         print name ": of the shim", before, "events, for", silent, "ms none,", shim - before, "events"
         late = silent - (last - first)
-        exit !(own > 100 && last - first > 1000 && late > -150 && late < 150 && before > 50 && shim - before > 50)
+        exit !(own > 100 && last - first > 1000 && late > -600 && late < 600 && before > 50 && shim - before > 50)
       }' "$folder/own" "$trace"
   done
 }
@@ -82,8 +82,9 @@ semaphore() {
 @test "a tracer that has raised one of its semaphores yet, and not the other, sets no hook" {
   # What a tracer does, over and over: the shim's semaphore, and within a millisecond its own.
   "$python" -c 'import ctypes' || skip "needs a CPython with ctypes"
+  local late
   PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" - "$shim" "$(semaphore "$shim" gc__start)" \
-    "$file" "$(semaphore "$file" gc__start)" 2>"$BATS_TEST_TMPDIR/log" <<'PY'
+    "$file" "$(semaphore "$file" gc__start)" 2>"$BATS_TEST_TMPDIR/log" >"$BATS_TEST_TMPDIR/late" <<'PY'
 import ctypes, sys, time
 
 def semaphore(file, address):
@@ -94,19 +95,24 @@ def semaphore(file, address):
 
 shims, own = semaphore(*sys.argv[1:3]), semaphore(*sys.argv[3:])
 end = time.time() + 6
+late = 0  # so often this process itself was away for longer than the shim waits for
 while time.time() < end:
+    begin = time.monotonic()
     shims.value = 1
     time.sleep(0.001)
     own.value = 1
+    late += time.monotonic() - begin > 0.0018
     time.sleep(0.01)
     shims.value = own.value = 0
     time.sleep(0.003)
+print(late)
 PY
+  late=$(cat "$BATS_TEST_TMPDIR/late")
   sort "$BATS_TEST_TMPDIR/log" | uniq -c | sort -rn | head
   # the shim has looked while both were raised
   grep -q "left to CPython's own" "$BATS_TEST_TMPDIR/log"
-  # of 120 looks some 8 are at one semaphore alone; this process may stop there for longer
-  [ "$(grep -c 'gc.callbacks: markers' "$BATS_TEST_TMPDIR/log")" -le 2 ]
+  # of 120 looks some 8 are at one semaphore alone; a hook that is set goes again, which is two lines
+  [ "$(grep -c 'gc.callbacks: markers' "$BATS_TEST_TMPDIR/log")" -le $((2 * late)) ]
 }
 
 # A copy of the interpreter's file with other numbers in its notes.
