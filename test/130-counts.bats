@@ -1,0 +1,102 @@
+# The scripts that count calls, and pyflow's columns, live: the numbers they print are those of the
+# programs.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  need_live_stap
+  system=$(system_python)
+  counted=$top/test/workloads/counted.py
+  output=$BATS_TEST_TMPDIR/output
+}
+
+# A script of ours on a command, its output in $output; what it says on stderr is only of the kernel's
+# symbols, which are not there.  A guest on a busy machine may stop in the middle of a handler, which others
+# wait for: longer than the millisecond after which stap skips them.
+# usage: script NAME COMMAND [STAP'S ARGUMENTS...]
+script() {
+  local file=$top/scripts/$1.stp command=$2
+  shift 2
+  STAP_TIMEOUT=300 stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000 -o "$output" "$file" -c "$command" "$@" 2>"$output.err"
+  grep -v -e '<frozen' -e /usr/lib "$output" "$output.err" | head -n 300
+  refute grep -v 'symbol table missing' "$output.err"
+}
+
+# A program of this test.
+program() {
+  cat >"$BATS_TEST_TMPDIR/$1.py"
+}
+
+# The calls of each function of counted.py.
+counted_calls() {
+  cat <<'EOF'
+called_127 127
+called_2 2
+called_31 31
+collects 1
+generated 8
+in_thread_13 13
+inner_15 15
+lines_23 1
+main 1
+outer_5 5
+raises_11 11
+thread_main 1
+EOF
+}
+
+@test "pycalls counts each call of Python and C functions, and the time of the outermost" {
+  local timed=$top/test/workloads/timed.py times=$BATS_TEST_TMPDIR/times.py
+  program times <<'PY'
+import os
+import time
+
+
+def recursive(depth):
+    if depth:
+        recursive(depth - 1)
+    else:
+        time.sleep(0.5)
+
+
+def generator():
+    yield 1
+    yield 2
+
+
+def never_returns():
+    os._exit(0)
+
+
+recursive(6)
+for _ in generator():
+    time.sleep(0.5)
+never_returns()
+PY
+  script pycalls "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $times'" -G top=2000 cfunctions
+  diff <(counted_calls) <(awk -v file="$counted" '$4 == file && $3 != "<module>" { print $3, $1 }' "$output" | sort)
+  grep -qE "^ +19 +[1-9][0-9]*  posix\.getppid +\(C\)$" "$output"
+  grep -qE "^ +17 +[1-9][0-9]*  builtins\.abs +\(C\)$" "$output"
+  # times in ms, and a generous bound
+  awk -v timed="$timed" -v times="$times" '
+    $4 == timed || $4 == times { calls[$3] = $1; ms[$3] = $2 / 1000 }
+    function is(name, n, least, most) {
+      if (calls[name] != n || ms[name] < least || ms[name] > most) { print name, calls[name], ms[name]; bad = 1 }
+    }
+    END {
+      is("sleeps_200_ms", 4, 800, 3000)
+      is("computes_100_ms", 3, 300, 3000)
+      is("both", 3, 900, 6000)
+      is("quick", 1010, 0.1, 3000)
+      is("recursive", 7, 500, 1500)
+      is("generator", 3, 0.001, 400)
+      is("never_returns", 1, 0, 0)
+      exit bad
+    }' "$output"
+  # sorted, and nothing but rows
+  head -n 1 "$output" | grep -qx ' *CALLS *TIME us  FUNCTION *FILE'
+  tail -n +2 "$output" | cut -c1-10 | sort -c -nr
+  refute grep -vE '^ *[0-9]+ +[0-9]+  .+ +(/.*|<.*>|\(C\))$' <(tail -n +2 "$output")
+}
