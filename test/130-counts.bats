@@ -19,7 +19,8 @@ setup() {
 script() {
   local file=$top/scripts/$1.stp command=$2
   shift 2
-  STAP_TIMEOUT=300 stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000 -o "$output" "$file" -c "$command" "$@" 2>"$output.err"
+  STAP_TIMEOUT=300 stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000 -o "$output" "$file" -c "$command" "$@" \
+    2>"$output.err" || { cat "$output.err" && return 1; }
   grep -v -e '<frozen' -e /usr/lib "$output" "$output.err" | head -n 300
   refute grep -v 'symbol table missing' "$output.err"
 }
@@ -99,4 +100,53 @@ PY
   head -n 1 "$output" | grep -qx ' *CALLS *TIME us  FUNCTION *FILE'
   tail -n +2 "$output" | cut -c1-10 | sort -c -nr
   refute grep -vE '^ *[0-9]+ +[0-9]+  .+ +(/.*|<.*>|\(C\))$' <(tail -n +2 "$output")
+}
+
+@test "pytop's seconds add up to the calls of the program" {
+  script pytop "env LD_PRELOAD=$shim $system $counted" -G top=200
+  diff <(counted_calls | awk '$2 > 1') <(awk -v file="$counted" '$3 == file { n[$2] += $1 }
+    END { for (f in n) if (n[f] > 1) print f, n[f] }' "$output" | sort)
+  # where a second has all its rows, they are all of its calls
+  awk '
+    function check() { if (functions && functions <= 200 && (sum != calls || rows != functions)) bad = 1 }
+    / calls of / { check(); blocks++; calls = $(NF - 4); functions = $(NF - 1); sum = rows = 0; next }
+    /^ *[0-9]+  / { sum += $1; rows++ }
+    END { check(); exit bad || !blocks }' "$output"
+  refute grep $'\033' "$output"
+}
+
+@test "pytop -x shows one process, 20 functions at most, each interval" {
+  local pids
+  program loop <<'PY'
+import time
+
+for i in range(30):
+    exec("def f%02d():\n    pass" % i)
+functions = [globals()["f%02d" % i] for i in range(30)]
+end = time.time() + 120
+while time.time() < end:
+    for i, function in enumerate(functions):
+        for _ in range(i + 1):
+            function()
+    time.sleep(0.1)
+PY
+  pids=$("$top/test/vm/guest" exec -- sh -c "for i in 1 2; do
+    LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & echo \$!; done")
+  # shellcheck disable=SC2086
+  set -- $pids
+  STAP_TIMEOUT=300 stap -o "$output" -x "$1" -G by_process=1 -G clear=1 -E 'probe timer.s(5) { exit() }' "$top/scripts/pytop.stp" 2
+  "$top/test/vm/guest" exec -- kill "$1" "$2"
+  cat "$output"
+  # 2 s, 4 s, and the rest
+  [ "$(grep -c $'^\033.* calls of [0-9]* functions$' "$output")" = 3 ]
+  awk -v pid="$1" '
+    / calls of / { blocks++; rows = 0; next }
+    NF == 4 && $1 + 0 {
+      if ($1 != pid || ++rows > 20) { print; bad = 1 }
+      if (blocks == 1) { if ($3 != (name = sprintf("f%02d", 30 - rows))) { print name; bad = 1 } }
+      if (blocks == 1 && rows == 1) { most = $2 }
+      if (blocks == 1 && rows == 20) { least = $2; n = rows }
+    }
+    # a turn of the loop calls f29 30 times and f10 11 times; the first and last turn may be cut
+    END { exit bad || n != 20 || least < 11 || most * 11 < (least - 22) * 30 || most * 11 > (least + 22) * 30 }' "$output"
 }
