@@ -150,3 +150,77 @@ PY
     # a turn of the loop calls f29 30 times and f10 11 times; the first and last turn may be cut
     END { exit bad || n != 20 || least < 11 || most * 11 < (least - 22) * 30 || most * 11 > (least + 22) * 30 }' "$output"
 }
+
+@test "pystat counts a process's calls, C calls, lines, collections, imports and threads" {
+  local pids
+  program stat <<'PY'
+import _thread
+import gc
+import os
+
+gc.disable()
+
+
+def called():
+    pass
+
+
+def in_thread(lock):
+    lock.release()
+
+
+def counts():  # 1 + 7 + 2 calls; 11 + 3 + 2 * 5 + 1 of C; 3 collections; 3 threads
+    for _ in (1, 2, 3, 4, 5, 6, 7):
+        called()
+    for _ in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11):
+        abs(-1)
+    for _ in (1, 2, 3):
+        gc.collect()
+    for _ in (1, 2):
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        _thread.start_new_thread(in_thread, (lock,))
+        lock.acquire()
+    os._exit(0)
+
+
+def imports():
+    for _ in (1, 2):
+        try:
+            import no_such_module
+        except ImportError:
+            pass
+    os._exit(0)
+
+
+def three():
+    one = 1
+    two = 2
+    return one + two
+
+
+def walks():  # 2 lines, 3 in three(), and 2 at the end of this file
+    three()
+    os._exit(0)
+
+
+for function in counts, imports, walks:
+    pid = os.fork()
+    if not pid:
+        function()
+    os.waitpid(pid, 0)
+    print(pid, flush=True)
+PY
+  script pystat "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/stat.py" lines 600 >"$BATS_TEST_TMPDIR/all"
+  cat "$BATS_TEST_TMPDIR/all"
+  pids=$(grep -xE '[0-9]+' "$BATS_TEST_TMPDIR/all")
+  # shellcheck disable=SC2086
+  set -- $pids
+  head -n 1 "$output" | grep -qE '^TIME +PID +CALLS +CCALLS +LINES +GC +IMPORTS +THREADS +COMMAND$'
+  row() { awk -v pid="$1" '$2 == pid' "$output"; }
+  row "$1" | grep -qE "^..:..:.. +$1 +10 +25 +[0-9]+ +3 +0 +3 python3"
+  row "$2" | grep -qE "^..:..:.. +$2 +[1-9][0-9]* +[1-9][0-9]* +[1-9][0-9]* +0 +2 +1 python3"
+  row "$3" | grep -qE "^..:..:.. +$3 +2 +1 +7 +0 +0 +1 python3"
+  # the parent's too, and no other
+  [ "$(wc -l <"$output")" = 5 ]
+}
