@@ -153,3 +153,15 @@ slow_in() {
   [ "$(grep -A 4 ' sleeps_200_ms$' "$printed" | grep -A 3 ' in sleeps_200_ms$' | sed 's/^File .* in //' | tr '\n' ' ' |
     grep -oE 'sleeps_200_ms both main <module> ' | wc -l)" = 3 ]
 }
+
+@test "pydist counts each call of the functions that match, by its time" {
+  measure pydist '^(quick|sleeps_200_ms)$' -c "env LD_PRELOAD=$shim $system $timed"
+  [ "$(grep -c ' calls, total ' "$printed")" = 2 ]
+  grep -qE "^sleeps_200_ms in $timed: 4 calls, total [0-9]+ us, average [0-9]+ us$" "$printed"
+  grep -qE "^quick in $timed: 1010 calls, total [0-9]+ us, average [0-9]+ us$" "$printed"
+  # each call is in a row, and a sleep in none below its 200 ms
+  awk '/ calls, / { name = $1 }
+    / \|.* [0-9]+$/ && !/count/ { calls[name] += $NF; if (name == "sleeps_200_ms" && $NF && $1 < 131072) low++ }
+    END { exit !(calls["quick"] == 1010 && calls["sleeps_200_ms"] == 4 && !low) }' "$printed"
+  awk '/ calls, / { sub(/.* total /, ""); if (before && $1 > before) bad++; before = $1 } END { exit bad > 0 }' "$printed"
+}
