@@ -1,0 +1,72 @@
+# The scripts that tell of events, from pygc to pytrace, live on programs of which the
+# numbers are known.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  need_live_stap
+  counted=$top/test/workloads/counted.py
+  system=$(system_python)
+  output=$BATS_TEST_TMPDIR/output
+}
+
+# Runs a script on a command, all markers of which are counted; the session must lose nothing.
+# usage: traces SCRIPT COMMAND [STAP'S ARGUMENTS...]
+traces() {
+  STAP_TIMEOUT=180 stap -DSTP_NO_OVERLOAD -o "$output" "$top/scripts/$1.stp" \
+    -c "env LD_PRELOAD=$shim $2" "${@:3}" >"$BATS_TEST_TMPDIR/printed" 2>"$BATS_TEST_TMPDIR/said"
+  cat "$BATS_TEST_TMPDIR/said"
+  diff <(grep -v 'Kernel function symbol table' "$BATS_TEST_TMPDIR/said") /dev/null
+}
+
+# A script refuses its argument, in one line.
+refuses() {
+  run stap "$top/scripts/$1.stp" -c true "$2"
+  echo "$output"
+  [ "$status" != 0 ]
+  [ "$(grep -c "$3" <<<"$output")" = 1 ]
+}
+
+@test "pygc prints each collection with its generation and what it found, and sums them up" {
+  traces pygc "$system $counted"
+  cat "$output"
+  # the program's own, of one object each
+  [ "$(awk 'NF == 6 && $6 == 1 { printf "%d", $4 }' "$output")" = 000111112222222 ]
+  sed '/^$/,$d' "$output" | tail -n +2 | awk '{ n[$4]++; us[$4] += $5; objects[$4] += $6 }
+    $5 > longest[$4] { longest[$4] = $5 }
+    END { for (g = 0; g < 3; g++) print g, n[g], us[g], int(us[g] / n[g]), longest[g], objects[g] }' >"$BATS_TEST_TMPDIR/sums"
+  diff "$BATS_TEST_TMPDIR/sums" <(sed '1,/^GENERATION /d; /^$/,$d' "$output" | awk '{ $1 = $1; print }')
+  # the histograms have them all
+  diff <(cut -d' ' -f1,2 "$BATS_TEST_TMPDIR/sums") \
+    <(awk '/^pauses of generation/ { g = $4 + 0 } $2 ~ /^[|]/ && NF > 1 && $NF ~ /^[0-9]+$/ { n[g] += $NF }
+      END { for (g = 0; g < 3; g++) print g, n[g] }' "$output")
+}
+
+@test "pygc tells the pause, with the finalizers in it, and leaves out the short ones" {
+  cat >"$BATS_TEST_TMPDIR/slow.py" <<'PY'
+import gc
+import time
+
+
+class Slow:
+    def __del__(self):
+        time.sleep(0.7)
+
+
+gc.disable()
+gc.collect()
+slow = Slow()
+slow.own = slow
+del slow
+gc.collect(1)
+PY
+  traces pygc "$system $BATS_TEST_TMPDIR/slow.py" 700000
+  cat "$output"
+  sed '/^$/,$d' "$output" | tail -n +2 >"$BATS_TEST_TMPDIR/lines"
+  awk '$4 != 1 || $5 < 700000 || $5 > 7000000 || $6 < 1 { exit 1 } END { exit NR != 1 }' "$BATS_TEST_TMPDIR/lines"
+  # the table has the others too
+  [ "$(sed '1,/^GENERATION /d; /^$/,$d' "$output" | awk '{ n += $2 } END { print n }')" -gt 2 ]
+  refuses pygc 7x 'pygc: MIN_US is a number of microseconds, not 7x'
+}
