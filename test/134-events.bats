@@ -10,12 +10,13 @@ setup() {
   counted=$top/test/workloads/counted.py
   system=$(system_python)
   output=$BATS_TEST_TMPDIR/output
+  STAP_TIMEOUT=180
 }
 
 # Runs a script on a command, all markers of which are counted; the session must lose nothing.
 # usage: traces SCRIPT COMMAND [STAP'S ARGUMENTS...]
 traces() {
-  STAP_TIMEOUT=180 stap -DSTP_NO_OVERLOAD -o "$output" "$top/scripts/$1.stp" \
+  stap -DSTP_NO_OVERLOAD -o "$output" "$top/scripts/$1.stp" \
     -c "env LD_PRELOAD=$shim $2" "${@:3}" >"$BATS_TEST_TMPDIR/printed" 2>"$BATS_TEST_TMPDIR/said"
   cat "$BATS_TEST_TMPDIR/said"
   diff <(grep -v 'Kernel function symbol table' "$BATS_TEST_TMPDIR/said") /dev/null
@@ -69,4 +70,58 @@ PY
   # the table has the others too
   [ "$(sed '1,/^GENERATION /d; /^$/,$d' "$output" | awk '{ n += $2 } END { print n }')" -gt 2 ]
   refuses pygc 7x 'pygc: MIN_US is a number of microseconds, not 7x'
+}
+
+@test "pyimport prints the tree that -X importtime prints, and the misses" {
+  cat >"$BATS_TEST_TMPDIR/program.py" <<'PY'
+import package.slow
+for _ in range(2):
+    try:
+        import no_such_module
+    except ImportError:
+        pass
+PY
+  mkdir "$BATS_TEST_TMPDIR/package"
+  cat >"$BATS_TEST_TMPDIR/package/__init__.py" <<'PY'
+import colorsys
+try:
+    import package.raises
+except ValueError:
+    pass
+PY
+  cat >"$BATS_TEST_TMPDIR/package/slow.py" <<'PY'
+import time
+import package.slower
+time.sleep(0.2)
+PY
+  echo 'import time; time.sleep(0.5)' >"$BATS_TEST_TMPDIR/package/slower.py"
+  echo 'raise ValueError' >"$BATS_TEST_TMPDIR/package/raises.py"
+  traces pyimport "sh -c '$system -X importtime $BATS_TEST_TMPDIR/program.py 2>$BATS_TEST_TMPDIR/importtime'"
+  cat "$output"
+  # from the first one after site on, what is imported and by whom
+  sed '/^$/,$d' "$output" | sed '1,/  site$/d' >"$BATS_TEST_TMPDIR/tree"
+  diff <(sed 's/^.\{50\}//; s/ (miss)$//' "$BATS_TEST_TMPDIR/tree") \
+    <(sed '1,/| site$/d; s/^.* | //' "$BATS_TEST_TMPDIR/importtime")
+  diff <(awk '{ print $5, $6, $7 }' "$BATS_TEST_TMPDIR/tree" | grep miss) - <<'MISSES'
+package.raises (miss) 
+no_such_module (miss) 
+no_such_module (miss) 
+MISSES
+}
+
+@test "pyimport's times are those of the sleeps, inclusive is self and what is in it, and the table adds them up" {
+  mkdir "$BATS_TEST_TMPDIR/package"
+  printf 'import time\ntime.sleep(0.3)\nimport package.inner\n' >"$BATS_TEST_TMPDIR/package/__init__.py"
+  printf 'import time\ntime.sleep(1.5)\n' >"$BATS_TEST_TMPDIR/package/inner.py"
+  printf 'import package\n' >"$BATS_TEST_TMPDIR/program.py"
+  traces pyimport "$system $BATS_TEST_TMPDIR/program.py"
+  cat "$output"
+  sed '/^$/,$d' "$output" | tail -n +2 >"$BATS_TEST_TMPDIR/tree"
+  awk '$5 == "package" { self = $3; all = $4 } $5 == "package.inner" { inner = $4; if ($3 != $4) exit 1 }
+    END { exit !(inner >= 1500000 && self >= 300000 && self < 30000000 && all - self - inner >= -2 && all - self - inner <= 2) }' \
+    "$BATS_TEST_TMPDIR/tree"
+  # the sum of self is the sum of the outermost ones, up to what is rounded
+  awk '/all modules$/ { n = $1; sum = $3 } FILENAME ~ /tree$/ { lines++; self += $3 }
+    END { exit !(n == lines && sum >= self && sum <= self + lines) }' "$BATS_TEST_TMPDIR/tree" "$output"
+  refuses pyimport 5ms 'pyimport: MIN_US is a number of microseconds, not 5ms'
 }
