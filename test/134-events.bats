@@ -125,3 +125,62 @@ MISSES
     END { exit !(n == lines && sum >= self && sum <= self + lines) }' "$BATS_TEST_TMPDIR/tree" "$output"
   refuses pyimport 5ms 'pyimport: MIN_US is a number of microseconds, not 5ms'
 }
+
+@test "pyaudit prints the events that match, with flags and families by name, and counts them" {
+  cat >"$BATS_TEST_TMPDIR/program.py" <<PY
+import os
+import socket
+import subprocess
+import sys
+folder = "$BATS_TEST_TMPDIR"
+sys.audit("own.begin")
+open(folder + "/a", "w").close()
+os.close(os.open(folder + "/a", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK))
+os.close(os.open("/dev/null", os.O_RDONLY | os.O_SYNC))
+socket.socket().close()
+both = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+both.bind(("::1", 0))
+both.close()
+one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+try:
+    one.connect("/no such\tsocket")
+except OSError:
+    pass
+one.close()
+subprocess.call(["/bin/true", "it's"])
+exec("1")
+sys.audit("opener.not", 1)
+for _ in range(3):
+    sys.audit("own.event", None, b"x")
+os.execv("/bin/true", ["true", "-x"])
+PY
+  cat >"$BATS_TEST_TMPDIR/expected" <<EXPECTED
+python3 own.begin()
+python3 open('$BATS_TEST_TMPDIR/a', 'w', O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC)
+python3 open('$BATS_TEST_TMPDIR/a', None, O_RDWR|O_CREAT|O_APPEND|O_NONBLOCK|O_CLOEXEC)
+python3 open('/dev/null', None, O_RDONLY|O_DSYNC|O_CLOEXEC|04000000)
+python3 socket.__new__(<socket>, AF_INET, SOCK_STREAM, 0)
+python3 socket.__new__(<socket>, AF_INET6, SOCK_DGRAM, 0)
+python3 socket.bind(<socket>, ('::1', 0))
+python3 socket.__new__(<socket>, AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0)
+python3 socket.connect(<socket>, '/no such\tsocket')
+python3 subprocess.Popen('/bin/true', ['/bin/true', 'it\'s'], None, None)
+python3 exec(<code>,)
+python3 own.event(None, b'x')
+python3 own.event(None, b'x')
+python3 own.event(None, b'x')
+python3 os.exec('/bin/true', ['true', '-x'], None)
+EXPECTED
+  traces pyaudit "$system $BATS_TEST_TMPDIR/program.py" '^(open$|socket[.]|subprocess|exec$|own[.]|os[.]exec)'
+  cat "$output"
+  sed '/^$/,$d' "$output" | tail -n +2 >"$BATS_TEST_TMPDIR/events"
+  sed '1,/ own\.begin()$/{/own\.begin/!d}' "$BATS_TEST_TMPDIR/events" | sed -E 's/^ *[0-9]+\.[0-9]+ +[0-9]+ ([^ ]+) +/\1 /' |
+    diff "$BATS_TEST_TMPDIR/expected" -
+  # the table is the count of the lines, sorted
+  sed -E 's/^ *[0-9]+\.[0-9]+ +[0-9]+ +[^ ]+ +//; s/\(.*//' "$BATS_TEST_TMPDIR/events" | sort | uniq -c |
+    awk '{ print $1, $2 }' | sort >"$BATS_TEST_TMPDIR/counts"
+  sed '1,/^ *COUNT  EVENT$/d' "$output" | awk '{ print $1, $2 }' >"$BATS_TEST_TMPDIR/table"
+  diff "$BATS_TEST_TMPDIR/counts" <(sort "$BATS_TEST_TMPDIR/table")
+  sort -s -c -k1,1nr "$BATS_TEST_TMPDIR/table"
+  refuses pyaudit '(' 'regex compilation error'
+}
