@@ -10,7 +10,7 @@ setup() {
   counted=$top/test/workloads/counted.py
   system=$(system_python)
   output=$BATS_TEST_TMPDIR/output
-  STAP_TIMEOUT=180
+  export STAP_TIMEOUT=180
 }
 
 # Runs a script on a command, all markers of which are counted; the session must lose nothing.
@@ -183,4 +183,129 @@ EXPECTED
   diff "$BATS_TEST_TMPDIR/counts" <(sort "$BATS_TEST_TMPDIR/table")
   sort -s -c -k1,1nr "$BATS_TEST_TMPDIR/table"
   refuses pyaudit '(' 'regex compilation error'
+}
+
+# Tells a Chrome trace's calls: how often each function begins, by its line and file, each thread's calls
+# being nested and in order.
+cat_trace() {
+  /usr/bin/python3 - "$1" <<'PY'
+import collections
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as trace:
+    events = json.load(trace)
+stacks = collections.defaultdict(list)
+time = collections.defaultdict(int)
+counts = collections.Counter()
+threads = collections.defaultdict(set)
+for event in events:
+    thread = event["pid"], event["tid"]
+    if event["ph"] == "M":
+        assert event["name"] in ("pytrace", "process_name"), event
+        continue
+    assert event["ts"] >= time[thread], event
+    time[thread] = event["ts"]
+    if event["ph"] == "B":
+        stacks[thread].append((event["name"], event["cat"]))
+        counts[event["name"], event["cat"], event["args"]["line"]] += 1
+        threads[event["name"]].add(thread)
+    else:
+        assert event["ph"] == "E", event
+        begun = stacks[thread].pop()
+        assert "name" not in event or begun == (event["name"], event["cat"]), event
+assert not any(stacks.values()), stacks
+for (name, file, line), count in sorted(counts.items(), key=lambda item: item[0][2]):
+    print(count, name, "%s:%d" % (file, line), len(threads[name]))
+print(len(threads["main"] & threads["in_thread_13"]), len(threads["thread_main"] ^ threads["in_thread_13"]))
+PY
+}
+
+@test "pytrace is a Chrome trace with every call, nested in each thread" {
+  traces pytrace "$system $counted" 'workloads/counted'
+  cat_trace "$output" >"$BATS_TEST_TMPDIR/trace"
+  diff - <(sed "s,$counted,counted.py," "$BATS_TEST_TMPDIR/trace") <<'EXPECTED'
+1 <module> counted.py:1 1
+2 called_2 counted.py:11 1
+31 called_31 counted.py:15 1
+127 called_127 counted.py:19 1
+5 outer_5 counted.py:23 1
+15 inner_15 counted.py:28 1
+1 generated counted.py:32 1
+7 generated counted.py:34 1
+11 raises_11 counted.py:37 1
+1 lines_23 counted.py:41 1
+13 in_thread_13 counted.py:48 1
+1 thread_main counted.py:52 1
+1 collects counted.py:57 1
+1 main counted.py:66 1
+0 0
+EXPECTED
+}
+
+@test "pytrace of a process that is left in the middle is whole, and ends what runs" {
+  cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
+import time
+
+
+def step():
+    time.sleep(0.1)
+
+
+while True:
+    step()
+PY
+  local pid
+  pid=$("$top/test/vm/guest" exec -- sh -c "
+    LD_PRELOAD=$shim timeout 300 $system $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 &
+    sleep 8; pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py'")
+  stap -o "$output" -x "$pid" -E 'probe timer.s(3) { exit() }' "$top/scripts/pytrace.stp"
+  "$top/test/vm/guest" exec -- kill "$pid"
+  cat_trace "$output" >"$BATS_TEST_TMPDIR/trace"
+  cat "$BATS_TEST_TMPDIR/trace"
+  grep -qxE "1 <module> $BATS_TEST_TMPDIR/loop.py:[0-9]+ 1" "$BATS_TEST_TMPDIR/trace"
+  [ "$(awk '$2 == "step" { n += $1 } END { print n }' "$BATS_TEST_TMPDIR/trace")" -ge 5 ]
+}
+
+@test "pytrace escapes what JSON wants escaped, however long and odd the names" {
+  cat >"$BATS_TEST_TMPDIR/odd" <<'ODD'
+function__entry "\x01" * 600 "\x02\"\\" * 600 1 NULL NULL
+function__entry "/srv/\xc3\xa4\\\"q\".py" "tab\tnl\n\x01\x1f\x7f" 2 NULL NULL
+function__entry "/srv/a.py" "bad\xff\xc3" 3 NULL NULL
+function__entry NULL "\xf0\x9f\x90\x8d\xe4\xb8\xad" 4 NULL NULL
+function__entry "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
+function__return "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
+ODD
+  # fewer statements than a probe may have
+  tapset=$top/build/test/tapset stap_with_tapset -DMAXACTION=950 -o "$output" "$top/scripts/pytrace.stp" -c "$driver $BATS_TEST_TMPDIR/odd"
+  cat "$output"
+  cat_trace "$output" >"$BATS_TEST_TMPDIR/trace"
+  /usr/bin/python3 - "$output" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as trace:
+    events = [event for event in json.load(trace) if event["ph"] == "B"]
+names = [(event["name"], event["cat"]) for event in events]
+name, file = names[0]
+assert name == ("\2\"\\" * 600)[:len(name)] and file == "\1" * len(file) and len(name) == len(file) > 500, names[0]
+assert names[1] == ("tab\tnl\n\1\x1f\x7f", "/srv/\xe4\\\"q\".py"), names[1]
+assert names[2] == (r"bad\377\303", "/srv/a.py"), names[2]
+assert names[3] == ("\U0001f40d\u4e2d", ""), names[3]
+name, file = names[4]
+assert name == ("abcde\xe4" * 600)[:len(name)] and len(name.encode()) > 500, name
+assert file == ("/x\u4e2d" * 600)[:len(file)] and len(file.encode()) > 500, file
+assert len(names) == 5
+PY
+}
+
+@test "pytrace ends 900 functions that still run, and says how many more there are" {
+  echo '1000 * function__entry "/srv/a.py" "f" 1 NULL NULL' >"$BATS_TEST_TMPDIR/deep"
+  tapset=$top/build/test/tapset stap_with_tapset -DSTP_NO_OVERLOAD -o "$output" "$top/scripts/pytrace.stp" \
+    -c "$driver $BATS_TEST_TMPDIR/deep" 2>"$BATS_TEST_TMPDIR/said"
+  cat "$BATS_TEST_TMPDIR/said"
+  grep -qx 'WARNING: 100 functions beyond the 900th that still run have no end in the trace' "$BATS_TEST_TMPDIR/said"
+  [ "$(grep -c '"ph":"B"' "$output")" = 1000 ]
+  [ "$(grep -c '"ph":"E"' "$output")" = 900 ]
+  /usr/bin/python3 -m json.tool "$output" >/dev/null
 }
