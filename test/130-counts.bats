@@ -123,7 +123,7 @@ import time
 for i in range(30):
     exec("def f%02d():\n    pass" % i)
 functions = [globals()["f%02d" % i] for i in range(30)]
-end = time.time() + 120
+end = time.time() + 600
 while time.time() < end:
     for i, function in enumerate(functions):
         for _ in range(i + 1):
