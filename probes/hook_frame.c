@@ -290,9 +290,7 @@ static void entry_311(void *data)
     struct frame_311 *frame = data;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
-    if (!atomic_load_explicit(&layout_settled,
-                              memory_order_relaxed)) /* by its caller: this one may not have begun,
-                                                        and has no code yet */
+    if (layout_wants()) /* its caller: this frame may not have begun */
         layout_meet(py.PyEval_GetFrame());
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
                            line_311(frame, record), frame_object(frame),

@@ -20,9 +20,15 @@ void layout_check(PyFrameObject *frame);
 
 extern atomic_bool layout_settled;
 
+/* Whether it wants a frame to look at. */
+static inline bool layout_wants(void)
+{
+    return __builtin_expect(!atomic_load_explicit(&layout_settled, memory_order_relaxed), 0);
+}
+
 static inline void layout_meet(PyFrameObject *frame)
 {
-    if (__builtin_expect(!atomic_load_explicit(&layout_settled, memory_order_relaxed), 0) && frame)
+    if (layout_wants() && frame)
         layout_check(frame);
 }
 

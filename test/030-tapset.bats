@@ -45,14 +45,6 @@ probes_in() {
   grep -c "^process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || true
 }
 
-# A tapset that finds neither shim nor native marker.
-tapset_with_nothing() {
-  cp -a "$tapsets/tapset" "$BATS_TEST_TMPDIR/nothing"
-  sed 's,^path /,path /nonexistent/,' "$top/probes/native.list" |
-    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$BATS_TEST_TMPDIR/nothing/python_paths.stpm"
-  echo "$BATS_TEST_TMPDIR/nothing"
-}
-
 # A script that is wrong, and what stap says of it.
 refused() {
   run stap -p2 -e "$1"

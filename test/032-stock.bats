@@ -47,6 +47,17 @@ sees_each_event_once() {
   grep -E '^[<>]' "$expected" | diff - <(grep -E '^[<>]' "$output")
 }
 
+# With $tapset neither probe point resolves, and the reason names stap-python doctor.
+names_doctor() {
+  local point
+  for point in $points; do
+    run stap_with_tapset -p2 -e "probe $point { println(funcname) }"
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"$doctor"* ]]
+  done
+}
+
 @test "ours in force: the shim is probed, and no variable is called unassigned" {
   local point
   for point in $points; do
@@ -59,17 +70,8 @@ sees_each_event_once() {
 }
 
 @test "ours in force, and neither shim nor native marker: the message names stap-python doctor" {
-  local point
-  tapset=$BATS_TEST_TMPDIR/tapset
-  cp -a "$tapsets/tapset" "$tapset"
-  sed "s,^path /,path /nonexistent/," "$top/probes/native.list" |
-    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$tapset/python_paths.stpm"
-  for point in $points; do
-    run stap_with_tapset -p2 -e "probe $point { println(funcname) }"
-    echo "$output"
-    [ "$status" = 1 ]
-    [[ $output == *"$doctor"* ]]
-  done
+  tapset=$(tapset_with_nothing)
+  names_doctor
 }
 
 @test "SystemTap's own in force, the shim where it looks: the handler is there once, without a warning" {
@@ -86,14 +88,8 @@ sees_each_event_once() {
 }
 
 @test "SystemTap's own in force, nothing where it looks: the message names stap-python doctor" {
-  local point
   use_stock_python_stp
-  for point in $points; do
-    run stap_with_tapset -p2 -e "probe $point { println(funcname) }"
-    echo "$output"
-    [ "$status" = 1 ]
-    [[ $output == *"$doctor"* ]]
-  done
+  names_doctor
 }
 
 @test "live, ours in force: each event comes once" {

@@ -1,5 +1,4 @@
-# The scripts that count calls, and pyflow's columns, live: the numbers they print are those of the
-# programs.
+# The scripts that count calls, live: the numbers they print are those of the programs.
 #
 # SPDX-License-Identifier: MIT
 

@@ -160,6 +160,14 @@ C
   echo "$folder/tapset"
 }
 
+# A tapset that finds neither shim nor native marker.
+tapset_with_nothing() {
+  cp -a "$tapsets/tapset" "$BATS_TEST_TMPDIR/nothing"
+  sed 's,^path /,path /nonexistent/,' "$top/probes/native.list" |
+    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/paths.awk" >"$BATS_TEST_TMPDIR/nothing/python_paths.stpm"
+  echo "$BATS_TEST_TMPDIR/nothing"
+}
+
 can_bpftrace() {
   need bpftrace
   [ "$(id -u)" = 0 ] || skip "needs root, for bpftrace"
