@@ -5,23 +5,7 @@
 load helper
 
 setup() {
-  need_live_stap
-  system=$(system_python)
-  counted=$top/test/workloads/counted.py
-  output=$BATS_TEST_TMPDIR/output
-}
-
-# A script of ours on a command, its output in $output; what it says on stderr is only of the kernel's
-# symbols, which are not there.  A guest on a busy machine may stop in the middle of a handler, which others
-# wait for: longer than the millisecond after which stap skips them.
-# usage: script NAME COMMAND [STAP'S ARGUMENTS...]
-script() {
-  local file=$top/scripts/$1.stp command=$2
-  shift 2
-  STAP_TIMEOUT=300 stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000 -o "$output" "$file" -c "$command" "$@" \
-    2>"$output.err" || { cat "$output.err" && return 1; }
-  grep -v -e '<frozen' -e /usr/lib "$output" "$output.err" | head -n 300
-  refute grep -v 'symbol table missing' "$output.err"
+  scripts_setup
 }
 
 # A program of this test.
@@ -75,10 +59,10 @@ for _ in generator():
     time.sleep(0.5)
 never_returns()
 PY
-  script pycalls "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $times'" -G top=2000 cfunctions
-  diff <(counted_calls) <(awk -v file="$counted" '$4 == file && $3 != "<module>" { print $3, $1 }' "$output" | sort)
-  grep -qE "^ +19 +[1-9][0-9]*  posix\.getppid +\(C\)$" "$output"
-  grep -qE "^ +17 +[1-9][0-9]*  builtins\.abs +\(C\)$" "$output"
+  script pycalls -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $times'" -G top=2000 cfunctions
+  diff <(counted_calls) <(awk -v file="$counted" '$4 == file && $3 != "<module>" { print $3, $1 }' "$printed" | sort)
+  grep -qE "^ +19 +[1-9][0-9]*  posix\.getppid +\(C\)$" "$printed"
+  grep -qE "^ +17 +[1-9][0-9]*  builtins\.abs +\(C\)$" "$printed"
   # times in ms, and a generous bound
   awk -v timed="$timed" -v times="$times" '
     $4 == timed || $4 == times { calls[$3] = $1; ms[$3] = $2 / 1000 }
@@ -94,24 +78,24 @@ PY
       is("generator", 3, 0.001, 400)
       is("never_returns", 1, 0, 0)
       exit bad
-    }' "$output"
+    }' "$printed"
   # sorted, and nothing but rows
-  head -n 1 "$output" | grep -qx ' *CALLS *TIME us  FUNCTION *FILE'
-  tail -n +2 "$output" | cut -c1-10 | sort -c -nr
-  refute grep -vE '^ *[0-9]+ +[0-9]+  .+ +(/.*|<.*>|\(C\))$' <(tail -n +2 "$output")
+  head -n 1 "$printed" | grep -qx ' *CALLS *TIME us  FUNCTION *FILE'
+  tail -n +2 "$printed" | cut -c1-10 | sort -c -nr
+  refute grep -vE '^ *[0-9]+ +[0-9]+  .+ +(/.*|<.*>|\(C\))$' <(tail -n +2 "$printed")
 }
 
 @test "pytop's seconds add up to the calls of the program" {
-  script pytop "env LD_PRELOAD=$shim $system $counted" -G top=200
+  script pytop -c "env LD_PRELOAD=$shim $system $counted" -G top=200
   diff <(counted_calls | awk '$2 > 1') <(awk -v file="$counted" '$3 == file { n[$2] += $1 }
-    END { for (f in n) if (n[f] > 1) print f, n[f] }' "$output" | sort)
+    END { for (f in n) if (n[f] > 1) print f, n[f] }' "$printed" | sort)
   # where a second has all its rows, they are all of its calls
   awk '
     function check() { if (functions && functions <= 200 && (sum != calls || rows != functions)) bad = 1 }
     / calls of / { check(); blocks++; calls = $(NF - 4); functions = $(NF - 1); sum = rows = 0; next }
     /^ *[0-9]+  / { sum += $1; rows++ }
-    END { check(); exit bad || !blocks }' "$output"
-  refute grep $'\033' "$output"
+    END { check(); exit bad || !blocks }' "$printed"
+  refute grep $'\033' "$printed"
 }
 
 @test "pytop -x shows one process, 20 functions at most, each interval" {
@@ -129,15 +113,14 @@ while time.time() < end:
             function()
     time.sleep(0.1)
 PY
-  pids=$("$top/test/vm/guest" exec -- sh -c "for i in 1 2; do
-    LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & echo \$!; done")
+  cp "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py"
+  pids=$(start_in_guest "$BATS_TEST_TMPDIR"/{loop,other}.py)
   # shellcheck disable=SC2086
   set -- $pids
-  STAP_TIMEOUT=300 stap -o "$output" -x "$1" -G by_process=1 -G clear=1 -E 'probe timer.s(5) { exit() }' "$top/scripts/pytop.stp" 2
-  "$top/test/vm/guest" exec -- kill "$1" "$2"
-  cat "$output"
+  script pytop -x "$1" -G by_process=1 -G clear=1 -E 'probe timer.s(5) { exit() }' 2
+  end_in_guest "$@"
   # 2 s, 4 s, and the rest; more where the guest was slow to end it
-  [ "$(grep -c $'^\033.* calls of [0-9]* functions$' "$output")" -ge 3 ]
+  [ "$(grep -c $'^\033.* calls of [0-9]* functions$' "$printed")" -ge 3 ]
   awk -v pid="$1" '
     / calls of / { blocks++; rows = 0; next }
     NF == 4 && $1 + 0 {
@@ -147,7 +130,7 @@ PY
       if (blocks == 1 && rows == 20) { least = $2; n = rows }
     }
     # a turn of the loop calls f29 30 times and f10 11 times; the first and last turn may be cut
-    END { exit bad || n != 20 || least < 11 || most * 11 < (least - 22) * 30 || most * 11 > (least + 22) * 30 }' "$output"
+    END { exit bad || n != 20 || least < 11 || most * 11 < (least - 22) * 30 || most * 11 > (least + 22) * 30 }' "$printed"
 }
 
 @test "pystat counts a process's calls, C calls, lines, collections, imports and threads" {
@@ -210,18 +193,18 @@ for function in counts, imports, walks:
     os.waitpid(pid, 0)
     print(pid, flush=True)
 PY
-  script pystat "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/stat.py" lines 600 >"$BATS_TEST_TMPDIR/all"
+  script pystat -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/stat.py" lines 600 >"$BATS_TEST_TMPDIR/all"
   cat "$BATS_TEST_TMPDIR/all"
   pids=$(grep -xE '[0-9]+' "$BATS_TEST_TMPDIR/all")
   # shellcheck disable=SC2086
   set -- $pids
-  head -n 1 "$output" | grep -qE '^TIME +PID +CALLS +CCALLS +LINES +GC +IMPORTS +THREADS +COMMAND$'
-  row() { awk -v pid="$1" '$2 == pid' "$output"; }
+  head -n 1 "$printed" | grep -qE '^TIME +PID +CALLS +CCALLS +LINES +GC +IMPORTS +THREADS +COMMAND$'
+  row() { awk -v pid="$1" '$2 == pid' "$printed"; }
   row "$1" | grep -qE "^..:..:.. +$1 +10 +25 +[0-9]+ +3 +0 +3 python3"
   row "$2" | grep -qE "^..:..:.. +$2 +[1-9][0-9]* +[1-9][0-9]* +[1-9][0-9]* +0 +2 +1 python3"
   row "$3" | grep -qE "^..:..:.. +$3 +2 +1 +7 +0 +0 +1 python3"
   # the parent's too, and no other
-  [ "$(wc -l <"$output")" = 5 ]
+  [ "$(wc -l <"$printed")" = 5 ]
 }
 
 @test "pywho tells one user's calls from another's" {
@@ -239,17 +222,17 @@ os.setuid(4321)
 for _ in range(11):
     called()
 PY
-  script pywho "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/who.py" -G top=2000
-  diff - <(awk -v file="$BATS_TEST_TMPDIR/who.py" '$4 == file && $3 == "called" { print $1, $2 }' "$output") <<'EXPECTED'
+  script pywho -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/who.py" -G top=2000
+  diff - <(awk -v file="$BATS_TEST_TMPDIR/who.py" '$4 == file && $3 == "called" { print $1, $2 }' "$printed") <<'EXPECTED'
 4321 11
 0 7
 EXPECTED
-  head -n 1 "$output" | grep -qxE ' +UID +CALLS  FUNCTION +FILE'
-  script pywho "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/who.py" -G by_process=1 -G by_file=1
+  head -n 1 "$printed" | grep -qxE ' +UID +CALLS  FUNCTION +FILE'
+  script pywho -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/who.py" -G by_process=1 -G by_file=1
   # the module's own frame is the eighth
-  diff - <(awk -v file="$BATS_TEST_TMPDIR/who.py" '$4 == file { print $1, $3 }' "$output") <<'EXPECTED'
+  diff - <(awk -v file="$BATS_TEST_TMPDIR/who.py" '$4 == file { print $1, $3 }' "$printed") <<'EXPECTED'
 4321 11
 0 8
 EXPECTED
-  [ "$(awk 'NR > 1 && NF == 4 { print $2 }' "$output" | sort -u | wc -l)" = 1 ]
+  [ "$(awk 'NR > 1 && NF == 4 { print $2 }' "$printed" | sort -u | wc -l)" = 1 ]
 }

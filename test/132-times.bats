@@ -5,18 +5,7 @@
 load helper
 
 setup() {
-  need_live_stap
-  export STAP_TIMEOUT=180
-  timed=$top/test/workloads/timed.py
-  system=$(system_python)
-  printed=$BATS_TEST_TMPDIR/output
-}
-
-# A script, for which the guest may be slow: neither its locks nor its events are too many.
-# usage: measure SCRIPT [STAP_ARG...]
-measure() {
-  stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=5000 -o "$printed" "$top/scripts/$1.stp" "${@:2}"
-  head -n 100 "$printed"
+  scripts_setup
 }
 
 # Calls, INCL and EXCL of a function of the file $1 in pytime's table.
@@ -26,7 +15,7 @@ times_of() {
 
 @test "pytime counts the calls and gives the time in them, and in them alone" {
   local name expected calls least incl excl before=
-  measure pytime -G top=1000 -c "env LD_PRELOAD=$shim $system $timed"
+  script pytime -G top=1000 -c "env LD_PRELOAD=$shim $system $timed"
   [ "$(head -n 1 "$printed")" = "   CALLS      INCL_us      EXCL_us  FUNCTION                       FILE" ]
   refute grep -vE '^ *[0-9]+ +[0-9]+ +[0-9]+  [^ ]+ +[^ ].*$|^   CALLS ' "$printed"
   while read -r name expected least; do
@@ -81,7 +70,7 @@ def calls():
 
 calls()
 PY
-  measure pytime -G inclusive=1 -G top=1000 -c "env LD_PRELOAD=$shim $system $program"
+  script pytime -G inclusive=1 -G top=1000 -c "env LD_PRELOAD=$shim $system $program"
   # it calls nothing else: all of its time is its own
   read -r calls incl excl < <(times_of "$program" recursive)
   [ "$calls" = 4 ]
@@ -121,14 +110,11 @@ while True:
     step()
 PY
   done
-  pids=$("$top/test/vm/guest" exec -- sh -c "for name in traced other; do
-    LD_PRELOAD=$shim timeout 300 $system $BATS_TEST_TMPDIR/\$name.py >/dev/null 2>&1 & done
-    sleep 5; for name in traced other; do pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/'\$name; done")
+  pids=$(start_in_guest "$BATS_TEST_TMPDIR"/{traced,other}.py)
   # shellcheck disable=SC2086
   set -- $pids
-  measure pytime -x "$1" -E 'probe timer.s(3) { exit() }'
-  # shellcheck disable=SC2086
-  "$top/test/vm/guest" exec -- kill $pids
+  script pytime -x "$1" -E 'probe timer.s(3) { exit() }'
+  end_in_guest "$@"
   read -r calls incl excl < <(times_of "$BATS_TEST_TMPDIR/traced.py" step)
   [ "$calls" -ge 5 ]
   [ "$incl" -ge $((calls * 20000)) ]
@@ -145,7 +131,7 @@ slow_in() {
 }
 
 @test "pyslow prints the calls that are slow enough, each with its stack" {
-  measure pyslow 190 -c "env LD_PRELOAD=$shim $system $timed"
+  script pyslow 190 -c "env LD_PRELOAD=$shim $system $timed"
   slow_in "$timed" | grep -vE '^(computes_100_ms|allocates_8_mb|quick) ' | diff - <(printf '%s\n' '<module> 1' 'both 3' 'holder 1' 'main 1' 'sleeps_200_ms 4' 'waits_for_the_lock 1')
   # nothing but calls, none of them fast, and stacks
   refute grep -vE '^$|^[0-9]+\.[0-9]{3} ms python3[.0-9]*\([0-9]+\) [^ ]+$|^File ".+", line [0-9]+, in [^ ]+$' "$printed"
@@ -155,7 +141,7 @@ slow_in() {
 }
 
 @test "pydist counts each call of the functions that match, by its time" {
-  measure pydist '^(quick|sleeps_200_ms)$' -c "env LD_PRELOAD=$shim $system $timed"
+  script pydist '^(quick|sleeps_200_ms)$' -c "env LD_PRELOAD=$shim $system $timed"
   [ "$(grep -c ' calls, total ' "$printed")" = 2 ]
   grep -qE "^sleeps_200_ms in $timed: 4 calls, total [0-9]+ us, average [0-9]+ us$" "$printed"
   grep -qE "^quick in $timed: 1010 calls, total [0-9]+ us, average [0-9]+ us$" "$printed"

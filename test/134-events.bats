@@ -6,43 +6,21 @@
 load helper
 
 setup() {
-  need_live_stap
-  counted=$top/test/workloads/counted.py
-  system=$(system_python)
-  output=$BATS_TEST_TMPDIR/output
-  export STAP_TIMEOUT=180
-}
-
-# Runs a script on a command, all markers of which are counted; the session must lose nothing.
-# usage: traces SCRIPT COMMAND [STAP'S ARGUMENTS...]
-traces() {
-  stap -DSTP_NO_OVERLOAD -o "$output" "$top/scripts/$1.stp" \
-    -c "env LD_PRELOAD=$shim $2" "${@:3}" >"$BATS_TEST_TMPDIR/printed" 2>"$BATS_TEST_TMPDIR/said"
-  cat "$BATS_TEST_TMPDIR/said"
-  diff <(grep -v 'Kernel function symbol table' "$BATS_TEST_TMPDIR/said") /dev/null
-}
-
-# A script refuses its argument, in one line.
-refuses() {
-  run stap "$top/scripts/$1.stp" -c true "$2"
-  echo "$output"
-  [ "$status" != 0 ]
-  [ "$(grep -c "$3" <<<"$output")" = 1 ]
+  scripts_setup
 }
 
 @test "pygc prints each collection with its generation and what it found, and sums them up" {
-  traces pygc "$system $counted"
-  cat "$output"
+  script pygc -c "env LD_PRELOAD=$shim $system $counted"
   # the program's own, of one object each
-  [ "$(awk 'NF == 6 && $6 == 1 { printf "%d", $4 }' "$output")" = 000111112222222 ]
-  sed '/^$/,$d' "$output" | tail -n +2 | awk '{ n[$4]++; us[$4] += $5; objects[$4] += $6 }
+  [ "$(awk 'NF == 6 && $6 == 1 { printf "%d", $4 }' "$printed")" = 000111112222222 ]
+  sed '/^$/,$d' "$printed" | tail -n +2 | awk '{ n[$4]++; us[$4] += $5; objects[$4] += $6 }
     $5 > longest[$4] { longest[$4] = $5 }
     END { for (g = 0; g < 3; g++) print g, n[g], us[g], int(us[g] / n[g]), longest[g], objects[g] }' >"$BATS_TEST_TMPDIR/sums"
-  diff "$BATS_TEST_TMPDIR/sums" <(sed '1,/^GENERATION /d; /^$/,$d' "$output" | awk '{ $1 = $1; print }')
+  diff "$BATS_TEST_TMPDIR/sums" <(sed '1,/^GENERATION /d; /^$/,$d' "$printed" | awk '{ $1 = $1; print }')
   # the histograms have them all
   diff <(cut -d' ' -f1,2 "$BATS_TEST_TMPDIR/sums") \
     <(awk '/^pauses of generation/ { g = $4 + 0 } $2 ~ /^[|]/ && NF > 1 && $NF ~ /^[0-9]+$/ { n[g] += $NF }
-      END { for (g = 0; g < 3; g++) print g, n[g] }' "$output")
+      END { for (g = 0; g < 3; g++) print g, n[g] }' "$printed")
 }
 
 @test "pygc tells the pause, with the finalizers in it, and leaves out the short ones" {
@@ -63,13 +41,12 @@ slow.own = slow
 del slow
 gc.collect(1)
 PY
-  traces pygc "$system $BATS_TEST_TMPDIR/slow.py" 700000
-  cat "$output"
-  sed '/^$/,$d' "$output" | tail -n +2 >"$BATS_TEST_TMPDIR/lines"
+  script pygc -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/slow.py" 700000
+  sed '/^$/,$d' "$printed" | tail -n +2 >"$BATS_TEST_TMPDIR/lines"
   awk '$4 != 1 || $5 < 700000 || $5 > 7000000 || $6 < 1 { exit 1 } END { exit NR != 1 }' "$BATS_TEST_TMPDIR/lines"
   # the table has the others too
-  [ "$(sed '1,/^GENERATION /d; /^$/,$d' "$output" | awk '{ n += $2 } END { print n }')" -gt 2 ]
-  refuses pygc 7x 'pygc: MIN_US is a number of microseconds, not 7x'
+  [ "$(sed '1,/^GENERATION /d; /^$/,$d' "$printed" | awk '{ n += $2 } END { print n }')" -gt 2 ]
+  refuses 'pygc: MIN_US is a number of microseconds, not 7x' pygc 7x
 }
 
 @test "pyimport prints the tree that -X importtime prints, and the misses" {
@@ -96,10 +73,9 @@ time.sleep(0.2)
 PY
   echo 'import time; time.sleep(0.5)' >"$BATS_TEST_TMPDIR/package/slower.py"
   echo 'raise ValueError' >"$BATS_TEST_TMPDIR/package/raises.py"
-  traces pyimport "sh -c '$system -X importtime $BATS_TEST_TMPDIR/program.py 2>$BATS_TEST_TMPDIR/importtime'"
-  cat "$output"
+  script pyimport -c "env LD_PRELOAD=$shim sh -c '$system -X importtime $BATS_TEST_TMPDIR/program.py 2>$BATS_TEST_TMPDIR/importtime'"
   # from the first one after site on, what is imported and by whom
-  sed '/^$/,$d' "$output" | sed '1,/  site$/d' >"$BATS_TEST_TMPDIR/tree"
+  sed '/^$/,$d' "$printed" | sed '1,/  site$/d' >"$BATS_TEST_TMPDIR/tree"
   diff <(sed 's/^.\{50\}//; s/ (miss)$//' "$BATS_TEST_TMPDIR/tree") \
     <(sed '1,/| site$/d; s/^.* | //' "$BATS_TEST_TMPDIR/importtime")
   diff <(awk '{ print $5, $6, $7 }' "$BATS_TEST_TMPDIR/tree" | grep miss) - <<'MISSES'
@@ -114,16 +90,15 @@ MISSES
   printf 'import time\ntime.sleep(0.3)\nimport package.inner\n' >"$BATS_TEST_TMPDIR/package/__init__.py"
   printf 'import time\ntime.sleep(1.5)\n' >"$BATS_TEST_TMPDIR/package/inner.py"
   printf 'import package\n' >"$BATS_TEST_TMPDIR/program.py"
-  traces pyimport "$system $BATS_TEST_TMPDIR/program.py"
-  cat "$output"
-  sed '/^$/,$d' "$output" | tail -n +2 >"$BATS_TEST_TMPDIR/tree"
+  script pyimport -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/program.py"
+  sed '/^$/,$d' "$printed" | tail -n +2 >"$BATS_TEST_TMPDIR/tree"
   awk '$5 == "package" { self = $3; all = $4 } $5 == "package.inner" { inner = $4; if ($3 != $4) exit 1 }
     END { exit !(inner >= 1500000 && self >= 300000 && self < 30000000 && all - self - inner >= -2 && all - self - inner <= 2) }' \
     "$BATS_TEST_TMPDIR/tree"
   # the sum of self is the sum of the outermost ones, up to what is rounded
   awk '/all modules$/ { n = $1; sum = $3 } FILENAME ~ /tree$/ { lines++; self += $3 }
-    END { exit !(n == lines && sum >= self && sum <= self + lines) }' "$BATS_TEST_TMPDIR/tree" "$output"
-  refuses pyimport 5ms 'pyimport: MIN_US is a number of microseconds, not 5ms'
+    END { exit !(n == lines && sum >= self && sum <= self + lines) }' "$BATS_TEST_TMPDIR/tree" "$printed"
+  refuses 'pyimport: MIN_US is a number of microseconds, not 5ms' pyimport 5ms
 }
 
 @test "pyaudit prints the events that match, with flags and families by name, and counts them" {
@@ -171,18 +146,17 @@ python3 own.event(None, b'x')
 python3 own.event(None, b'x')
 python3 os.exec('/bin/true', ['true', '-x'], None)
 EXPECTED
-  traces pyaudit "$system $BATS_TEST_TMPDIR/program.py" '^(open$|socket[.]|subprocess|exec$|own[.]|os[.]exec)'
-  cat "$output"
-  sed '/^$/,$d' "$output" | tail -n +2 >"$BATS_TEST_TMPDIR/events"
+  script pyaudit -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/program.py" '^(open$|socket[.]|subprocess|exec$|own[.]|os[.]exec)'
+  sed '/^$/,$d' "$printed" | tail -n +2 >"$BATS_TEST_TMPDIR/events"
   sed '1,/ own\.begin()$/{/own\.begin/!d}' "$BATS_TEST_TMPDIR/events" | sed -E 's/^ *[0-9]+\.[0-9]+ +[0-9]+ ([^ ]+) +/\1 /' |
     diff "$BATS_TEST_TMPDIR/expected" -
   # the table is the count of the lines, sorted
   sed -E 's/^ *[0-9]+\.[0-9]+ +[0-9]+ +[^ ]+ +//; s/\(.*//' "$BATS_TEST_TMPDIR/events" | sort | uniq -c |
     awk '{ print $1, $2 }' | sort >"$BATS_TEST_TMPDIR/counts"
-  sed '1,/^ *COUNT  EVENT$/d' "$output" | awk '{ print $1, $2 }' >"$BATS_TEST_TMPDIR/table"
+  sed '1,/^ *COUNT  EVENT$/d' "$printed" | awk '{ print $1, $2 }' >"$BATS_TEST_TMPDIR/table"
   diff "$BATS_TEST_TMPDIR/counts" <(sort "$BATS_TEST_TMPDIR/table")
   sort -s -c -k1,1nr "$BATS_TEST_TMPDIR/table"
-  refuses pyaudit '(' 'regex compilation error'
+  refuses 'regex compilation error' pyaudit '('
 }
 
 # Tells a Chrome trace's calls: how often each function begins, by its line and file, each thread's calls
@@ -222,8 +196,8 @@ PY
 }
 
 @test "pytrace is a Chrome trace with every call, nested in each thread" {
-  traces pytrace "$system $counted" 'workloads/counted'
-  cat_trace "$output" >"$BATS_TEST_TMPDIR/trace"
+  script pytrace -c "env LD_PRELOAD=$shim $system $counted" 'workloads/counted'
+  cat_trace "$printed" >"$BATS_TEST_TMPDIR/trace"
   diff - <(sed "s,$counted,counted.py," "$BATS_TEST_TMPDIR/trace") <<'EXPECTED'
 1 <module> counted.py:1 1
 2 called_2 counted.py:11 1
@@ -256,12 +230,10 @@ while True:
     step()
 PY
   local pid
-  pid=$("$top/test/vm/guest" exec -- sh -c "
-    LD_PRELOAD=$shim timeout 300 $system $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 &
-    sleep 8; pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py'")
-  stap -o "$output" -x "$pid" -E 'probe timer.s(3) { exit() }' "$top/scripts/pytrace.stp"
-  "$top/test/vm/guest" exec -- kill "$pid"
-  cat_trace "$output" >"$BATS_TEST_TMPDIR/trace"
+  pid=$(start_in_guest "$BATS_TEST_TMPDIR/loop.py")
+  script pytrace -x "$pid" -E 'probe timer.s(3) { exit() }'
+  end_in_guest "$pid"
+  cat_trace "$printed" >"$BATS_TEST_TMPDIR/trace"
   cat "$BATS_TEST_TMPDIR/trace"
   grep -qxE "1 <module> $BATS_TEST_TMPDIR/loop.py:[0-9]+ 1" "$BATS_TEST_TMPDIR/trace"
   [ "$(awk '$2 == "step" { n += $1 } END { print n }' "$BATS_TEST_TMPDIR/trace")" -ge 5 ]
@@ -277,10 +249,9 @@ function__entry "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
 function__return "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
 ODD
   # fewer statements than a probe may have
-  tapset=$top/build/test/tapset stap_with_tapset -DMAXACTION=950 -o "$output" "$top/scripts/pytrace.stp" -c "$driver $BATS_TEST_TMPDIR/odd"
-  cat "$output"
-  cat_trace "$output" >"$BATS_TEST_TMPDIR/trace"
-  /usr/bin/python3 - "$output" <<'PY'
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script pytrace -DMAXACTION=950 -c "$driver $BATS_TEST_TMPDIR/odd"
+  cat_trace "$printed" >"$BATS_TEST_TMPDIR/trace"
+  /usr/bin/python3 - "$printed" <<'PY'
 import json
 import sys
 
@@ -301,11 +272,9 @@ PY
 
 @test "pytrace ends 900 functions that still run, and says how many more there are" {
   echo '1000 * function__entry "/srv/a.py" "f" 1 NULL NULL' >"$BATS_TEST_TMPDIR/deep"
-  tapset=$top/build/test/tapset stap_with_tapset -DSTP_NO_OVERLOAD -o "$output" "$top/scripts/pytrace.stp" \
-    -c "$driver $BATS_TEST_TMPDIR/deep" 2>"$BATS_TEST_TMPDIR/said"
-  cat "$BATS_TEST_TMPDIR/said"
-  grep -qx 'WARNING: 100 functions beyond the 900th that still run have no end in the trace' "$BATS_TEST_TMPDIR/said"
-  [ "$(grep -c '"ph":"B"' "$output")" = 1000 ]
-  [ "$(grep -c '"ph":"E"' "$output")" = 900 ]
-  /usr/bin/python3 -m json.tool "$output" >/dev/null
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pytrace -c "$driver $BATS_TEST_TMPDIR/deep"
+  grep -qx 'WARNING: 100 functions beyond the 900th that still run have no end in the trace' "$printed.said"
+  [ "$(grep -c '"ph":"B"' "$printed")" = 1000 ]
+  [ "$(grep -c '"ph":"E"' "$printed")" = 900 ]
+  /usr/bin/python3 -m json.tool "$printed" >/dev/null
 }

@@ -5,21 +5,13 @@
 load helper
 
 setup() {
-  need_live_stap
-  system=$(system_python)
-  export STAP_TIMEOUT=150
-  # The machine may stop the guest's processors for longer than stap waits for a lock, or make its
-  # probes look slow: neither may cost an event.
-  options=(-DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000)
-  counted=$top/test/workloads/counted.py
-  timed=$top/test/workloads/timed.py
-  output=$BATS_TEST_TMPDIR/output
+  scripts_setup
 }
 
 # The first four columns of pysyscalls' row for the system call $1 in the function $2 of the file $3.
 row() {
   awk -v call="$1" -v function_="$2" -v file="$3" \
-    '$5 == call && $6 == function_ && $7 == file { print $1, $2, $3, $4 }' "$output"
+    '$5 == call && $6 == function_ && $7 == file { print $1, $2, $3, $4 }' "$printed"
 }
 
 calls() {
@@ -74,10 +66,8 @@ thread.start()
 thread.join()
 forks_5()
 PY
-  stap "${options[@]}" -G top=1000 -o "$output" "$top/scripts/pysyscalls.stp" \
-    -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $BATS_TEST_TMPDIR/calls.py'"
-  cat "$output"
-  [ "$(head -n 1 "$output")" = "   CALLS    TOTAL us    AVG us    MAX us  SYSCALL          FUNCTION                 FILE" ]
+  script pysyscalls -G top=1000 -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $BATS_TEST_TMPDIR/calls.py'"
+  [ "$(head -n 1 "$printed")" = "   CALLS    TOTAL us    AVG us    MAX us  SYSCALL          FUNCTION                 FILE" ]
   [ "$(calls getppid main "$counted")" = 19 ]
   [ "$(calls openat main "$counted")" = 3 ]
   [ "$(calls rmdir fails_7 "$BATS_TEST_TMPDIR/calls.py")" = 7 ]
@@ -90,8 +80,8 @@ PY
   took 4 200000 clock_nanosleep sleeps_200_ms "$timed"
   took 1 500000 clock_nanosleep holder "$timed"
   # nothing else: rows in full, largest first
-  refute grep -vE '^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+  [a-z0-9_]+ +[^ ]+ +[^ ].*$' <(tail -n +2 "$output")
-  tail -n +2 "$output" | sort -s -c -k2,2nr
+  refute grep -vE '^ +[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+  [a-z0-9_]+ +[^ ]+ +[^ ].*$' <(tail -n +2 "$printed")
+  tail -n +2 "$printed" | sort -s -c -k2,2nr
 }
 
 @test "pysyscalls with trace=1 shows calls and system calls, indented, in colour on demand" {
@@ -115,12 +105,12 @@ def inner():
 
 outer()
 PY
-  stap "${options[@]}" -G trace=1 -o "$output" "$top/scripts/pysyscalls.stp" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
-  sed -nE '/=> <module> in .*calls.py:/,/<= <module> in .*calls.py:/p' "$output" |
+  script pysyscalls -G trace=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
+  sed -nE '/=> <module> in .*calls.py:/,/<= <module> in .*calls.py:/p' "$printed" |
     sed -E "s,^ *[0-9]+ [^ (]+\([0-9]+\):,,; s, in $BATS_TEST_TMPDIR/, ,; s, = [0-9]+ \([0-9]+ us\)$, = N,; s,\([0-9]+ us\),(T us)," |
-    grep -E '=|rmdir' >"$output.text"
-  cat "$output.text"
-  diff "$output.text" - <<'EXPECTED'
+    grep -E '=|rmdir' >"$printed.text"
+  cat "$printed.text"
+  diff "$printed.text" - <<'EXPECTED'
  => <module> calls.py:1
   => outer calls.py:4
    getppid = N
@@ -131,9 +121,9 @@ PY
   <= outer calls.py:7
  <= <module> calls.py:17
 EXPECTED
-  refute grep "$escape\|CALLS" "$output"
-  stap "${options[@]}" -G trace=1 -G color=1 -o "$output" "$top/scripts/pysyscalls.stp" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
-  grep -qF " ${escape}[32m=> outer in $BATS_TEST_TMPDIR/calls.py:4${escape}[0m" "$output"
-  [ "$(grep -cE " ${escape}\[33mgetppid = [0-9]+ \([0-9]+ us\)${escape}\[0m" "$output")" = 2 ]
-  grep -qE " ${escape}\[31mrmdir = -2 \(ENOENT\) \([0-9]+ us\)${escape}\[0m" "$output"
+  refute grep "$escape\|CALLS" "$printed"
+  script pysyscalls -G trace=1 -G color=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
+  grep -qF " ${escape}[32m=> outer in $BATS_TEST_TMPDIR/calls.py:4${escape}[0m" "$printed"
+  [ "$(grep -cE " ${escape}\[33mgetppid = [0-9]+ \([0-9]+ us\)${escape}\[0m" "$printed")" = 2 ]
+  grep -qE " ${escape}\[31mrmdir = -2 \(ENOENT\) \([0-9]+ us\)${escape}\[0m" "$printed"
 }

@@ -132,6 +132,62 @@ examples() {
   awk -v part=examples -v dir="$1" -f "$top/tapset/man.awk" "${tapset_sources[@]}"
 }
 
+# What the suites of the scripts share: the two workloads, and where a script's own output goes.
+scripts_setup() {
+  need_live_stap
+  system=$(system_python)
+  export STAP_TIMEOUT=300 counted=$top/test/workloads/counted.py timed=$top/test/workloads/timed.py
+  printed=$BATS_TEST_TMPDIR/printed
+}
+
+# A script of ours, its output in $printed, what stap said in $printed.said, and what the command did on
+# stdout.  It must lose nothing: stap says no more than that the kernel's symbols are not there.
+# A busy machine may stop the guest in the middle of a handler, for which others then wait, or make its
+# probes look slow.
+# usage: script NAME STAP'S ARGUMENTS...
+script() {
+  script_says "$@" || return
+  refute grep -v 'Kernel function symbol table' "$printed.said"
+}
+
+# The same, where it has something to say.
+script_says() {
+  local status=0
+  stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$printed" "$top/scripts/$1.stp" "${@:2}" 2>"$printed.said" || status=$?
+  cat "$printed.said"
+  head -n 300 "$printed"
+  return "$status"
+}
+
+# A script refuses what it is given, in one line on stderr that has $1.
+# usage: refuses TEXT NAME STAP'S ARGUMENTS...
+refuses() {
+  refute stap -o "$printed" "$top/scripts/$2.stp" "${@:3}" -c true 2>"$printed.said"
+  cat "$printed.said"
+  [ "$(grep -cF "$1" "$printed.said")" = 1 ]
+}
+
+# Python programs, in the background of the guest, with the shim; their processes, a line each.
+# usage: start_in_guest PROGRAM...
+start_in_guest() {
+  # shellcheck disable=SC2016
+  "$top/test/vm/guest" exec -- sh -c 'shim=$1 python=$2; shift 2
+    for program; do
+      LD_PRELOAD=$shim setsid timeout --foreground 300 "$python" "$program" >/dev/null 2>&1 &
+    done
+    for program; do
+      for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        sleep 1
+        pid=$(pgrep -f "^[^ ]*python[^ ]* $program") && grep -q stap "/proc/${pid%%[!0-9]*}/task/"*/comm && break
+      done
+      echo "$pid"
+    done' sh "$shim" "$system" "$@"
+}
+
+end_in_guest() {
+  "$top/test/vm/guest" exec -- kill "$@"
+}
+
 # A tapset that looks for native markers in a folder of this test, in which a python3.10 and
 # a python3.11 have them all, with the arguments of CPython's own.
 tapset_with_native_python() {
