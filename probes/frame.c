@@ -99,7 +99,7 @@ void frame_fire_entry(PyFrameObject *frame, int line)
     layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                           code_module(frame_globals(frame)));
+                           code_module(record, frame_globals(frame)));
 }
 
 void frame_fire_return(PyFrameObject *frame, int line)
@@ -107,7 +107,7 @@ void frame_fire_return(PyFrameObject *frame, int line)
     layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                            code_module(frame_globals(frame)));
+                            code_module(record, frame_globals(frame)));
 }
 
 /* ---------------------------------------------------------------- frames that run already */

@@ -294,7 +294,7 @@ static void entry_311(void *data)
         layout_meet(py.PyEval_GetFrame());
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
                            line_311(frame, record), frame_object(frame),
-                           code_module(frame->globals));
+                           code_module(record, frame->globals));
 }
 
 /* A generator's frame may be unlinked already. */
@@ -307,7 +307,7 @@ static void return_311(void *data)
     PyFrameObject *object = frame_object(frame);
     layout_meet(object);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname),
-                            line_311(frame, record), object, code_module(frame->globals));
+                            line_311(frame, record), object, code_module(record, frame->globals));
     frame->previous = previous;
 }
 

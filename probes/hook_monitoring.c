@@ -44,7 +44,7 @@ static void fire_entry(struct code *record, int line, PyFrameObject *frame, PyOb
 {
     layout_meet(frame);
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                           code_module(globals));
+                           code_module(record, globals));
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -126,7 +126,7 @@ static void fire_return(struct code *record, int line, PyFrameObject *frame)
 {
     layout_meet(frame);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                            code_module(py.PyEval_GetGlobals()));
+                            code_module(record, py.PyEval_GetGlobals()));
 }
 
 /* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value) */
