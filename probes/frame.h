@@ -19,6 +19,22 @@ PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 void frame_fire_entry(PyFrameObject *frame, int line);
 void frame_fire_return(PyFrameObject *frame, int line);
 
+/* What a marker passes for a frame.  Up to 3.10 its PyFrameObject.  From 3.11 on CPython makes that
+ * only for who asks, at more than the cost of the rest of a marker: so there it is a stand-in of ours
+ * that has what the object would: it reads as a PyFrameObject with the frame, until the
+ * thread has hundreds of other frames, and is the same at each event of the frame.  NULL where
+ * memory runs out. */
+PyFrameObject *frame_stand_in(void *frame);       /* of the _PyInterpreterFrame, 3.11 and later */
+PyFrameObject *frame_shown(PyFrameObject *frame); /* of the object; NULL for NULL */
+
+/* The calling thread's innermost frame as a marker shows it, and its globals.  3.12 and later; code
+ * is what it runs. */
+struct frame_now {
+    PyFrameObject *shown;
+    PyObject *globals; /* borrowed */
+};
+struct frame_now frame_now(PyObject *code);
+
 /* The calling thread's innermost frame: a new reference, or NULL where it runs no Python. */
 PyFrameObject *frame_current(void);
 
