@@ -166,13 +166,41 @@ static void keep_module(struct code *record, PyObject *name, const char *utf8, P
     record->module.owner = name;
 }
 
+/* PyDictObject up to 3.13, Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version
+ * is that of no other dict of the interpreter, and another one after each change (PEP 509). */
+struct dict_313 {
+    void *head[2];
+    Py_ssize_t used;
+    uint64_t version;
+};
+
+static bool has_version(PyObject *globals)
+{
+    static enum { UNTRIED, YES, NO } layout;
+    if (layout == UNTRIED)
+        layout = py.minor <= 13 && sizeof(void *) == 8 && !py.PySys_GetObject("getobjects") &&
+                         ((struct dict_313 *)globals)->used == py.PyDict_Size(globals)
+                     ? YES
+                     : NO;
+    return layout == YES;
+}
+
 const char *code_module(struct code *record, PyObject *globals)
 {
-    PyObject *name = globals ? name_in(globals) : NULL;
+    if (!globals)
+        return NULL;
+    bool versioned = has_version(globals);
+    if (versioned && ((struct dict_313 *)globals)->version == record->globals_version)
+        return code_text(&record->module);
+    PyObject *name = name_in(globals);
     if (!name)
         return NULL;
-    if (name == record->module.owner)
+    if (name == record->module.owner) {
+        atomic_thread_fence(memory_order_acquire);
+        if (versioned)
+            record->globals_version = ((struct dict_313 *)globals)->version;
         return code_text(&record->module);
+    }
     Py_ssize_t length;
     const char *utf8 = py.PyUnicode_AsUTF8AndSize(name, &length);
     if (!utf8) { /* not a str, or not to be encoded */

@@ -21,6 +21,7 @@ struct code {
     struct text filename, funcname;
     struct text module; /* of the globals with which it ran first */
     atomic_flag module_taken;
+    uint64_t globals_version; /* up to 3.13: of globals whose name that is */
     int first_line;
     bool generator;
     _Atomic uint64_t lines[8];

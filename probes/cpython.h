@@ -71,6 +71,7 @@ struct _inittab {
     NEED(PyObject *, PyDict_New, (void)) \
     NEED(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
+    NEED(Py_ssize_t, PyDict_Size, (PyObject *)) \
     NEED(Py_ssize_t, PyObject_Hash, (PyObject *)) \
     NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
