@@ -120,11 +120,17 @@ END {
     print "#ifdef __x86_64__\n#undef _SDT_NOP\n#define _SDT_NOP .balign 8; 990: .nops 5\n#endif\n"
     print_sites("wide")
     print "static bool is_wide;\n"
+    print "/* A fork copies the calls, and not the page that they call (seen with 6.18: the child ends with"
+    print " * SIGSEGV).  vfork() and posix_spawn() share the parent's. */"
+    print "static void child_of_fork(void)\n{\n    is_wide = false;\n}\n"
+    print "extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)"
+    print "    __attribute__((weak));\n"
     print "void markers_start(void)\n{"
     print "    struct utsname kernel;"
     print "    int major = 0, minor = 0;"
-    print "    if (uname(&kernel) == 0 && sscanf(kernel.release, \"%d.%d\", &major, &minor) == 2)"
-    print "        is_wide = major > 6 || (major == 6 && minor >= 18);\n}\n"
+    print "    if (uname(&kernel) == 0 && sscanf(kernel.release, \"%d.%d\", &major, &minor) == 2 &&"
+    print "        (major > 6 || (major == 6 && minor >= 18)) && __register_atfork)"
+    print "        is_wide = __register_atfork(NULL, NULL, child_of_fork, NULL) == 0;\n}\n"
     for (i = 1; i <= n; i++) {
       print "__attribute__((noinline)) void marker_" names[i] "(" parameters[i] ")\n{"
       passed = substr(arguments[i], 3)
