@@ -113,9 +113,11 @@ struct frame_312 {
     PyObject *globals;
 };
 
-/* A thread's stand-ins, by the frame's address.  Neighbours on the stack of frames, of which none
- * is smaller than 64 bytes, have different ones. */
-enum { STAND_INS = 1024 };
+/* A thread's stand-ins, by the frame's address: of the places that a frame may have the first that
+ * is free, or the first of all where none is.  Neighbours on the stack of frames, of which none is
+ * smaller than 64 bytes, begin with different ones.  A frame has one from its entry to its return.
+ */
+enum { STAND_INS = 4096, PLACES = 8 };
 static __thread struct frame_object_311 *stand_ins;
 static pthread_key_t stand_ins_key;
 static PyObject *frame_type;
@@ -135,7 +137,7 @@ static bool make_stand_ins(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_key);
-    stand_ins = calloc(STAND_INS, sizeof *stand_ins);
+    stand_ins = calloc(STAND_INS + PLACES, sizeof *stand_ins);
     if (stand_ins && pthread_setspecific(stand_ins_key, stand_ins) != 0) {
         free(stand_ins);
         stand_ins = NULL;
@@ -143,40 +145,68 @@ static bool make_stand_ins(void)
     return stand_ins;
 }
 
-PyFrameObject *frame_stand_in(void *frame)
+static struct frame_object_311 *place_of(void *frame, enum frame_event event)
+{
+    struct frame_object_311 *first = &stand_ins[(uintptr_t)frame / 64 % STAND_INS];
+    if (first->frame == frame || (event == FRAME_ENTRY && !first->frame))
+        return first;
+    struct frame_object_311 *free = NULL;
+    for (int i = 0; i < PLACES; i++) {
+        if (first[i].frame == frame)
+            return &first[i];
+        if (!free && !first[i].frame)
+            free = &first[i];
+    }
+    return free ? free : first;
+}
+
+PyFrameObject *frame_stand_in(void *frame, enum frame_event event)
 {
     if (__builtin_expect(!stand_ins, 0) && !make_stand_ins())
         return NULL;
-    struct frame_object_311 *object = &stand_ins[(uintptr_t)frame / 64 % STAND_INS];
+    struct frame_object_311 *object = place_of(frame, event);
     object->references = 1;
     object->type = frame_type;
     object->frame = frame;
     return (PyFrameObject *)object;
 }
 
+void frame_returned(PyFrameObject *shown)
+{
+    struct frame_object_311 *object = (struct frame_object_311 *)shown;
+    if (stand_ins && object >= stand_ins && object < stand_ins + STAND_INS + PLACES)
+        object->frame = NULL;
+}
+
+static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
+
+void frame_known_311(PyFrameObject *frame)
+{
+    frame_type = cpython_type((PyObject *)frame);
+    objects_known = 1;
+}
+
 /* The frame of an object, or NULL if that is not where the release has it. */
 static void *frame_of(PyFrameObject *object)
 {
-    static atomic_int known; /* 1: yes, -1: no */
     void *frame = ((struct frame_object_311 *)object)->frame;
-    if (known)
-        return known > 0 ? frame : NULL;
-    /* hook_frame.c knows 3.11's by then, or does nothing. */
-    bool right = py.minor == 11 || (frame && (uintptr_t)frame % sizeof(void *) == 0 &&
-                                    (((struct frame_312 *)frame)->code & ~(uintptr_t)7) ==
-                                        (uintptr_t)frame_code(object) &&
-                                    ((struct frame_312 *)frame)->globals == frame_globals(object));
+    if (objects_known)
+        return objects_known > 0 ? frame : NULL;
+    const struct frame_312 *known = frame;
+    bool right = frame && (uintptr_t)frame % sizeof(void *) == 0 &&
+                 (known->code & ~(uintptr_t)7) == (uintptr_t)frame_code(object) &&
+                 known->globals == frame_globals(object);
     frame_type = cpython_type((PyObject *)object);
-    known = right ? 1 : -1;
+    objects_known = right ? 1 : -1;
     if (!right)
         debug_log("the frames of this CPython are not those of the release: slower access");
     return right ? frame : NULL;
 }
 
-PyFrameObject *frame_shown(PyFrameObject *object)
+static PyFrameObject *shown(PyFrameObject *object, enum frame_event event)
 {
     void *frame = object && py.minor >= 11 ? frame_of(object) : NULL;
-    return frame ? frame_stand_in(frame) : object;
+    return frame ? frame_stand_in(frame, event) : object;
 }
 
 /* Where the thread state has its current frame, in words: found by looking for it, twice. */
@@ -209,24 +239,24 @@ static void find_current(void *frame)
     }
 }
 
-static struct frame_now frame_now_by_object(void)
+static struct frame_now frame_now_by_object(enum frame_event event)
 {
     PyFrameObject *object = py.PyEval_GetFrame();
     void *frame = object ? frame_of(object) : NULL;
     if (frame && !current_at)
         find_current(frame);
-    return (struct frame_now){frame ? frame_stand_in(frame) : object, py.PyEval_GetGlobals()};
+    return (struct frame_now){shown(object, event), py.PyEval_GetGlobals()};
 }
 
-struct frame_now frame_now(PyObject *code)
+struct frame_now frame_now(PyObject *code, enum frame_event event)
 {
     int at = atomic_load_explicit(&current_at, memory_order_relaxed);
     if (__builtin_expect(!at, 0))
-        return frame_now_by_object();
+        return frame_now_by_object(event);
     struct frame_312 *frame = current(py.PyThreadState_Get(), at);
     if (__builtin_expect(!frame || (frame->code & ~(uintptr_t)7) != (uintptr_t)code, 0))
-        return frame_now_by_object();
-    return (struct frame_now){frame_stand_in(frame), frame->globals};
+        return frame_now_by_object(event);
+    return (struct frame_now){frame_stand_in(frame, event), frame->globals};
 }
 
 /* ---------------------------------------------------------------- a frame's markers */
@@ -236,15 +266,17 @@ void frame_fire_entry(PyFrameObject *frame, int line)
     layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
-                           frame_shown(frame), code_module(record, frame_globals(frame)));
+                           shown(frame, FRAME_ENTRY), code_module(record, frame_globals(frame)));
 }
 
 void frame_fire_return(PyFrameObject *frame, int line)
 {
     layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
+    PyFrameObject *object = shown(frame, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
-                            frame_shown(frame), code_module(record, frame_globals(frame)));
+                            object, code_module(record, frame_globals(frame)));
+    frame_returned(object);
 }
 
 /* ---------------------------------------------------------------- frames that run already */

@@ -268,7 +268,7 @@ static void entry_311(void *data)
     if (layout_wants()) /* its caller: this frame may not have begun */
         layout_meet(py.PyEval_GetFrame());
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
-                           line_311(frame, record), frame_stand_in(frame),
+                           line_311(frame, record), frame_stand_in(frame, FRAME_ENTRY),
                            code_module(record, frame->globals));
 }
 
@@ -281,9 +281,10 @@ static void return_311(void *data)
     struct code *record = code_of(frame->code);
     if (layout_wants())
         layout_meet(py.PyEval_GetFrame());
+    PyFrameObject *shown = frame_stand_in(frame, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname),
-                            line_311(frame, record), frame_stand_in(frame),
-                            code_module(record, frame->globals));
+                            line_311(frame, record), shown, code_module(record, frame->globals));
+    frame_returned(shown);
     frame->previous = previous;
 }
 
@@ -413,6 +414,8 @@ static enum hook_result check_layouts(PyInterpreterState *state)
         if (!frame)
             return HOOK_LATER;
         bool known = is_known_311(state, frame);
+        if (known)
+            frame_known_311(frame);
         py.Py_DecRef((PyObject *)frame);
         if (!known) {
             debug_log("the frames of this CPython 3.11 are not those of the release");

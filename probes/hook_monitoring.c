@@ -45,7 +45,7 @@ static void fire_entry(PyObject *code, struct code *record, int line)
 {
     if (layout_wants())
         layout_meet(py.PyEval_GetFrame());
-    struct frame_now frame = frame_now(code);
+    struct frame_now frame = frame_now(code, FRAME_ENTRY);
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
                            frame.shown, code_module(record, frame.globals));
 }
@@ -54,9 +54,10 @@ static void fire_return(PyObject *code, struct code *record, int line)
 {
     if (layout_wants())
         layout_meet(py.PyEval_GetFrame());
-    struct frame_now frame = frame_now(code);
+    struct frame_now frame = frame_now(code, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
                             frame.shown, code_module(record, frame.globals));
+    frame_returned(frame.shown);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
