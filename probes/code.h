@@ -46,8 +46,8 @@ bool code_makes_generator(PyObject *code, const struct code *record);
  * before the first instruction. */
 int code_line(PyObject *code, struct code *record, int offset);
 
-/* The __name__ of a frame's globals, borrowed from them or the record; NULL where there is none.  GIL
- * held, no exception in flight. */
+/* The __name__ of a frame's globals, borrowed from them or the record; NULL where there is none.
+ * GIL held, no exception in flight. */
 const char *code_module(struct code *record, PyObject *globals);
 
 /* Reads one byte of each page of a string, so that a probe handler, which may not take a page

@@ -20,8 +20,9 @@ void frame_fire_entry(PyFrameObject *frame, int line);
 void frame_fire_return(PyFrameObject *frame, int line);
 
 /* What a marker passes for a frame.  Up to 3.10 its PyFrameObject.  From 3.11 on CPython makes that
- * only for who asks, at more than the cost of the rest of a marker: so there it is a stand-in, which
- * reads as the object would, from the frame's entry to its return.  NULL where memory runs out. */
+ * only for who asks, at more than the cost of the rest of a marker: so there it is a stand-in,
+ * which reads as the object would, from the frame's entry to its return.  NULL where memory runs
+ * out. */
 enum frame_event { FRAME_ENTRY, FRAME_RETURN };
 PyFrameObject *frame_stand_in(void *frame, enum frame_event event); /* of a _PyInterpreterFrame */
 
