@@ -48,6 +48,14 @@ unsigned arm_wanted(void)
     return probed & ~silent;
 }
 
+unsigned arm_raised(void)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < MARKERS; i++)
+        sum += *marker_info[i].semaphore;
+    return sum;
+}
+
 /* ---------------------------------------------------------------- the list of interpreters */
 
 /* 3.7 and later never use an id twice. */

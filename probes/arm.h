@@ -74,6 +74,9 @@ extern bool arm_all;
  * CPython's own too: so only with the GIL, or on a thread that is joined before CPython ends. */
 unsigned arm_wanted(void);
 
+/* What the semaphores add up to. */
+unsigned arm_raised(void);
+
 /* Begins with the calling interpreter, unless that has been done: brings its hooks to what is
  * wanted.  is_new: it has just been made, and what is known of it is of one before it.  GIL held;
  * an exception in flight stays. */

@@ -22,6 +22,7 @@ static Py_ssize_t extra_index = -1;
 /* The str "__name__".  Interned and, as the interpreter uses it itself, never freed before the
  * interpreter is; code_setup() takes it anew in each. */
 static PyObject *name_key;
+static Py_ssize_t name_hash;
 
 /* CPython calls it when it frees a code object.  GIL held; an exception may be in flight, which
  * freeing a str leaves alone. */
@@ -34,6 +35,8 @@ static void code_free(void *data)
         py.Py_DecRef(record->filename.owner);
     if (record->funcname.owner)
         py.Py_DecRef(record->funcname.owner);
+    if (record->module.owner)
+        py.Py_DecRef(record->module.owner);
     free(record);
 }
 
@@ -51,6 +54,7 @@ bool code_setup(void)
     }
     pthread_mutex_lock(&setup_lock);
     name_key = key;
+    name_hash = py.PyObject_Hash(key);
     Py_ssize_t index;
     do
         index = py._PyEval_RequestCodeExtraIndex(code_free);
@@ -137,17 +141,73 @@ int code_line(PyObject *code, struct code *record, int offset)
     return line;
 }
 
-const char *code_module(PyObject *globals)
+/* PyDict_GetItem() would put an exception in flight aside, and there is none. */
+static PyObject *name_in(PyObject *globals)
 {
-    Py_ssize_t length;
-    PyObject *name = globals ? py.PyDict_GetItem(globals, name_key) : NULL;
+    if (!py._PyDict_GetItem_KnownHash)
+        return py.PyDict_GetItem(globals, name_key);
+    PyObject *name = py._PyDict_GetItem_KnownHash(globals, name_key, name_hash);
+    if (!name)
+        py.PyErr_Clear();
+    return name;
+}
+
+/* A module's code nearly always runs with its own globals: so the first name is kept, once, as 3.12
+ * shares the code of its frozen modules between interpreters with a GIL each.  The owner is written
+ * last. */
+static void keep_module(struct code *record, PyObject *name, const char *utf8, Py_ssize_t length)
+{
+    if (record == &unknown || atomic_flag_test_and_set(&record->module_taken))
+        return;
+    py.Py_IncRef(name);
+    record->module.utf8 = utf8;
+    record->module.length = length;
+    atomic_thread_fence(memory_order_release);
+    record->module.owner = name;
+}
+
+/* PyDictObject up to 3.13, Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version
+ * is that of no other dict of the interpreter, and another one after each change (PEP 509). */
+struct dict_313 {
+    void *head[2];
+    Py_ssize_t used;
+    uint64_t version;
+};
+
+static bool has_version(PyObject *globals)
+{
+    static enum { UNTRIED, YES, NO } layout;
+    if (layout == UNTRIED)
+        layout = py.minor <= 13 && sizeof(void *) == 8 && !py.PySys_GetObject("getobjects") &&
+                         ((struct dict_313 *)globals)->used == py.PyDict_Size(globals)
+                     ? YES
+                     : NO;
+    return layout == YES;
+}
+
+const char *code_module(struct code *record, PyObject *globals)
+{
+    if (!globals)
+        return NULL;
+    bool versioned = has_version(globals);
+    if (versioned && ((struct dict_313 *)globals)->version == record->globals_version)
+        return code_text(&record->module);
+    PyObject *name = name_in(globals);
     if (!name)
         return NULL;
+    if (name == record->module.owner) {
+        atomic_thread_fence(memory_order_acquire);
+        if (versioned)
+            record->globals_version = ((struct dict_313 *)globals)->version;
+        return code_text(&record->module);
+    }
+    Py_ssize_t length;
     const char *utf8 = py.PyUnicode_AsUTF8AndSize(name, &length);
     if (!utf8) { /* not a str, or not to be encoded */
         py.PyErr_Clear();
         return NULL;
     }
+    keep_module(record, name, utf8, length);
     return code_touch(utf8, length);
 }
 

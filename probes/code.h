@@ -19,6 +19,9 @@ struct text {
 
 struct code {
     struct text filename, funcname;
+    struct text module; /* of the globals with which it ran first */
+    atomic_flag module_taken;
+    uint64_t globals_version; /* up to 3.13: of globals whose name that is */
     int first_line;
     bool generator;
     _Atomic uint64_t lines[8];
@@ -43,9 +46,9 @@ bool code_makes_generator(PyObject *code, const struct code *record);
  * before the first instruction. */
 int code_line(PyObject *code, struct code *record, int offset);
 
-/* The __name__ of a frame's globals, borrowed from them; NULL where there is none.  GIL held, no
- * exception in flight. */
-const char *code_module(PyObject *globals);
+/* The __name__ of a frame's globals, borrowed from them or the record; NULL where there is none.
+ * GIL held, no exception in flight. */
+const char *code_module(struct code *record, PyObject *globals);
 
 /* Reads one byte of each page of a string, so that a probe handler, which may not take a page
  * fault, finds them in memory. */

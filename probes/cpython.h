@@ -71,6 +71,8 @@ struct _inittab {
     NEED(PyObject *, PyDict_New, (void)) \
     NEED(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
+    NEED(Py_ssize_t, PyDict_Size, (PyObject *)) \
+    NEED(Py_ssize_t, PyObject_Hash, (PyObject *)) \
     NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
     NEED(int, PyList_Append, (PyObject *, PyObject *)) \
@@ -117,6 +119,7 @@ struct _inittab {
     MAY(int, PyGC_Disable, (void)) \
     MAY(int64_t, PyInterpreterState_GetID, (PyInterpreterState *)) \
     MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *)) \
+    MAY(PyObject *, _PyDict_GetItem_KnownHash, (PyObject *, PyObject *, Py_ssize_t)) \
     MAY(int, _PyCode_GetExtra, (PyObject *, Py_ssize_t, void **)) \
     MAY(int, _PyCode_SetExtra, (PyObject *, Py_ssize_t, void *)) \
     MAY(Py_ssize_t, _PyEval_RequestCodeExtraIndex, (void (*)(void *))) \

@@ -10,6 +10,7 @@
 #include "debug.h"
 #include "layout.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* ---------------------------------------------------------------- one frame */
@@ -94,20 +95,188 @@ PyFrameObject *frame_current(void)
     return frame;
 }
 
+/* ---------------------------------------------------------------- 3.11 and later */
+
+/* PyFrameObject, Include/internal/pycore_frame.h. */
+struct frame_object_311 {
+    Py_ssize_t references;
+    PyObject *type;
+    PyFrameObject *back;
+    void *frame;
+    void *rest[4]; /* f_trace, f_lineno and so on: none */
+};
+
+/* What is known of _PyInterpreterFrame from 3.12 on (pycore_interpframe_structs.h in 3.14). */
+struct frame_312 {
+    uintptr_t code; /* from 3.14 on with a tag */
+    void *previous, *function;
+    PyObject *globals;
+};
+
+/* A thread's stand-ins, by the frame's address: of the places that a frame may have the first that
+ * is free, or the first of all where none is.  Neighbours on the stack of frames, of which none is
+ * smaller than 64 bytes, begin with different ones.  A frame has one from its entry to its return.
+ */
+enum { STAND_INS = 4096, PLACES = 8 };
+static __thread struct frame_object_311 *stand_ins;
+static pthread_key_t stand_ins_key;
+static PyObject *frame_type;
+
+static void forget_stand_ins(void *data)
+{
+    stand_ins = NULL;
+    free(data);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&stand_ins_key, forget_stand_ins);
+}
+
+static bool make_stand_ins(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    stand_ins = calloc(STAND_INS + PLACES, sizeof *stand_ins);
+    if (stand_ins && pthread_setspecific(stand_ins_key, stand_ins) != 0) {
+        free(stand_ins);
+        stand_ins = NULL;
+    }
+    return stand_ins;
+}
+
+static struct frame_object_311 *place_of(void *frame, enum frame_event event)
+{
+    struct frame_object_311 *first = &stand_ins[(uintptr_t)frame / 64 % STAND_INS];
+    if (first->frame == frame || (event == FRAME_ENTRY && !first->frame))
+        return first;
+    struct frame_object_311 *free = NULL;
+    for (int i = 0; i < PLACES; i++) {
+        if (first[i].frame == frame)
+            return &first[i];
+        if (!free && !first[i].frame)
+            free = &first[i];
+    }
+    return free ? free : first;
+}
+
+PyFrameObject *frame_stand_in(void *frame, enum frame_event event)
+{
+    if (__builtin_expect(!stand_ins, 0) && !make_stand_ins())
+        return NULL;
+    struct frame_object_311 *object = place_of(frame, event);
+    object->references = 1;
+    object->type = frame_type;
+    object->frame = frame;
+    return (PyFrameObject *)object;
+}
+
+void frame_returned(PyFrameObject *shown)
+{
+    struct frame_object_311 *object = (struct frame_object_311 *)shown;
+    if (stand_ins && object >= stand_ins && object < stand_ins + STAND_INS + PLACES)
+        object->frame = NULL;
+}
+
+static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
+
+void frame_known_311(PyFrameObject *frame)
+{
+    frame_type = cpython_type((PyObject *)frame);
+    objects_known = 1;
+}
+
+/* The frame of an object, or NULL if that is not where the release has it. */
+static void *frame_of(PyFrameObject *object)
+{
+    void *frame = ((struct frame_object_311 *)object)->frame;
+    if (objects_known)
+        return objects_known > 0 ? frame : NULL;
+    const struct frame_312 *known = frame;
+    bool right = frame && (uintptr_t)frame % sizeof(void *) == 0 &&
+                 (known->code & ~(uintptr_t)7) == (uintptr_t)frame_code(object) &&
+                 known->globals == frame_globals(object);
+    frame_type = cpython_type((PyObject *)object);
+    objects_known = right ? 1 : -1;
+    if (!right)
+        debug_log("the frames of this CPython are not those of the release: slower access");
+    return right ? frame : NULL;
+}
+
+static PyFrameObject *shown(PyFrameObject *object, enum frame_event event)
+{
+    void *frame = object && py.minor >= 11 ? frame_of(object) : NULL;
+    return frame ? frame_stand_in(frame, event) : object;
+}
+
+/* Where the thread state has its current frame, in words: found by looking for it, twice. */
+static atomic_int current_at;
+
+static struct frame_312 *current(PyThreadState *thread, int at)
+{
+    void **word = (void **)thread + at;
+    return py.minor == 12 ? *(void **)*word : *word; /* 3.12: cframe->current_frame */
+}
+
+static void find_current(void *frame)
+{
+    enum { CFRAME_312 = 7, WORDS = 24 };
+    static _Atomic(void *) first;
+    static atomic_int first_at;
+    PyThreadState *thread = py.PyThreadState_Get();
+    int at = 3; /* behind next, previous and interp */
+    if (py.minor == 12)
+        at = CFRAME_312;
+    while (at < WORDS && current(thread, at) != frame)
+        at = py.minor == 12 ? WORDS : at + 1;
+    if (at == WORDS)
+        first = NULL;
+    else if (!first || at != first_at) {
+        first_at = at;
+        first = frame;
+    } else if (first != frame) {
+        current_at = at;
+    }
+}
+
+static struct frame_now frame_now_by_object(enum frame_event event)
+{
+    PyFrameObject *object = py.PyEval_GetFrame();
+    void *frame = object ? frame_of(object) : NULL;
+    if (frame && !current_at)
+        find_current(frame);
+    return (struct frame_now){shown(object, event), py.PyEval_GetGlobals()};
+}
+
+struct frame_now frame_now(PyObject *code, enum frame_event event)
+{
+    int at = atomic_load_explicit(&current_at, memory_order_relaxed);
+    if (__builtin_expect(!at, 0))
+        return frame_now_by_object(event);
+    struct frame_312 *frame = current(py.PyThreadState_Get(), at);
+    if (__builtin_expect(!frame || (frame->code & ~(uintptr_t)7) != (uintptr_t)code, 0))
+        return frame_now_by_object(event);
+    return (struct frame_now){frame_stand_in(frame, event), frame->globals};
+}
+
+/* ---------------------------------------------------------------- a frame's markers */
+
 void frame_fire_entry(PyFrameObject *frame, int line)
 {
     layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
-    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                           code_module(frame_globals(frame)));
+    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
+                           shown(frame, FRAME_ENTRY), code_module(record, frame_globals(frame)));
 }
 
 void frame_fire_return(PyFrameObject *frame, int line)
 {
     layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
-    marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                            code_module(frame_globals(frame)));
+    PyFrameObject *object = shown(frame, FRAME_RETURN);
+    marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
+                            object, code_module(record, frame_globals(frame)));
+    frame_returned(object);
 }
 
 /* ---------------------------------------------------------------- frames that run already */

@@ -19,6 +19,27 @@ PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 void frame_fire_entry(PyFrameObject *frame, int line);
 void frame_fire_return(PyFrameObject *frame, int line);
 
+/* What a marker passes for a frame.  Up to 3.10 its PyFrameObject.  From 3.11 on CPython makes that
+ * only for who asks, at more than the cost of the rest of a marker: so there it is a stand-in,
+ * which reads as the object would, from the frame's entry to its return.  NULL where memory runs
+ * out. */
+enum frame_event { FRAME_ENTRY, FRAME_RETURN };
+PyFrameObject *frame_stand_in(void *frame, enum frame_event event); /* of a _PyInterpreterFrame */
+
+/* hook_frame.c has found 3.11's frames where it has them.  This is one. */
+void frame_known_311(PyFrameObject *frame);
+
+/* The marker of the return has fired, with this one. */
+void frame_returned(PyFrameObject *shown);
+
+/* The calling thread's innermost frame, which runs the code, as a marker shows it, and its globals.
+ * 3.12 and later. */
+struct frame_now {
+    PyFrameObject *shown;
+    PyObject *globals; /* borrowed */
+};
+struct frame_now frame_now(PyObject *code, enum frame_event event);
+
 /* The calling thread's innermost frame: a new reference, or NULL where it runs no Python. */
 PyFrameObject *frame_current(void);
 

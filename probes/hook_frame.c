@@ -252,31 +252,6 @@ static struct cframe_311 *this_cframe(void)
     return ((struct thread_state_311 *)py.PyThreadState_Get())->cframe;
 }
 
-/* The frame object, made where there is none yet.  Only the public PyEval_GetFrame() makes one, and
- * only of the current frame: so the frame is the current one for that long, as it will be in a
- * moment (entry) or was until now (return).  A frame that has not begun is passed over unless it
- * seems to stand at an instruction (_PyFrame_IsIncomplete). */
-static PyFrameObject *frame_object(struct frame_311 *frame)
-{
-    if (frame->object)
-        return frame->object;
-    struct cframe_311 *cframe = this_cframe();
-    struct frame_311 *current = cframe->current_frame;
-    uint16_t *instruction = frame->previous_instruction;
-    if (instruction < first_instruction(frame))
-        frame->previous_instruction =
-            first_instruction(frame) + ((Py_ssize_t *)frame->code)[2] /* ob_size */ - 1;
-    /* A collection, which making an object may begin, runs Python: it must not see this. */
-    int collects = py.PyGC_Disable();
-    cframe->current_frame = frame;
-    PyFrameObject *object = py.PyEval_GetFrame();
-    cframe->current_frame = current;
-    if (collects)
-        py.PyGC_Enable();
-    frame->previous_instruction = instruction;
-    return object == frame->object ? object : NULL;
-}
-
 static int line_311(struct frame_311 *frame, struct code *record)
 {
     ptrdiff_t offset = (char *)frame->previous_instruction - (char *)first_instruction(frame);
@@ -293,8 +268,8 @@ static void entry_311(void *data)
     if (layout_wants()) /* its caller: this frame may not have begun */
         layout_meet(py.PyEval_GetFrame());
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
-                           line_311(frame, record), frame_object(frame),
-                           code_module(frame->globals));
+                           line_311(frame, record), frame_stand_in(frame, FRAME_ENTRY),
+                           code_module(record, frame->globals));
 }
 
 /* A generator's frame may be unlinked already. */
@@ -304,10 +279,12 @@ static void return_311(void *data)
     struct frame_311 *previous = frame->previous;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
-    PyFrameObject *object = frame_object(frame);
-    layout_meet(object);
+    if (layout_wants())
+        layout_meet(py.PyEval_GetFrame());
+    PyFrameObject *shown = frame_stand_in(frame, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname),
-                            line_311(frame, record), object, code_module(frame->globals));
+                            line_311(frame, record), shown, code_module(record, frame->globals));
+    frame_returned(shown);
     frame->previous = previous;
 }
 
@@ -437,6 +414,8 @@ static enum hook_result check_layouts(PyInterpreterState *state)
         if (!frame)
             return HOOK_LATER;
         bool known = is_known_311(state, frame);
+        if (known)
+            frame_known_311(frame);
         py.Py_DecRef((PyObject *)frame);
         if (!known) {
             debug_log("the frames of this CPython 3.11 are not those of the release");

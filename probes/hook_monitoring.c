@@ -40,11 +40,24 @@ static int offset_of(PyObject *const *arguments)
     return (int)py.PyLong_AsLong(arguments[1]);
 }
 
-static void fire_entry(struct code *record, int line, PyFrameObject *frame, PyObject *globals)
+/* Of the calling thread's innermost frame, which runs the code. */
+static void fire_entry(PyObject *code, struct code *record, int line)
 {
-    layout_meet(frame);
-    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                           code_module(globals));
+    if (layout_wants())
+        layout_meet(py.PyEval_GetFrame());
+    struct frame_now frame = frame_now(code, FRAME_ENTRY);
+    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
+                           frame.shown, code_module(record, frame.globals));
+}
+
+static void fire_return(PyObject *code, struct code *record, int line)
+{
+    if (layout_wants())
+        layout_meet(py.PyEval_GetFrame());
+    struct frame_now frame = frame_now(code, FRAME_RETURN);
+    marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
+                            frame.shown, code_module(record, frame.globals));
+    frame_returned(frame.shown);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -104,7 +117,7 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
     catch_up(true);
     if (MARKER_ON(function__entry) && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
-        fire_entry(record, record->first_line, py.PyEval_GetFrame(), py.PyEval_GetGlobals());
+        fire_entry(arguments[0], record, record->first_line);
     }
     return cpython_none();
 }
@@ -116,17 +129,9 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
     catch_up(true);
     if (MARKER_ON(function__entry) && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
-        fire_entry(record, code_line(arguments[0], record, offset_of(arguments)),
-                   py.PyEval_GetFrame(), py.PyEval_GetGlobals());
+        fire_entry(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
     }
     return cpython_none();
-}
-
-static void fire_return(struct code *record, int line, PyFrameObject *frame)
-{
-    layout_meet(frame);
-    marker_function__return(code_text(&record->filename), code_text(&record->funcname), line, frame,
-                            code_module(py.PyEval_GetGlobals()));
 }
 
 /* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value) */
@@ -136,8 +141,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
     catch_up(false);
     if (MARKER_ON(function__return) && is_code(arguments[0])) {
         struct code *record = code_of(arguments[0]);
-        fire_return(record, code_line(arguments[0], record, offset_of(arguments)),
-                    py.PyEval_GetFrame());
+        fire_return(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
     }
     return cpython_none();
 }
@@ -150,7 +154,8 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
     catch_up(false);
     if (MARKER_ON(function__return) && is_code(arguments[0])) {
         PyFrameObject *frame = py.PyEval_GetFrame();
-        fire_return(code_of(arguments[0]), frame ? py.PyFrame_GetLineNumber(frame) : 0, frame);
+        fire_return(arguments[0], code_of(arguments[0]),
+                    frame ? py.PyFrame_GetLineNumber(frame) : 0);
     }
     return cpython_none();
 }

@@ -145,6 +145,7 @@ __attribute__((constructor)) static void load(void)
     }
     arm_all = mode == MODE_ALL;
     loaded = true;
+    markers_start();
     layout_publish();
     if (py.Py_IsInitialized())
         watcher_attach(meet_interpreter);

@@ -5,8 +5,9 @@
 #   awk -v part=table -f markers.awk python.d   for test/driver.c: how to fire each from an array
 #
 # Every marker M gets its number MARKER_M, its semaphore python_M_semaphore (one for all sites of
-# the name, in .probes, where tracers raise it) and a function marker_M(arguments...) that holds the
-# one nop a tracer turns into a breakpoint.  STAP_PROBEn is in SystemTap's <sys/sdt.h>.
+# the name, in .probes, where tracers raise it) and a function marker_M(arguments...) with the nops
+# that a tracer turns into breakpoints: two sites, of which the kernel's version says which one is
+# passed.  STAP_PROBEn is in SystemTap's <sys/sdt.h>.
 #
 # SPDX-License-Identifier: MIT
 
@@ -71,6 +72,14 @@ function print_table(i, j, type, values, most) {
   print "};"
 }
 
+# A function for each marker that is no more than a site.
+function print_sites(prefix, i) {
+  for (i = 1; i <= n; i++) {
+    print "static inline void " prefix "_" names[i] "(" parameters[i] ")"
+    print "{\n    STAP_PROBE" counts[i] "(" provider ", " names[i] arguments[i] ");\n}\n"
+  }
+}
+
 END {
   if (n == 0 || provider == "") {
     print "markers.awk: no provider or no probe in " FILENAME > "/dev/stderr"
@@ -91,6 +100,8 @@ END {
       print "extern unsigned short " semaphore(i) " __attribute__((visibility(\"hidden\")));"
       print "void marker_" names[i] "(" parameters[i] ");"
     }
+    print "\n/* Picks the sites for this kernel.  Before any marker fires. */"
+    print "void markers_start(void);"
     print "\n#endif"
   } else if (part == "table") {
     print "#include \"markers.h\"\n"
@@ -99,10 +110,32 @@ END {
     print "#define _SDT_HAS_SEMAPHORES 1"
     print "#include <sys/sdt.h>"
     print "#include \"markers.h\"\n"
-    for (i = 1; i <= n; i++) {
+    print "#include <stdbool.h>\n#include <stdio.h>\n#include <sys/utsname.h>\n"
+    for (i = 1; i <= n; i++)
       print "unsigned short " semaphore(i) " __attribute__((section(\".probes\"), used, visibility(\"hidden\")));"
-      print "__attribute__((noinline)) void marker_" names[i] "(" parameters[i] ")"
-      print "{\n    STAP_PROBE" counts[i] "(" provider ", " names[i] arguments[i] ");\n}\n"
+    print "\n/* A nop of one byte is skipped by any kernel.  Linux from 6.18 on turns a breakpoint on one of five"
+    print " * bytes into a call, at half the cost; others run it out of line, which costs more"
+    print " * (arch/x86/kernel/uprobes.c: can_optimize(), which wants it in one page; branch_setup_xol_ops()). */"
+    print_sites("narrow")
+    print "#ifdef __x86_64__\n#undef _SDT_NOP\n#define _SDT_NOP .balign 8; 990: .nops 5\n#endif\n"
+    print_sites("wide")
+    print "static bool is_wide;\n"
+    print "/* A fork copies the calls, and not the page that they call (seen with 6.18: the child ends with"
+    print " * SIGSEGV).  vfork() and posix_spawn() share the parent's. */"
+    print "static void child_of_fork(void)\n{\n    is_wide = false;\n}\n"
+    print "extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)"
+    print "    __attribute__((weak));\n"
+    print "void markers_start(void)\n{"
+    print "    struct utsname kernel;"
+    print "    int major = 0, minor = 0;"
+    print "    if (uname(&kernel) == 0 && sscanf(kernel.release, \"%d.%d\", &major, &minor) == 2 &&"
+    print "        (major > 6 || (major == 6 && minor >= 18)) && __register_atfork)"
+    print "        is_wide = __register_atfork(NULL, NULL, child_of_fork, NULL) == 0;\n}\n"
+    for (i = 1; i <= n; i++) {
+      print "__attribute__((noinline)) void marker_" names[i] "(" parameters[i] ")\n{"
+      passed = substr(arguments[i], 3)
+      print "    if (is_wide)\n        wide_" names[i] "(" passed ");"
+      print "    else\n        narrow_" names[i] "(" passed ");\n}\n"
     }
     print "const struct marker_info marker_info[MARKERS] = {"
     for (i = 1; i <= n; i++)

@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
-/* A tracer raises its semaphores one after another, within a millisecond. */
+/* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
+ * millisecond. */
 enum { REST_MS = 2, RESTS = 10 };
 
 /* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
@@ -72,11 +73,13 @@ static void wait_ms(struct watcher *self, long ms)
 /* What is wanted, by tracers that have come, or gone, altogether.  Under the lock, as wait_ms(). */
 static unsigned wanted_at_rest(struct watcher *self)
 {
-    unsigned wanted = arm_wanted(), before = settled;
-    for (int i = 0; i < RESTS && wanted != before && !self->stopping; i++) {
-        before = wanted;
+    unsigned wanted = arm_wanted();
+    bool rests = wanted == settled;
+    for (int i = 0; i < RESTS && !rests && !self->stopping; i++) {
+        unsigned before = wanted, raised = arm_raised();
         wait_ms(self, REST_MS);
         wanted = arm_wanted();
+        rests = wanted == before && arm_raised() == raised;
     }
     return wanted;
 }

@@ -15,12 +15,14 @@ load helper
       print provider, name, substr($0, index($0, ":") + 2)
     }' >"$BATS_TEST_TMPDIR/markers"
   [ "$(uname -m)" = x86_64 ] || skip "needs x86_64, for which the snapshot is"
-  diff "$top/test/markers.x86_64" "$BATS_TEST_TMPDIR/markers"
+  # two sites each
+  diff <(sed p "$top/test/markers.x86_64") "$BATS_TEST_TMPDIR/markers"
 }
 
 @test "every marker has a semaphore of its own" {
   need readelf
-  readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' >"$BATS_TEST_TMPDIR/semaphores"
+  readelf --wide --notes "$shim" | awk '/Name:/ { name = $2 } sub(/.*Semaphore: /, "") { print name, $0 }' |
+    sort -u | cut -d' ' -f2 >"$BATS_TEST_TMPDIR/semaphores"
   [ "$(wc -l <"$BATS_TEST_TMPDIR/semaphores")" = "$(grep -c ' probe ' "$top/probes/python.d")" ]
   [ -z "$(sort "$BATS_TEST_TMPDIR/semaphores" | uniq -d)" ]
   refute grep -x 0x0000000000000000 "$BATS_TEST_TMPDIR/semaphores"

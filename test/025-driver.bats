@@ -59,7 +59,7 @@ refuses() {
   need readelf
   notes() { readelf --wide --notes "$1" | grep -E 'Provider:|Name:|Arguments:'; }
   diff <(notes "$shim") <(notes "$driver")
-  [ "$(notes "$driver" | grep -c Name:)" = "$("$driver" --list | wc -l)" ]
+  [ "$(notes "$driver" | grep Name: | sort -u | wc -l)" = "$("$driver" --list | wc -l)" ]
 }
 
 @test "each marker arrives with each kind of argument as given" {
@@ -137,6 +137,20 @@ gc__start 6
 EVENTS
   replay "usdt:$driver:python:gc__start { printf(\"%d\n\", arg0); }"
   [ "$(printed | xargs)" = "1 2 3 3 2 3 3 1 2 3 3 2 3 3 6" ]
+}
+
+@test "the site that events pass is the kernel's: of five bytes from Linux 6.18 on, else of one" {
+  can_bpftrace
+  need readelf objdump
+  local site expected=90
+  [ "$(printf '6.18\n%s\n' "$(uname -r)" | sort -V | head -n 1)" != 6.18 ] || expected='0f 1f 44 00 00'
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64, for whose nops it is"
+  echo '3 * gc__start 1' >"$events"
+  replay "usdt:$driver:python:gc__start { printf(\"%x\n\", reg(\"ip\") & 0xfff); }"
+  [ "$(printed | wc -l)" = 3 ]
+  [ "$(printed | sort -u | wc -l)" = 1 ]
+  site=$(readelf --wide --notes "$driver" | grep -A 1 'Name: gc__start' | grep -oE "Location: 0x[0-9a-f]*$(printed | head -n 1)\b" | cut -d' ' -f2)
+  objdump -d --start-address="$site" --stop-address=$((site + 5)) "$driver" | grep -E "^ +[0-9a-f]+:\s+${expected}\s"
 }
 
 @test "several descriptions are replayed one after the other, standard input among them" {

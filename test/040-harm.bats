@@ -29,3 +29,27 @@ SH
   # they were traced
   [ "$(sed -n 's/^@: //p' "$trace")" -gt 10000 ]
 }
+
+@test "a program that is traced has no objects made for its frames, from 3.11 on" {
+  local python
+  cat >"$BATS_TEST_TMPDIR/frames.py" <<'PY'
+import sys
+
+
+def blocks(depth):
+    return blocks(depth - 1) if depth else sys.getallocatedblocks()
+
+
+blocks(300)
+print(sys.version_info < (3, 11) or blocks(300) - blocks(0) < 100)
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/frames.py" >"$BATS_TEST_TMPDIR/traced"
+    grep -qx True "$BATS_TEST_TMPDIR/traced"
+    # and yet each frame has an address, the same at both ends
+    awk '/^[<>] .*frames.py blocks / { n[$1]++; addresses[$5]; key = $1 == ">" ? ++depth : depth--
+          if ($1 == ">") at[key] = $5; else if (at[key] != $5) bad = 1 }
+      END { for (a in addresses) different++; exit bad || n[">"] != n["<"] || n[">"] < 301 || different < 301 }' "$trace"
+  done
+}

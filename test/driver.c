@@ -448,6 +448,7 @@ static void finish(void)
 
 int main(int argc, char **argv)
 {
+    markers_start();
     static const struct option options[] = {
         {"always", no_argument, NULL, 'a'},        {"wait", optional_argument, NULL, 'w'},
         {"timeout", required_argument, NULL, 't'}, {"count", no_argument, NULL, 'c'},

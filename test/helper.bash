@@ -261,8 +261,9 @@ bpftrace_while() {
   trace=$BATS_TEST_TMPDIR/trace
   BPFTRACE_STRLEN=96 BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" >"$trace" 2>"$trace.log" &
   tracer=$!
-  # Attached when it holds a perf event for each CPU and each probe.
-  probes=$(grep -o 'usdt:' <<<"$program" | wc -l)
+  # Attached when it holds a perf event for each CPU and each site of each probe; of the shim's there are
+  # two.
+  probes=$(($(grep -o 'usdt:' <<<"$program" | wc -l) + $(grep -o "usdt:\($shim\|$driver\):" <<<"$program" | wc -l)))
   until [ "$(find "/proc/$tracer/fd" -lname '*perf_event*' 2>/dev/null | wc -l)" -ge $((probes + $(nproc))) ]; do
     kill -0 "$tracer" || { cat "$trace.log" && return 1; }
     sleep 0.05

@@ -1,0 +1,143 @@
+# What the benchmark measures, in any CPython from 3.6 on.
+#
+# usage: workload.py NAME [AROUND [N]]
+#
+# Runs the workload once to warm up, then N times (5), and prints the shortest time for one of its
+# operations, in nanoseconds: of the thread's processor time, or elapsed where it says so.  AROUND is
+# what is in place meanwhile: cProfile, setprofile or settrace.
+#
+# SPDX-License-Identifier: MIT
+
+import sys
+import threading
+import time
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def calls():
+    fib(20)
+    return 21891
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+    def moved(self, by):
+        return Point(self.x + by, self.y - by)
+
+
+def mixed():
+    import json
+    import re
+
+    text = json.dumps([{"name": "n%d" % i, "value": i / 3, "list": list(range(i % 7))} for i in range(150)])
+    total = len(json.loads(text))
+    words = re.findall(r"[a-z]+", text * 2)
+    total += len({word: words.count(word) for word in set(words)})
+    point = Point(1, 2)
+    for i in range(1500):
+        point = point.moved(i)
+    total += sum(sorted((x * 7919) % 1009 for x in range(3000)))
+    return 1 if total else 0
+
+
+def opens():
+    for _ in range(1000):
+        open("/dev/null").close()
+    return 1000
+
+
+def imports():
+    for _ in range(40):
+        sys.modules.pop("colorsys", None)
+        import colorsys
+    return 40
+
+
+def execs():
+    code = compile("x = 1", "<bench>", "exec")
+    names = {}
+    for _ in range(10000):
+        exec(code, names)
+    return 10000
+
+
+def threads():
+    for _ in range(100):
+        thread = threading.Thread(target=int)
+        thread.start()
+        thread.join()
+    return 100
+
+
+def deep(depth):
+    return depth and deep(depth - 1)
+
+
+def depth():  # calls with up to 900 callers
+    for _ in range(40):
+        deep(900)
+    return 40 * 901
+
+
+def calls_in(count):
+    """The calls of calls(), shared between so many threads at a time; elapsed time."""
+    def run():
+        started = [threading.Thread(target=fib, args=(14,)) for _ in range(count)]
+        for thread in started:
+            thread.start()
+        for thread in started:
+            thread.join()
+        return 1219 * count
+
+    run.__name__ = "calls_in_%d_threads" % count
+    return run
+
+
+in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
+elapsed = {threads, *in_threads}
+workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, depth] + in_threads}
+
+
+def around(name):
+    if name == "cProfile":
+        import cProfile
+
+        profile = cProfile.Profile()
+        profile.enable()
+        return profile.disable
+    if name in ("setprofile", "settrace"):
+        counts = {}
+
+        def count(frame, event, argument):
+            if event == "call":
+                code = frame.f_code
+                counts[code] = counts.get(code, 0) + 1
+            return None
+
+        getattr(sys, name)(count)
+        return lambda: getattr(sys, name)(None)
+    return lambda: None
+
+
+def main():
+    function = workloads[sys.argv[1]]
+    clock = time.perf_counter if function in elapsed else getattr(time, "thread_time", time.process_time)
+    function()
+    end = around(sys.argv[2] if len(sys.argv) > 2 else "")
+    best = None
+    for _ in range(int(sys.argv[3]) if len(sys.argv) > 3 else 5):
+        start = clock()
+        operations = function()
+        time_each = (clock() - start) / operations
+        best = time_each if best is None else min(best, time_each)
+    end()
+    print("%.3f" % (best * 1e9))
+
+
+main()
