@@ -430,10 +430,13 @@ static const char *try_thread(const struct process *process, const struct places
 {
     static struct thread thread;
     const char *why = NULL;
+    sigset_t all, old;
     int status;
     long signal = 0;
     thread.tid = tid;
     *done = false;
+    if (!takes_fault(process->pid, tid))
+        return NULL;
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
         if (errno == ESRCH)
             return NULL;
@@ -443,15 +446,22 @@ static const char *try_thread(const struct process *process, const struct places
                                 "another tracer)"
                               : strerror(errno);
     }
-    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 || !wait_for_stop(tid, 2000, &status))
+    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 || !wait_for_stop(tid, 2000, &status)) {
+        if (!exists(format("/proc/%d/task/%d/mem", process->pid, tid)))
+            return NULL; /* the thread has ended */
         die(FAILED, "attach: %d: its thread %d can't be stopped", process->pid, tid);
+    }
     if (status >> 16 != PTRACE_EVENT_STOP)
         signal = WSTOPSIG(status);
     else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
              save(&thread) && is_safe(&thread, places, waiting) &&
              has_room(process->pid, thread.registers.rsp)) {
         *done = true;
+        /* Nothing but SIGKILL may end us in between. */
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, &old);
         why = load_in(process->pid, &thread, places);
+        sigprocmask(SIG_SETMASK, &old, NULL);
     }
     ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
     return why;
@@ -477,7 +487,6 @@ static const char *attach_by_ptrace(const struct process *process)
     char *before[THREADS];
     struct places places = {0};
     const char *code = process->python.code, *why = NULL;
-    sigset_t all, old;
     bool done = false;
     places.dlopen = elf_symbol(process->libc, "dlopen", NULL) + process->libc_bias;
     places.dlerror = elf_symbol(process->libc, "dlerror", NULL);
@@ -485,27 +494,24 @@ static const char *attach_by_ptrace(const struct process *process)
         places.dlerror += process->libc_bias;
     places.loop =
         elf_symbol(code, "_PyEval_EvalFrameDefault", &places.loop_size) + process->code_bias;
-    sigfillset(&all);
     for (long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
+        size_t count = threads_of(process->pid, tids, THREADS);
         if (process_start(process->pid) != process->start)
             return "it has ended";
-        size_t count = threads_of(process->pid, tids, THREADS);
         for (size_t i = 0; i < count; i++)
             before[i] = sleeps(process->pid, tids[i]) ? waiting_in(process->pid, tids[i]) : "";
-        sleep_ms(REST_MS);
         /* Those that run Python code first: the calls of the others are interrupted, and begun
          * anew. */
-        for (int resting = 0; resting < 2; resting++)
-            for (size_t i = 0; i < count && !done; i++) {
-                char *now = waiting_in(process->pid, tids[i]);
-                bool rests = *before[i] && strncmp(before[i], "running", 7) != 0 &&
-                             strcmp(before[i], now) == 0 && sleeps(process->pid, tids[i]);
-                if (rests != resting || !takes_fault(process->pid, tids[i]))
-                    continue;
-                sigprocmask(SIG_BLOCK, &all, &old);
-                why = try_thread(process, &places, tids[i], rests ? now : NULL, &done);
-                sigprocmask(SIG_SETMASK, &old, NULL);
-            }
+        for (int i = 0; i < REST_MS && !done; i++) {
+            for (size_t j = 0; j < count && !done; j++)
+                if (strncmp(waiting_in(process->pid, tids[j]), "running", 7) == 0)
+                    why = try_thread(process, &places, tids[j], NULL, &done);
+            sleep_ms(1);
+        }
+        for (size_t i = 0; i < count && !done; i++)
+            if (*before[i] && strcmp(before[i], waiting_in(process->pid, tids[i])) == 0 &&
+                sleeps(process->pid, tids[i]))
+                why = try_thread(process, &places, tids[i], before[i], &done);
     }
     if (!done)
         return format("none of its threads came to a safe point within %d s: try it again",

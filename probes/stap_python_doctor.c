@@ -191,7 +191,8 @@ static void check_stap(void)
     const char *const command[] = {stap_path, "--version", NULL};
     char *version = strstr(output_of(command, 60, &status), "version ");
     if (status != 0 || !version || sscanf(version, "version %d.%d", &major, &minor) != 2)
-        say(WRONG, "stap", reinstall(), "%s --version does not say which it is", stap_path);
+        say(WRONG, "stap", install("systemtap", "systemtap", "systemtap"),
+            "%s --version does not say which it is", stap_path);
     else if (major < 4 || (major == 4 && minor < 8))
         say(WRONG, "stap", install("systemtap", "systemtap", "systemtap"),
             "%s is SystemTap %d.%d: 4.8 is needed", stap_path, major, minor);

@@ -6,6 +6,7 @@
  */
 #include "stap_python.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
@@ -29,8 +30,8 @@ const char *marker_name(unsigned number)
 static Elf *open_elf(const char *path, int *fd, const char **why)
 {
     struct stat status;
-    *why = "can't be opened";
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *why = strerror(errno);
     if (*fd < 0)
         return NULL;
     *why = "not a regular file";
@@ -312,5 +313,7 @@ bool elf_read(const char *path, struct elf_file *file, const char **why)
             read_version(elf, path, file);
     }
     close_elf(elf, fd);
+    if (whole)
+        *why = NULL;
     return whole;
 }
