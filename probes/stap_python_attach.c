@@ -38,9 +38,9 @@ static const char usage[] =
     "allowed to trace it.\n";
 
 enum {
-    PATIENCE_MS = 10000, /* for a thread to come to a safe point */
-    CALL_MS = 20000,     /* for dlopen() to return */
-    REST_MS = 25,        /* a thread that stays in a system call for so long rests there */
+    PATIENCE_MS = 5000, /* for a thread to come to a safe point */
+    CALL_MS = 20000,    /* for dlopen() to return */
+    REST_MS = 25,       /* a thread that stays in a system call for so long rests there */
 };
 
 static void sleep_ms(long ms)
