@@ -818,33 +818,33 @@ start = time.time()
 print("started", flush=True)
 kind = sys.argv[1]
 if kind == "sleep":
-    time.sleep(1.5)
+    time.sleep(2.5)
 elif kind == "join":
-    thread = threading.Thread(target=time.sleep, args=(1.5,))
+    thread = threading.Thread(target=time.sleep, args=(2.5,))
     thread.start()
     thread.join()
 elif kind == "epoll":
-    assert select.epoll().poll(1.5) == []
+    assert select.epoll().poll(2.5) == []
 elif kind == "select":
-    assert select.select([], [], [], 1.5) == ([], [], [])
+    assert select.select([], [], [], 2.5) == ([], [], [])
 elif kind == "read":
     assert sys.stdin.readline() == "line\n"
 elif kind == "wait":
-    assert os.system("sleep 1.5; exit 3") >> 8 == 3
+    assert os.system("sleep 2.5; exit 3") >> 8 == 3
 elif kind == "alarm":
     calls = []
     signal.signal(signal.SIGALRM, lambda *_: calls.append(1))
     signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
-    while time.time() < start + 1.5:
+    while time.time() < start + 2.5:
         pass
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert len(calls) > 10
-print("took", kind == "read" or 1.4 < time.time() - start < 15)
+print("took", kind == "read" or 2.4 < time.time() - start < 15)
 PY
   # shellcheck disable=SC2046
   for python in $(pythons_by_hook); do
     for kind in sleep join epoll select read wait alarm; do
-      (sleep 1.5 && echo line) | "$python" "$BATS_TEST_TMPDIR/waits.py" "$kind" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
+      (sleep 2.5 && echo line) | "$python" "$BATS_TEST_TMPDIR/waits.py" "$kind" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
       programs+=($!)
     done
     for kind in sleep join epoll select read wait alarm; do
