@@ -1,13 +1,14 @@
 /*
  * `stap-python attach`: loads the shim into a Python that runs.  From 3.14 on by sys.remote_exec();
- * before, and where that can't be, by a call of dlopen() in one of its threads, with ptrace().
+ * before, and where its main thread waits for something, by a call of dlopen() in one of its
+ * threads, with ptrace().
  *
  * The thread is stopped for the milliseconds of that call only, the others go on.  It must be at a
  * point where dlopen() can't meet a lock that it holds itself (malloc's, the dynamic linker's): in
- * CPython's evaluation loop, or asleep in a system call for a while.  The call returns to address
- * 0, the fault comes to us, and the thread goes on as if nothing had been.  The shim's own thread
- * does the rest.  PTRACE_SEIZE: if we are killed while no call is made, the kernel lets go of the
- * thread.
+ * CPython's own code and in no signal handler, or asleep in a system call for a while.  The call
+ * returns to address 0, the fault comes to us, and the thread goes on as if nothing had been.  The
+ * shim's own thread does the rest.  PTRACE_SEIZE: if we are killed while no call is made, the
+ * kernel lets go of the thread.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,6 +40,7 @@ static const char usage[] =
 
 enum {
     PATIENCE_MS = 5000, /* for a thread to come to a safe point */
+    REMOTE_MS = 2000,   /* for the main thread to run Python code */
     CALL_MS = 20000,    /* for dlopen() to return */
     REST_MS = 25,       /* a thread that stays in a system call for so long rests there */
 };
@@ -180,10 +182,15 @@ static bool is_loaded(const struct process *process)
 }
 
 static const char remote_exec[] = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
-/* Nothing that the program doesn't have already is imported but the shim. */
+/* Nothing that the program doesn't have already is imported but the shim.  Once is enough, but
+ * twice does no harm. */
 static const char loading[] =
     "def load():\n"
-    "    import _frozen_importlib, _imp\n"
+    "    import _frozen_importlib, _imp, posix\n"
+    "    try:\n"
+    "        posix.unlink(%s)\n"
+    "    except OSError:\n"
+    "        pass\n"
     "    _imp.create_dynamic(_frozen_importlib.ModuleSpec('python_stap', None, origin=%s))\n"
     "load()\n"
     "del load\n";
@@ -214,48 +221,62 @@ static char *python_string(const char *text)
     return result;
 }
 
-static const char *attach_by_remote_exec(const struct process *process)
+/* The script that the program runs and removes; NULL: it can't be made. */
+static char *make_script(const struct process *process)
+{
+    char *path = strdup("/tmp/stap-python-XXXXXX.py");
+    struct stat its;
+    int fd = mkstemps(path, strlen(".py"));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    char *text = format(loading, python_string(path), python_string(shim_file()));
+#pragma GCC diagnostic pop
+    ssize_t length = (ssize_t)strlen(text);
+    if (fd < 0)
+        return NULL;
+    bool done = stat(format("/proc/%d", process->pid), &its) == 0 &&
+                (geteuid() != 0 || fchown(fd, its.st_uid, its.st_gid) == 0) &&
+                write(fd, text, (size_t)length) == length;
+    close(fd);
+    if (!done)
+        unlink(path);
+    return done ? path : NULL;
+}
+
+/* Has the main thread told to load it, when it next runs Python code; NULL or why that can't be. */
+static const char *ask_by_remote_exec(const struct process *process)
 {
     int status;
-    char script[] = "/tmp/stap-python-XXXXXX.py";
     if (has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
         has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
         has_word_in(process->pid, "cmdline", "-Xdisable-remote-debug"))
         return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG, -X "
                "disable-remote-debug)";
-    int fd = mkstemps(script, 3);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    char *text = format(loading, python_string(shim_file()));
-#pragma GCC diagnostic pop
-    size_t length = strlen(text);
-    if (fd < 0 || fchmod(fd, 0644) != 0 || write(fd, text, length) != (ssize_t)length ||
-        close(fd) != 0)
-        return format("%s can't be written: %s", script, strerror(errno));
-    char *pid = format("%d", process->pid);
+    char *script = make_script(process), *pid = format("%d", process->pid);
+    if (!script)
+        return format("no file can be made in /tmp: %s", strerror(errno));
     const char *const command[] = {
         process->python.path, "-I", "-c", remote_exec, pid, script, NULL};
-    char *answer =
-        process_start(process->pid) == process->start ? output_of(command, 20, &status) : "";
-    if (status != 0) {
-        unlink(script);
-        /* The last line of a traceback says what it is. */
-        size_t end = strlen(answer);
-        while (end && answer[end - 1] == '\n')
-            answer[--end] = '\0';
-        char *last = strrchr(answer, '\n');
-        return format("sys.remote_exec() fails: %s", last ? last + 1 : answer);
-    }
-    long end = now_ms() + PATIENCE_MS;
-    while (!is_loaded(process)) {
-        if (now_ms() > end || process_start(process->pid) != process->start)
-            return format("its main thread has not run Python code for %d s; the shim is loaded "
-                          "when it does (by %s)",
-                          PATIENCE_MS / 1000, script);
-        sleep_ms(20);
-    }
+    if (process_start(process->pid) != process->start)
+        return "it has ended";
+    char *answer = output_of(command, 20, &status);
+    if (status == 0)
+        return NULL;
     unlink(script);
-    return NULL;
+    /* The last line of a traceback says what it is. */
+    size_t end = strlen(answer);
+    while (end && answer[end - 1] == '\n')
+        answer[--end] = '\0';
+    char *last = strrchr(answer, '\n');
+    return format("sys.remote_exec() fails: %s", last ? last + 1 : answer);
+}
+
+static bool comes_up(const struct process *process, long ms)
+{
+    for (long end = now_ms() + ms; !is_loaded(process); sleep_ms(10))
+        if (now_ms() > end || process_start(process->pid) != process->start)
+            return false;
+    return true;
 }
 
 /* ---------------------------------------------------------------- a call in a thread */
@@ -267,7 +288,6 @@ enum { RED_ZONE = 128, XSTATE_MAX = 65536, CS_64 = 0x33 };
 /* The addresses of the process that matter. */
 struct places {
     unsigned long dlopen, dlerror;
-    unsigned long loop, loop_size; /* _PyEval_EvalFrameDefault */
 };
 
 struct thread {
@@ -298,33 +318,63 @@ static char *waiting_in(pid_t pid, pid_t tid)
     return text ? text : "";
 }
 
-/* A fault in a thread that blocks or ignores SIGSEGV would take the program's handler away. */
-static bool takes_fault(pid_t pid, pid_t tid)
-{
-    char *text = contents(format("/proc/%d/task/%d/status", pid, tid), 65536);
-    char *blocked = text ? field_of(text, "SigBlk") : NULL,
-         *ignored = text ? field_of(text, "SigIgn") : NULL;
-    return blocked && ignored &&
-           !((strtoull(blocked, NULL, 16) | strtoull(ignored, NULL, 16)) >> (SIGSEGV - 1) & 1);
-}
-
-static bool sleeps(pid_t pid, pid_t tid)
+/* R, S and so on; 0: it is gone. */
+static char state_of(pid_t pid, pid_t tid)
 {
     char *text = contents(format("/proc/%d/task/%d/stat", pid, tid), 4096);
     char *state = text ? strrchr(text, ')') : NULL;
-    return state && strncmp(state, ") S", 3) == 0;
+    return state && state[1] == ' ' && !strchr("ZXx", state[2]) ? state[2] : '\0';
 }
 
-/* Whether a stopped thread is at a safe point: in the evaluation loop; or where it has waited for a
- * while, by what waiting_in() said. */
-static bool is_safe(const struct thread *thread, const struct places *places, const char *waiting)
+/* The bits of a line of /proc/PID/task/TID/status. */
+static unsigned long long bits_of(const char *status, const char *name)
+{
+    char *text = field_of(status, name);
+    return text ? strtoull(text, NULL, 16) : ~0ULL;
+}
+
+/* A fault in a thread that blocks or ignores SIGSEGV would take the program's handler away. */
+static bool takes_fault(pid_t pid, pid_t tid)
+{
+    char *status = contents(format("/proc/%d/task/%d/status", pid, tid), 65536);
+    return status &&
+           !((bits_of(status, "SigBlk") | bits_of(status, "SigIgn")) >> (SIGSEGV - 1) & 1);
+}
+
+/* A signal that has a handler and is blocked: it may be that handler which runs, in the middle of
+ * anything. */
+static bool handles_signal(pid_t pid, pid_t tid)
+{
+    char *status = contents(format("/proc/%d/task/%d/status", pid, tid), 65536);
+    return !status || (bits_of(status, "SigBlk") & bits_of(status, "SigCgt"));
+}
+
+/* How far it is from the address to the start of its mapping, and the file of that; -1: nowhere. */
+static long offset_in_mapping(pid_t pid, unsigned long address, const char **name)
+{
+    unsigned long start, end;
+    char *text = contents(format("/proc/%d/maps", pid), 16 << 20);
+    for (char *line; text && (line = strsep(&text, "\n"));)
+        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end) {
+            *name = line + strcspn(line, "/[");
+            return (long)(address - start);
+        }
+    return -1;
+}
+
+/* Whether a stopped thread is at a safe point: where it has waited for a while, by what
+ * waiting_in() said; or in CPython's own code, which neither malloc() nor the dynamic linker calls.
+ */
+static bool is_safe(const struct process *process, const struct thread *thread, const char *waiting)
 {
     const struct user_regs_struct *now = &thread->registers;
     unsigned long number, stack, next;
+    const char *name;
     if (now->cs != CS_64)
         return false;
     if (!waiting)
-        return now->rip - places->loop < places->loop_size && (long)now->orig_rax < 0;
+        return (long)now->orig_rax < 0 && offset_in_mapping(process->pid, now->rip, &name) >= 0 &&
+               strcmp(name, process->code_name) == 0 && !handles_signal(process->pid, thread->tid);
     return sscanf(waiting, "%lu %*s %*s %*s %*s %*s %*s %lx %lx", &number, &stack, &next) == 3 &&
            now->orig_rax == number && now->rsp == stack && now->rip == next;
 }
@@ -332,12 +382,9 @@ static bool is_safe(const struct thread *thread, const struct places *places, co
 /* dlopen() needs some room on the stack. */
 static bool has_room(pid_t pid, unsigned long stack)
 {
-    unsigned long start, end;
-    char *text = contents(format("/proc/%d/maps", pid), 16 << 20);
-    for (char *line; text && (line = strsep(&text, "\n"));)
-        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && stack >= start && stack < end)
-            return strstr(line, "[stack]") || stack - start >= 128 * 1024;
-    return false;
+    const char *name;
+    long room = offset_in_mapping(pid, stack, &name);
+    return room >= 128 * 1024 || (room >= 0 && strcmp(name, "[stack]") == 0);
 }
 
 static bool save(struct thread *thread)
@@ -447,14 +494,14 @@ static const char *try_thread(const struct process *process, const struct places
                               : strerror(errno);
     }
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 || !wait_for_stop(tid, 2000, &status)) {
-        if (!exists(format("/proc/%d/task/%d/mem", process->pid, tid)))
-            return NULL; /* the thread has ended */
+        if (!state_of(process->pid, tid))
+            return NULL;
         die(FAILED, "attach: %d: its thread %d can't be stopped", process->pid, tid);
     }
     if (status >> 16 != PTRACE_EVENT_STOP)
         signal = WSTOPSIG(status);
     else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-             save(&thread) && is_safe(&thread, places, waiting) &&
+             save(&thread) && is_safe(process, &thread, waiting) &&
              has_room(process->pid, thread.registers.rsp)) {
         *done = true;
         /* Nothing but SIGKILL may end us in between. */
@@ -486,20 +533,19 @@ static const char *attach_by_ptrace(const struct process *process)
     pid_t tids[THREADS];
     char *before[THREADS];
     struct places places = {0};
-    const char *code = process->python.code, *why = NULL;
+    const char *why = NULL;
     bool done = false;
     places.dlopen = elf_symbol(process->libc, "dlopen", NULL) + process->libc_bias;
     places.dlerror = elf_symbol(process->libc, "dlerror", NULL);
     if (places.dlerror)
         places.dlerror += process->libc_bias;
-    places.loop =
-        elf_symbol(code, "_PyEval_EvalFrameDefault", &places.loop_size) + process->code_bias;
     for (long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
         size_t count = threads_of(process->pid, tids, THREADS);
-        if (process_start(process->pid) != process->start)
+        if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
             return "it has ended";
         for (size_t i = 0; i < count; i++)
-            before[i] = sleeps(process->pid, tids[i]) ? waiting_in(process->pid, tids[i]) : "";
+            before[i] =
+                state_of(process->pid, tids[i]) == 'S' ? waiting_in(process->pid, tids[i]) : "";
         /* Those that run Python code first: the calls of the others are interrupted, and begun
          * anew. */
         for (int i = 0; i < REST_MS && !done; i++) {
@@ -510,7 +556,7 @@ static const char *attach_by_ptrace(const struct process *process)
         }
         for (size_t i = 0; i < count && !done; i++)
             if (*before[i] && strcmp(before[i], waiting_in(process->pid, tids[i])) == 0 &&
-                sleeps(process->pid, tids[i]))
+                state_of(process->pid, tids[i]) == 'S')
                 why = try_thread(process, &places, tids[i], before[i], &done);
     }
     if (!done)
@@ -550,8 +596,11 @@ int attach_main(char **arguments)
     }
     if ((why = refusal(&process)))
         die(FAILED, "attach: %d: %s", pid, why);
-    why = has_remote_exec(&process) ? attach_by_remote_exec(&process) : attach_by_ptrace(&process);
-    if (why)
+    bool asked = has_remote_exec(&process);
+    if (asked && (why = ask_by_remote_exec(&process)))
+        die(FAILED, "attach: %d: %s", pid, why);
+    /* A main thread that waits for something may wait for long. */
+    if ((!asked || !comes_up(&process, REMOTE_MS)) && (why = attach_by_ptrace(&process)))
         die(FAILED, "attach: %d: %s", pid, why);
     if (!is_loaded(&process))
         die(FAILED, "attach: %d: the shim did not come up in it", pid);
