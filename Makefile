@@ -61,7 +61,7 @@ $(BUILD)/probes/markers.h $(BUILD)/probes/markers.c: probes/markers.awk probes/p
 $(BUILD)/probes/native_list.h: probes/native.awk probes/native.list | $(BUILD)/probes
 	awk -f $^ >$@
 
-# ---- stap-python.  What it has of the place where it is installed is in paths.h: the shim as
+# ---- stap-python.  What it has of the place where it is installed is in installed.h: the shim as
 # LD_PRELOAD takes it, perhaps with ld.so's $LIB (shim_preload='/usr/$$LIB/libpython-stap.so.0'), and the
 # scripts.  In $(BUILD) of a checkout it takes what is there, whatever these say.  To be installed:
 # $(launcher) in bindir, $(launcher).8 in mandir/man8, probes/stap-python.bash as stap-python in
@@ -77,29 +77,27 @@ mandir = $(datarootdir)/man
 shim_path = $(libdir)/$(notdir $(shim))
 shim_preload = $(shim_path)
 exampledir = $(datadir)/systemtap/examples/cpython
-launcher_objects := $(patsubst probes/%.c,$(BUILD)/launcher/%.o,$(launcher_sources))
-launcher_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I$(BUILD)/launcher -MMD -MP
-launcher_headers := $(addprefix $(BUILD)/launcher/,native_table.h marker_names.h paths.h)
+launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources))
+launcher_headers := $(addprefix $(BUILD)/probes/,native_table.h marker_names.h installed.h)
 
 $(launcher): $(launcher_objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -ldl
 
-$(BUILD)/launcher/%.o: probes/%.c | $(launcher_headers)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(launcher_cflags) -c -o $@ $<
+$(launcher_objects): | $(launcher_headers)
 
-$(BUILD)/launcher/native_table.h: probes/native.awk probes/native.list | $(BUILD)/launcher
+$(BUILD)/probes/native_table.h: probes/native.awk probes/native.list | $(BUILD)/probes
 	awk -v part=table -f $^ >$@
 
-$(BUILD)/launcher/marker_names.h: probes/markers.awk probes/python.d | $(BUILD)/launcher
+$(BUILD)/probes/marker_names.h: probes/markers.awk probes/python.d | $(BUILD)/probes
 	awk -v part=names -f $^ >$@
 
 # Made anew where another make has other values.
-$(BUILD)/launcher/paths.h: VERSION FORCE | $(BUILD)/launcher
+$(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
 	@printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
 		SCRIPTS_DIR '$(exampledir)' MULTIARCH 'lib/$(shell $(CC) -print-multiarch)' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-$(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/launcher
+$(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
 		-e "s/@DATE@/$${SOURCE_DATE_EPOCH:+$$(date -u -d "@$$SOURCE_DATE_EPOCH" +%F)}/" $< >$@
 
@@ -116,7 +114,7 @@ $(BUILD)/test/driver.o: test/driver.c | $(BUILD)/test/table.h
 $(BUILD)/test/table.h: probes/markers.awk probes/python.d | $(BUILD)/test $(BUILD)/probes/markers.h
 	awk -v part=table -f $^ >$@
 
-$(BUILD)/probes $(BUILD)/test $(BUILD)/launcher:
+$(BUILD)/probes $(BUILD)/test:
 	mkdir -p $@
 
 # What it includes is compiled elsewhere.

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "paths.h"
+#include "installed.h"
 
 static const char usage[] =
     "usage: stap-python COMMAND [ARGUMENTS...]\n"

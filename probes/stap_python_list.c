@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "native_table.h"
-#include "paths.h"
+#include "installed.h"
 
 static const char usage[] =
     "usage: stap-python list [PYTHON|PID|FILE]\n"
