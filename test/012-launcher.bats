@@ -289,20 +289,45 @@ LINES
   done
   # section headers, at the end; program headers and the ELF header, at the start; the notes
   cat >change.py <<'PY'
-import random, subprocess, sys
+import random, struct, subprocess, sys
+
 whole = open("native/bin/python3.10", "rb").read()
 rnd = random.Random(7)
 notes = whole.index(b"stapsdt\0") - 12
-for i in range(100):
-    data = bytearray(whole)
-    for _ in range(rnd.choice((1, 1, 3))):
-        at = rnd.choice((rnd.randrange(64), rnd.randrange(64, 64 + 56 * 8), rnd.randrange(len(whole) - 64 * 32, len(whole)),
-                         rnd.randrange(notes, notes + 600)))
-        data[at] = rnd.choice((0, 0xFF, 0x80, rnd.randrange(256)))
+headers = struct.unpack_from("<Q", whole, 40)[0]
+# the section header of the notes
+header = next(at for at in range(headers, len(whole) - 63, 64) if struct.unpack_from("<Q", whole, at + 24)[0] == notes)
+
+
+def files():
+    # a note that ends with its section, and with each of its parts
+    for size in (0, 1, 23, 24, 25, 30, 31, 0xFFFFFFF0, 0xFFFFFFFF):
+        data = bytearray(whole)
+        struct.pack_into("<I", data, notes + 4, size)
+        yield data
+        struct.pack_into("<Q", data, header + 32, 20 + size)
+        yield data
+        struct.pack_into("<I", data, notes, size)
+        yield data
+    for field in (24, 32, 40, 48, 56):
+        for value in (0, 1, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF):
+            data = bytearray(whole)
+            struct.pack_into("<Q", data, header + field, value)
+            yield data
+    # any bytes of the headers and notes
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(rnd.choice((1, 1, 3))):
+            start, size = rnd.choice(((0, 64), (64, 56 * 8), (headers, len(whole) - headers), (notes, 600)))
+            data[rnd.randrange(start, start + size)] = rnd.choice((0, 0xFF, 0x80, rnd.randrange(256)))
+        yield data
+
+
+for number, data in enumerate(files()):
     open("python3.10", "wb").write(data)
     status = subprocess.call([sys.argv[1], "list", "./python3.10"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=5)
     if status not in (0, 1):
-        print("change", i, "status", status)
+        print("file", number, "status", status)
 PY
   run timeout 60 /usr/bin/python3 change.py "$launcher"
   echo "$output"
