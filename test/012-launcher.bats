@@ -281,7 +281,7 @@ LINES
   launcher=$BATS_TEST_TMPDIR/asan/stap-python
   export ASAN_OPTIONS=detect_leaks=0:exitcode=99 UBSAN_OPTIONS=exitcode=99
   size=$(stat -c %s native/bin/python3.10)
-  for ((at = 0; at < size; at += size / 40)); do
+  for ((at = 0; at < size; at += size / 25)); do
     head -c "$at" native/bin/python3.10 >python3.10
     status=0
     timeout -k 1 5 "$launcher" list ./python3.10 >/dev/null 2>&1 || status=$?
@@ -315,7 +315,7 @@ def files():
             struct.pack_into("<Q", data, header + field, value)
             yield data
     # any bytes of the headers and notes
-    for _ in range(60):
+    for _ in range(40):
         data = bytearray(whole)
         for _ in range(rnd.choice((1, 1, 3))):
             start, size = rnd.choice(((0, 64), (64, 56 * 8), (headers, len(whole) - headers), (notes, 600)))
