@@ -52,6 +52,7 @@ $(shim): $(objects)
 $(BUILD)/probes/%.o: probes/%.c | $(BUILD)/probes/markers.h $(BUILD)/probes/native_list.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
+$(BUILD)/probes/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)
 $(BUILD)/probes/markers.o: $(BUILD)/probes/markers.c $(BUILD)/probes/markers.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 

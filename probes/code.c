@@ -167,11 +167,13 @@ static void keep_module(struct code *record, PyObject *name, const char *utf8, P
 }
 
 /* PyDictObject up to 3.13, Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version
- * is that of no other dict of the interpreter, and another one after each change (PEP 509). */
+ * is that of no other dict of the interpreter, and another one after each change (PEP 509); in 3.13
+ * not where an object has the values, as its __dict__. */
 struct dict_313 {
     void *head[2];
     Py_ssize_t used;
     uint64_t version;
+    void *keys, *values;
 };
 
 static bool has_version(PyObject *globals)
@@ -182,7 +184,7 @@ static bool has_version(PyObject *globals)
                          ((struct dict_313 *)globals)->used == py.PyDict_Size(globals)
                      ? YES
                      : NO;
-    return layout == YES;
+    return layout == YES && !((struct dict_313 *)globals)->values;
 }
 
 const char *code_module(struct code *record, PyObject *globals)

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---------------------------------------------------------------- one frame */
 
@@ -120,6 +121,8 @@ struct frame_312 {
 enum { STAND_INS = 4096, PLACES = 8 };
 static __thread struct frame_object_311 *stand_ins;
 static pthread_key_t stand_ins_key;
+static bool has_key;
+static __thread unsigned stand_ins_tracer; /* whose they are (frame_tracer) */
 static PyObject *frame_type;
 
 static void forget_stand_ins(void *data)
@@ -130,13 +133,15 @@ static void forget_stand_ins(void *data)
 
 static void make_key(void)
 {
-    pthread_key_create(&stand_ins_key, forget_stand_ins);
+    has_key = pthread_key_create(&stand_ins_key, forget_stand_ins) == 0;
 }
 
 static bool make_stand_ins(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_key);
+    if (!has_key)
+        return false;
     stand_ins = calloc(STAND_INS + PLACES, sizeof *stand_ins);
     if (stand_ins && pthread_setspecific(stand_ins_key, stand_ins) != 0) {
         free(stand_ins);
@@ -164,6 +169,11 @@ PyFrameObject *frame_stand_in(void *frame, enum frame_event event)
 {
     if (__builtin_expect(!stand_ins, 0) && !make_stand_ins())
         return NULL;
+    /* Of tracers before, that were told of no returns, or left before them. */
+    if (__builtin_expect(stand_ins_tracer != frame_tracer, 0)) {
+        memset(stand_ins, 0, (STAND_INS + PLACES) * sizeof *stand_ins);
+        stand_ins_tracer = frame_tracer;
+    }
     struct frame_object_311 *object = place_of(frame, event);
     object->references = 1;
     object->type = frame_type;
@@ -239,24 +249,25 @@ static void find_current(void *frame)
     }
 }
 
-static struct frame_now frame_now_by_object(enum frame_event event)
+static struct frame_now frame_now_by_object(PyObject *code, enum frame_event event)
 {
     PyFrameObject *object = py.PyEval_GetFrame();
     void *frame = object ? frame_of(object) : NULL;
     if (frame && !current_at)
         find_current(frame);
-    return (struct frame_now){shown(object, event), py.PyEval_GetGlobals()};
+    return (struct frame_now){shown(object, event), py.PyEval_GetGlobals(),
+                              object && frame_code(object) == code};
 }
 
 struct frame_now frame_now(PyObject *code, enum frame_event event)
 {
     int at = atomic_load_explicit(&current_at, memory_order_relaxed);
     if (__builtin_expect(!at, 0))
-        return frame_now_by_object(event);
+        return frame_now_by_object(code, event);
     struct frame_312 *frame = current(py.PyThreadState_Get(), at);
     if (__builtin_expect(!frame || (frame->code & ~(uintptr_t)7) != (uintptr_t)code, 0))
-        return frame_now_by_object(event);
-    return (struct frame_now){frame_stand_in(frame, event), frame->globals};
+        return frame_now_by_object(code, event);
+    return (struct frame_now){frame_stand_in(frame, event), frame->globals, true};
 }
 
 /* ---------------------------------------------------------------- a frame's markers */

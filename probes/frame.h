@@ -32,11 +32,12 @@ void frame_known_311(PyFrameObject *frame);
 /* The marker of the return has fired, with this one. */
 void frame_returned(PyFrameObject *shown);
 
-/* The calling thread's innermost frame, which runs the code, as a marker shows it, and its globals.
- * 3.12 and later. */
+/* The calling thread's innermost frame as a marker of the code shows it, and its globals.  3.12
+ * and later. */
 struct frame_now {
     PyFrameObject *shown;
     PyObject *globals; /* borrowed */
+    bool runs;         /* the code; else a C library tells of an event that is no frame's (3.13+) */
 };
 struct frame_now frame_now(PyObject *code, enum frame_event event);
 

@@ -40,7 +40,7 @@ static int offset_of(PyObject *const *arguments)
     return (int)py.PyLong_AsLong(arguments[1]);
 }
 
-/* Of the calling thread's innermost frame, which runs the code. */
+/* Of the calling thread's innermost frame. */
 static void fire_entry(PyObject *code, struct code *record, int line)
 {
     if (layout_wants())
@@ -57,7 +57,8 @@ static void fire_return(PyObject *code, struct code *record, int line)
     struct frame_now frame = frame_now(code, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
                             frame.shown, code_module(record, frame.globals));
-    frame_returned(frame.shown);
+    if (frame.runs)
+        frame_returned(frame.shown);
 }
 
 /* ---------------------------------------------------------------- frames that run already */

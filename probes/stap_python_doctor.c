@@ -553,7 +553,7 @@ static void check_shim(void)
     else if ((why = load_error(path)))
         say(WRONG, "shim", reinstall(), "%s can't be loaded: %s", shim_file(), why);
     else
-        say(OK, "shim", NULL, "%s, with %u markers", shim_file(), file.entries);
+        say(OK, "shim", NULL, "%s", shim_file());
 }
 
 /* ---------------------------------------------------------------- the tapset */

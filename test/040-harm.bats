@@ -41,15 +41,85 @@ def blocks(depth):
 
 
 blocks(300)
-print(sys.version_info < (3, 11) or blocks(300) - blocks(0) < 100)
+more = blocks(300) - blocks(0)
+print(sys.version_info < (3, 11) or more < 100)
 PY
   for python in $(pythons_by_hook); do
     echo "$python"
     bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/frames.py" >"$BATS_TEST_TMPDIR/traced"
     grep -qx True "$BATS_TEST_TMPDIR/traced"
     # and yet each frame has an address, the same at both ends
-    awk '/^[<>] .*frames.py blocks / { n[$1]++; addresses[$5]; key = $1 == ">" ? ++depth : depth--
-          if ($1 == ">") at[key] = $5; else if (at[key] != $5) bad = 1 }
-      END { for (a in addresses) different++; exit bad || n[">"] != n["<"] || n[">"] < 301 || different < 301 }' "$trace"
+    awk '/^> .*frames.py blocks / { entries++; addresses[$5]; at[++depth] = $5 }
+      /^< .*frames.py blocks / { returns++; if (at[depth--] != $5) bad = 1 }
+      END { for (a in addresses) different++; exit bad || entries != 603 || returns != 603 || different < 301 }' "$trace"
+  done
+}
+
+@test "a child that the C library doesn't know of runs on, traced" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64, whose number of the system call it has"
+  local python
+  cat >"$BATS_TEST_TMPDIR/child.py" <<'PY'
+import ctypes
+import os
+
+
+def called():
+    pass
+
+
+called()
+called()
+child = ctypes.CDLL(None).syscall(57)  # fork
+if child == 0:
+    called()
+    os._exit(7)
+print(os.waitpid(child, 0)[1])
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/child.py" >"$BATS_TEST_TMPDIR/traced"
+    grep -qx 1792 "$BATS_TEST_TMPDIR/traced"
+    [ "$(grep -c '^> .*child.py called ' "$trace")" = 3 ]
+  done
+}
+
+@test "the module of a function is that of its globals now, whoever has changed it" {
+  local python
+  cat >"$BATS_TEST_TMPDIR/modules.py" <<'PY'
+import types
+
+
+class Namespace:
+    pass
+
+
+def called():
+    pass
+
+
+namespace = Namespace()
+namespace.__name__ = "first"
+vars(namespace)["__builtins__"] = __builtins__
+other = types.FunctionType(called.__code__, vars(namespace))
+called()
+other()
+other()
+namespace.__name__ = "second"
+other()
+called()
+vars(namespace)["__name__"] = "third"
+other()
+del namespace.__name__
+other()
+namespace.__name__ = 4
+other()
+__name__ = "fifth"
+called()
+PY
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/modules.py"
+    diff <(awk '/^> .*modules.py called / { printf "%s ", $6 }' "$trace") <(printf '__main__ first first second __main__ third   fifth ')
+    diff <(awk '/^< .*modules.py called / { printf "%s ", $6 }' "$trace") <(printf '__main__ first first second __main__ third   fifth ')
   done
 }
