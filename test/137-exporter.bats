@@ -99,14 +99,16 @@ for scrape in sys.stdin.read().split("=====\n"):
 ' >"$BATS_TEST_TMPDIR/parsed"
   # before the first Python there are the metrics, and no sample but of what was lost
   [ "$(grep -cx scrape "$BATS_TEST_TMPDIR/parsed")" = 2 ]
-  [ "$(sed '1d; /^scrape$/,$d' "$BATS_TEST_TMPDIR/parsed")" = "python_gc_collections counter
+  diff - <(sed '1d; /^scrape$/,$d; s/\t\t/ /' "$BATS_TEST_TMPDIR/parsed") <<'METRICS'
+python_gc_collections counter
 python_gc_collected_objects counter
 python_gc_pause_seconds histogram
 python_imports counter
 python_calls counter
 python_c_calls counter
 python_collections_lost counter
-python_collections_lost_total"$'\t\t'0.0 ]
+python_collections_lost_total 0.0
+METRICS
   sed '1d; 1,/^scrape$/d' "$BATS_TEST_TMPDIR/parsed" >"$printed.samples"
 
   [ "$(sample python_gc_collections_total generation=0,program=counted)" = 3.0 ]
