@@ -11,12 +11,12 @@ setup() {
 @test "pycalls and pystat run on a busy web server, lose nothing and leave it as it was" {
   need hey curl
   "$system" -c 'import flask, gunicorn.app.wsgiapp' || skip "needs python3-flask and gunicorn"
-  timeout -k 5 280 "$top/test/busy" --seconds 8 --rate 1 pycalls pystat >"$printed" || {
+  timeout -k 5 580 "$top/test/busy" --seconds 8 --rate 1 pycalls pystat >"$printed" || {
     cat "$printed"
     return 1
   }
   cat "$printed"
-  # 5 seconds of requests to each of them
+  # 8 seconds of requests to each of them
   awk '/^py/ { if ($4 < 3) bad = 1; n++ } END { exit bad || n != 2 }' "$printed"
 }
 
