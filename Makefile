@@ -9,6 +9,8 @@
 #   make check-dtrace   the markers and the scripts for DTrace with Debian sid's dtrace
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
+#   make check-busy     each script for a minute on a web server under load (long)
+#   make overhead       how much slower each script makes a web server, and a call (long)
 #   make clean
 #
 # SPDX-License-Identifier: MIT
@@ -35,7 +37,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=h
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all man demo check check-cpython check-distros check-dtrace check-memory clean
+.PHONY: all man demo check check-busy check-cpython check-distros check-dtrace check-memory clean overhead
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -168,6 +170,11 @@ check-cpython check-memory:
 	@test/setup $@
 	@$(MAKE) --no-print-directory all
 	@test/$(patsubst check-%,%,$@)/run
+
+check-busy overhead:
+	@test/setup check
+	@$(MAKE) --no-print-directory all
+	@test/busy $(if $(filter overhead,$@),--overhead)
 
 clean:
 	! [ -e $(BUILD)/vm ] || test/vm/guest stop

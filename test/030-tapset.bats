@@ -188,7 +188,7 @@ EOF
 
 @test "every script resolves, and its .meta names it" {
   local script
-  for script in "$top"/scripts/*.stp; do
+  for script in "$top"/scripts/{,exporter/}*.stp; do
     echo "$script"
     stap -p2 "$script" >/dev/null
     stap -p2 "$script" 'some.*file' >/dev/null

@@ -1,0 +1,33 @@
+# Two scripts on a web server under load, for some seconds: a short part of make check-busy.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  scripts_setup
+}
+
+@test "pycalls and pystat run on a busy web server, lose nothing and leave it as it was" {
+  need hey curl
+  "$system" -c 'import flask, gunicorn.app.wsgiapp' || skip "needs python3-flask and gunicorn"
+  timeout -k 5 580 "$top/test/busy" --seconds 8 --rate 1 pycalls pystat >"$printed" || {
+    cat "$printed"
+    return 1
+  }
+  cat "$printed"
+  # 8 seconds of requests to each of them
+  awk '/^py/ { if ($4 < 3) bad = 1; n++ } END { exit bad || n != 2 }' "$printed"
+}
+
+@test "test/busy names what it can't do in one line" {
+  local arguments
+  for arguments in "--seconds 7" "--rate fast" "--quickly" "no_such_script"; do
+    # shellcheck disable=SC2086
+    run "$top/test/busy" $arguments
+    echo "$output"
+    [ "$status" = 2 ]
+    [ "${#lines[@]}" = 1 ]
+    [[ $output == "test/busy: "*"${arguments##* }"*"(see test/busy --help)" ]]
+  done
+}

@@ -1,0 +1,57 @@
+# A web application under a prefork server with threads: pages from templates, JSON, errors that are
+# handled, a little of waiting.  What test/busy runs the scripts against.
+#
+# SPDX-License-Identifier: MIT
+
+import gc
+import sys
+import time
+
+import flask
+import jinja2
+
+app = flask.Flask(__name__)
+app.jinja_loader = jinja2.DictLoader({
+    "orders.html": """<!doctype html><title>{{ title }}</title><h1>{{ title }}</h1><table>
+{% for order in orders %}<tr><td>{{ order.id }}<td>{{ order.item|title }}<td>{{ price(order.price) }}</tr>
+{% endfor %}</table>"""
+})
+orders = [{"id": number, "item": "item %d" % number, "price": number * 7 % 101} for number in range(40)]
+
+
+def price(cents):
+    return "%d.%02d" % divmod(cents, 100)
+
+
+def total(few):
+    return sum(order["price"] for order in few)
+
+
+@app.route("/")
+def index():
+    few = sorted(orders, key=lambda order: (order["price"], order["id"]))[:10]
+    return flask.render_template("orders.html", title="Orders", orders=few, price=price)
+
+
+@app.route("/orders")
+def listing():
+    return flask.jsonify(orders=orders[:5], total=price(total(orders)))
+
+
+@app.route("/wait")
+def wait():
+    time.sleep(0.01)
+    try:
+        orders[len(orders)]
+    except IndexError:
+        gc.collect(0)
+    return "waited\n"
+
+
+if __name__ == "__main__":
+    import gunicorn.app.wsgiapp
+
+    port = "8127"
+    sys.dont_write_bytecode = True
+    sys.argv[1:] = "--workers 2 --threads 4 --worker-tmp-dir /dev/shm".split() + ["--bind", "127.0.0.1:" + port, "web:app"]
+    gunicorn.app.wsgiapp.run()
