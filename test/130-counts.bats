@@ -268,3 +268,32 @@ EXPECTED
     NR > 1 { sum += $1; if (sum != $4 || (/<= sleeps/ && $1 < 300000)) { print; bad = 1 } }
     END { exit bad }' "$printed"
 }
+
+# Those of pytime and its kin are in 132-times.bats.
+@test "an argument that is none, and a number of rows that doesn't fit, are refused in one line" {
+  local name arguments message
+  while IFS='|' read -r name arguments message <&9; do
+    # shellcheck disable=SC2086
+    refuses "$message" "$name" $arguments
+    # before a target is started or anything is printed
+    refute [ -s "$printed" ]
+    rm -f "$printed"
+  done 9<<'REFUSED'
+pycalls|some|ERROR: pycalls: SECONDS, alone or behind "cfunctions", is a number from 1 on, not "some"
+pytop|0|ERROR: pytop: SECONDS is a number from 1 on, not "0"
+pytop|-G top=0|ERROR: pytop: top is 1 to 200, not 0
+pystat|lines 0|ERROR: pystat: SECONDS, alone or behind "lines", is a number from 1 on, not "0"
+pywho|-G top=2001|ERROR: pywho: top is 1 to 2000, not 2001
+pywho|root|ERROR: pywho takes no arguments, and was given "root"
+pygc|7x|ERROR: pygc: MIN_US is a number of microseconds, not "7x"
+pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
+pysyscalls|-G top=0|ERROR: pysyscalls: top is 1 to 2000, not 0
+pysyscalls|openat|ERROR: pysyscalls takes no arguments, and was given "openat"
+pymalloc|-G top=1001|ERROR: pymalloc: top is 1 to 1000, not 1001
+pymalloc|8|ERROR: pymalloc takes no arguments, and was given "8"
+pyflow|-p2 (|regex compilation error
+pyline|-p2 (|regex compilation error
+pytrace|-p2 (|regex compilation error
+pyaudit|-p2 (|regex compilation error
+REFUSED
+}

@@ -239,3 +239,63 @@ EXPECTED
   SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pymalloc -c "$driver $BATS_TEST_TMPDIR/deep"
   grep -q '^WARNING: lost: 251 calls that were too many at a time' "$printed.said"
 }
+
+@test "with -x a script tells of that process alone, and without it of all" {
+  local pid other name arguments
+  cat >"$BATS_TEST_TMPDIR/traced.py" <<'PY'
+import gc
+import os
+import sys
+import time
+
+own = os.path.basename(__file__)[:-3]
+
+
+def step():
+    os.getppid()
+    gc.collect(0)
+    try:
+        __import__("no_such_" + own)
+    except ImportError:
+        pass
+    sys.audit("own." + own)
+    bytearray(1000003)
+    time.sleep(0.05)
+
+
+while True:
+    step()
+PY
+  cp "$BATS_TEST_TMPDIR"/{traced,other}.py
+  start_in_guest "$BATS_TEST_TMPDIR"/{traced,other}.py >"$BATS_TEST_TMPDIR/pids"
+  { read -r pid && read -r other; } <"$BATS_TEST_TMPDIR/pids"
+  while read -r name arguments; do
+    # shellcheck disable=SC2086
+    script_says "$name" -x "$pid" -E 'probe timer.s(3) { exit() }' $arguments
+    refute grep -vE 'Kernel function symbol|had begun before this script' "$printed.said"
+    cp "$printed" "$BATS_TEST_TMPDIR/$name"
+    refute grep -E "other|^(.* )?$other " "$printed"
+  done <<'SCRIPTS'
+pycalls
+pygc
+pyimport
+pyaudit ^own
+pysyscalls
+pymalloc
+SCRIPTS
+  script pywho -G by_process=1 -E 'probe timer.s(3) { exit() }'
+  cp "$printed" "$BATS_TEST_TMPDIR/pywho"
+  script pystat -E 'probe timer.s(3) { exit() }'
+  end_in_guest "$pid" "$other"
+  cd "$BATS_TEST_TMPDIR"
+  awk -v file="$PWD/traced.py" '$3 == "step" && $4 == file && $1 >= 5 && $2 >= 50000 * ($1 - 2) { n++ } END { exit n != 1 }' pycalls
+  sed '/^$/,$d' pygc | awk -v pid="$pid" 'NR > 1 && ($2 != pid || $4 != 0) { exit 1 } END { if (NR < 6) exit 1 }'
+  awk '$1 >= 5 && $1 == $2 && $5 == "no_such_traced" { n++ } END { exit n != 1 }' pyimport
+  awk '$1 >= 5 && $2 == "own.traced" { n++ } END { exit n != 1 }' pyaudit
+  printed=pysyscalls
+  [ "$(calls getppid step "$PWD/traced.py")" -ge 5 ]
+  awk -v file="$PWD/traced.py" '$4 == "malloc" && $5 == "step" && $6 == file && $1 >= 5 && $2 >= 1000004 * 5 && $3 == 1000004 { n++ }
+    END { exit n != 1 }' pymalloc
+  awk -v a="$pid $PWD/traced.py" -v b="$other $PWD/other.py" '$4 == "step" && $3 >= 5 { n[$2 " " $5] = 1 } END { exit !(a in n && b in n) }' pywho
+  awk -v a="$pid" -v b="$other" '$3 >= 5 && $4 >= 5 && $5 >= 5 && $6 >= 5 && $7 == 1 { n[$2] = 1 } END { exit !(a in n && b in n) }' "$BATS_TEST_TMPDIR/printed"
+}
