@@ -248,6 +248,7 @@ import os
 import sys
 import time
 
+gc.disable()
 own = os.path.basename(__file__)[:-3]
 
 
@@ -269,13 +270,13 @@ PY
   cp "$BATS_TEST_TMPDIR"/{traced,other}.py
   start_in_guest "$BATS_TEST_TMPDIR"/{traced,other}.py >"$BATS_TEST_TMPDIR/pids"
   { read -r pid && read -r other; } <"$BATS_TEST_TMPDIR/pids"
-  while read -r name arguments; do
+  while read -r name arguments <&9; do
     # shellcheck disable=SC2086
     script_says "$name" -x "$pid" -E 'probe timer.s(3) { exit() }' $arguments
     refute grep -vE 'Kernel function symbol|had begun before this script' "$printed.said"
     cp "$printed" "$BATS_TEST_TMPDIR/$name"
     refute grep -E "other|^(.* )?$other " "$printed"
-  done <<'SCRIPTS'
+  done 9<<'SCRIPTS'
 pycalls
 pygc
 pyimport
