@@ -236,3 +236,64 @@ EXPECTED
 EXPECTED
   [ "$(awk 'NR > 1 && NF == 4 { print $2 }' "$printed" | sort -u | wc -l)" = 1 ]
 }
+
+@test "pyflow has the time since the last line, the process and the CPU in front, and colours" {
+  local file=$BATS_TEST_TMPDIR/flow.py
+  program flow <<'PY'
+import time
+
+
+def sleeps():
+    time.sleep(0.3)
+
+
+def calls():
+    sleeps()
+
+
+calls()
+PY
+  script pyflow -G delta=1 -G pid=1 -G cpu=1 -G color=1 -c "env LD_PRELOAD=$shim $system $file" "${file//./\\.}"
+  head -n 1 "$printed" | grep -qx '   DELTA     PID CPU   TIME'
+  diff - <(sed -E "s,^ *[0-9]+ +([0-9]+) +[0-9] +[0-9]+ python3[.0-9]*\(\1\):( *) ,\2,; s,\x1b,E,g; s, in $file,," <(tail -n +2 "$printed")) <<'EXPECTED'
+E[32m=> <module>E[0m:1
+ E[32m=> callsE[0m:8
+  E[32m=> sleepsE[0m:4
+  E[33m<= sleepsE[0m:5
+ E[33m<= callsE[0m:9
+E[33m<= <module>E[0m:12
+EXPECTED
+  # the sleep is in one line, and the deltas add up to the time
+  awk '
+    NR > 1 { sum += $1; if (sum != $4 || (/<= sleeps/ && $1 < 300000)) { print; bad = 1 } }
+    END { exit bad }' "$printed"
+}
+
+# Those of pytime and its kin are in 132-times.bats.
+@test "an argument that is none, and a number of rows that doesn't fit, are refused in one line" {
+  local name arguments message
+  while IFS='|' read -r name arguments message <&9; do
+    # shellcheck disable=SC2086
+    refuses "$message" "$name" $arguments
+    # before a target is started or anything is printed
+    refute [ -s "$printed" ]
+    rm -f "$printed"
+  done 9<<'REFUSED'
+pycalls|some|ERROR: pycalls: SECONDS, alone or behind "cfunctions", is a number from 1 on, not "some"
+pytop|0|ERROR: pytop: SECONDS is a number from 1 on, not "0"
+pytop|-G top=0|ERROR: pytop: top is 1 to 200, not 0
+pystat|lines 0|ERROR: pystat: SECONDS, alone or behind "lines", is a number from 1 on, not "0"
+pywho|-G top=2001|ERROR: pywho: top is 1 to 2000, not 2001
+pywho|root|ERROR: pywho takes no arguments, and was given "root"
+pygc|7x|ERROR: pygc: MIN_US is a number of microseconds, not "7x"
+pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
+pysyscalls|-G top=0|ERROR: pysyscalls: top is 1 to 2000, not 0
+pysyscalls|openat|ERROR: pysyscalls takes no arguments, and was given "openat"
+pymalloc|-G top=1001|ERROR: pymalloc: top is 1 to 1000, not 1001
+pymalloc|8|ERROR: pymalloc takes no arguments, and was given "8"
+pyflow|-p2 (|regex compilation error
+pyline|-p2 (|regex compilation error
+pytrace|-p2 (|regex compilation error
+pyaudit|-p2 (|regex compilation error
+REFUSED
+}

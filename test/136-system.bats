@@ -127,3 +127,188 @@ EXPECTED
   [ "$(grep -cE " ${escape}\[33mgetppid = [0-9]+ \([0-9]+ us\)${escape}\[0m" "$printed")" = 2 ]
   grep -qE " ${escape}\[31mrmdir = -2 \(ENOENT\) \([0-9]+ us\)${escape}\[0m" "$printed"
 }
+
+# COUNT, BYTES and MAX of pymalloc's row for the kind $1 in the function $2 of the file $3.
+allocations() {
+  awk -v kind="$1" -v function_="$2" -v file="$3" '$4 == kind && $5 == function_ && $6 == file { print $1, $2, $3 }' "$printed"
+}
+
+@test "pymalloc tells the bytes of each function, by what it calls, in threads too" {
+
+  local known=$BATS_TEST_TMPDIR/known.py small=$BATS_TEST_TMPDIR/small.py in_malloc=$BATS_TEST_TMPDIR/in_malloc.py count
+  cat >"$known" <<'PY'
+import ctypes
+import mmap
+import threading
+
+libc = ctypes.CDLL(None)
+for name in "malloc", "calloc", "realloc", "sbrk":
+    getattr(libc, name).restype = ctypes.c_void_p
+libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.posix_memalign.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
+size = ctypes.c_size_t
+where = ctypes.byref(ctypes.c_void_p())
+
+
+def mallocs():
+    for _ in range(7):
+        libc.malloc(size(10007))
+
+
+def callocs():
+    for _ in range(11):
+        libc.calloc(size(3), size(7001))
+
+
+def reallocs():
+    libc.realloc(libc.realloc(None, 300007), 600011)
+
+
+def aligned():
+    libc.posix_memalign(where, 16, 40009)
+    libc.posix_memalign(where, 64, 50021)
+
+
+def maps():
+    mmap.mmap(-1, 1234567)
+    with open("/usr/bin/python3", "rb") as file:
+        mmap.mmap(file.fileno(), 12345, access=mmap.ACCESS_READ)
+
+
+def breaks():
+    libc.sbrk(size(20480))
+    libc.sbrk(size(-20480))
+
+
+thread = threading.Thread(target=callocs)
+thread.start()
+mallocs()
+thread.join()
+reallocs()
+aligned()
+maps()
+breaks()
+PY
+  cat >"$small" <<'PY'
+def objects(room):
+    for number in range(1009):
+        room[number] = object()
+
+
+objects([None] * 1009)
+PY
+  cp "$small" "$in_malloc"
+  script pymalloc -G top=1000 -c "env LD_PRELOAD=$shim sh -c '$system $timed; $system $known; $system $small; PYTHONMALLOC=malloc $system $in_malloc'"
+  [ "$(head -n 1 "$printed")" = "    COUNT         BYTES         MAX  KIND       FUNCTION                 FILE" ]
+  # a byte more than the program has asked for
+  [ "$(allocations malloc allocates_8_mb "$timed")" = "5 41943045 8388609" ]
+  [ "$(allocations malloc mallocs "$known")" = "7 70049 10007" ]
+  [ "$(allocations calloc callocs "$known")" = "11 231033 21003" ]
+  # these call malloc, with nothing to start with and with no special alignment
+  [ "$(allocations realloc reallocs "$known")" = "2 900018 600011" ]
+  [ "$(allocations memalign aligned "$known")" = "2 90030 50021" ]
+  refute grep -E "^ +[0-9]+ +[0-9]{5,} +[0-9]+  malloc +(reallocs|aligned) +$known" "$printed"
+  read -r count _ < <(allocations mremap reallocs "$known")
+  [ "$count" = 1 ]
+  [ "$(allocations mmap maps "$known")" = "1 1234567 1234567" ]
+  grep -qE "^ +1 +12345 +12345  mmap file  maps +$known$" "$printed"
+  [ "$(allocations brk breaks "$known")" = "1 20480 20480" ]
+  # Python's own allocator has the small objects, or malloc
+  read -r count _ < <(allocations malloc objects "$in_malloc")
+  [ "$count" -ge 1009 ]
+  read -r count _ < <(allocations malloc objects "$small" && echo 0)
+  [ "$count" -lt 20 ]
+  # rows in full, largest first
+  refute grep -vE '^ +[0-9]+ +[0-9]+ +[0-9]+  (malloc|calloc|realloc|memalign|brk|mmap|mmap file|mremap) +[^ ]+ +[^ ].*$' <(tail -n +2 "$printed")
+  tail -n +2 "$printed" | sort -s -c -k2,2nr
+}
+
+@test "pymalloc with stacks=1 has each stack once, and counts what has no room" {
+  script pymalloc -G stacks=1 -G top=3 -c "env LD_PRELOAD=$shim $system $timed"
+  # the first of them, up to the next
+  diff - <(awk '/^ +[0-9]/ { n++ } n == 1' "$printed" | sed "s,$timed,timed.py,") <<'EXPECTED'
+        5      41943045     8388609  malloc
+File "timed.py", line 30, in allocates_8_mb
+File "timed.py", line 51, in main
+File "timed.py", line 60, in <module>
+
+EXPECTED
+  [ "$(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9]+  [a-z ]+$' "$printed")" = 3 ]
+  grep -qE '^and [0-9]+ more rows$' "$printed"
+  echo '33000 * function__entry "/srv/a.py" "f" 1 NULL NULL' >"$BATS_TEST_TMPDIR/deep"
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pymalloc -c "$driver $BATS_TEST_TMPDIR/deep"
+  grep -q '^WARNING: lost: 251 calls that were too many at a time' "$printed.said"
+}
+
+# Two of a program that does a bit of everything, traced.py and other.py; their processes in $traced and
+# $other.
+start_two() {
+  cat >"$BATS_TEST_TMPDIR/traced.py" <<'PY'
+import gc
+import os
+import sys
+import time
+
+gc.disable()
+own = os.path.basename(__file__)[:-3]
+
+
+def step():
+    os.getppid()
+    gc.collect(0)
+    try:
+        __import__("no_such_" + own)
+    except ImportError:
+        pass
+    sys.audit("own." + own)
+    bytearray(1000003)
+    time.sleep(0.05)
+
+
+while True:
+    step()
+PY
+  cp "$BATS_TEST_TMPDIR"/{traced,other}.py
+  start_in_guest "$BATS_TEST_TMPDIR"/{traced,other}.py >"$BATS_TEST_TMPDIR/pids"
+  { read -r traced && read -r other; } <"$BATS_TEST_TMPDIR/pids"
+}
+
+# A script on $traced alone, for three seconds.
+script_x() {
+  script_says "$1" -x "$traced" -E 'probe timer.s(3) { exit() }' "${@:2}"
+  refute grep -vE 'Kernel function symbol|had begun before this script' "$printed.said"
+  refute grep -E "other|^(.* )?$other " "$printed"
+}
+
+@test "pycalls, pygc, pyimport and pyaudit with -x tell of that process alone" {
+  local traced other file=$BATS_TEST_TMPDIR/traced.py
+  start_two
+  script_x pycalls
+  awk -v file="$file" '$3 == "step" && $4 == file && $1 >= 5 && $2 >= 50000 * ($1 - 2) { n++ } END { exit n != 1 }' "$printed"
+  script_x pygc
+  sed '/^$/,$d' "$printed" | awk -v pid="$traced" 'NR > 1 && ($2 != pid || $4 != 0) { exit 1 } END { if (NR < 6) exit 1 }'
+  script_x pyimport
+  awk '$1 >= 5 && $1 == $2 && $5 == "no_such_traced" { n++ } END { exit n != 1 }' "$printed"
+  script_x pyaudit '^own'
+  awk '$1 >= 5 && $2 == "own.traced" { n++ } END { exit n != 1 }' "$printed"
+  end_in_guest "$traced" "$other"
+}
+
+@test "pymalloc with -x tells of that process alone; pysyscalls, pywho and pystat without it of all" {
+  local traced other file=$BATS_TEST_TMPDIR/traced.py
+  start_two
+  script_x pymalloc
+  awk -v file="$file" '$4 == "malloc" && $5 == "step" && $6 == file && $1 >= 5 && $2 >= 1000004 * 5 && $3 == 1000004 { n++ }
+    END { exit n != 1 }' "$printed"
+  # with -x stap would look for the process where it compiles: process.syscall, unlike others, insists
+  script pysyscalls -E 'probe timer.s(3) { exit() }'
+  [ "$(calls getppid step "$file")" -ge 5 ]
+  [ "$(calls getppid step "$BATS_TEST_TMPDIR/other.py")" -ge 5 ]
+  script pywho -G by_process=1 -E 'probe timer.s(3) { exit() }'
+  awk -v a="$traced $file" -v b="$other $BATS_TEST_TMPDIR/other.py" \
+    '$4 == "step" && $3 >= 5 { n[$2 " " $5] = 1 } END { exit !(a in n && b in n) }' "$printed"
+  script pystat -E 'probe timer.s(3) { exit() }'
+  awk -v a="$traced" -v b="$other" '$3 + $4 { for (i = 3; i <= 6; i++) n[$2, i] += $i }
+    END { for (i = 3; i <= 6; i++) if (n[a, i] < 5 || n[b, i] < 5) exit 1 }' "$printed"
+  end_in_guest "$traced" "$other"
+}
