@@ -125,7 +125,7 @@ slow_in() {
 
 # With four programs that want the guest's two CPUs, elapsed time is far from time on a CPU; what this
 # program's thread has had of that it measures by itself, with the same clock.
-@test "pytime and pydist have the time on a CPU to a millisecond, asleep or while others have the CPU" {
+@test "pytime and pydist have the time on a CPU to milliseconds, asleep or while others have the CPU" {
   local program=$BATS_TEST_TMPDIR/computes.py busy said calls incl excl cpu own
   cat >"$program" <<'PY'
 import time
