@@ -123,36 +123,40 @@ slow_in() {
   awk '/ calls, / { sub(/.* total /, ""); if (before && $1 > before) bad++; before = $1 } END { exit bad > 0 }' "$printed"
 }
 
-# With four programs that want the guest's two CPUs, elapsed time is far from time on a CPU; what this
-# program's thread has had of that it measures by itself, with the same clock.
-@test "pytime and pydist have the time on a CPU to milliseconds, asleep or while others have the CPU" {
-  local program=$BATS_TEST_TMPDIR/computes.py busy said calls incl excl cpu own
+# With other programs that want the guest's two CPUs, elapsed time is far from time on a CPU; what the
+# functions of this program have of that they measure themselves, with the same clock.  Where the guest
+# is stopped between the two measurements they differ by that, in few of the functions.
+@test "pytime and pydist have the time on a CPU to a millisecond, asleep or while others have the CPU" {
+  local program=$BATS_TEST_TMPDIR/computes.py busy incl cpu own
   cat >"$program" <<'PY'
 import time
 
-spent = 0
-
-
-def computes():
-    global spent
-    began = end = time.thread_time()
-    while end < began + 0.1:
-        end = time.thread_time()
-    spent += end - began
+said = {}
 
 
 def sleeps():
-    time.sleep(0.1)
+    time.sleep(0.3)
 
 
-def both():
-    computes()
-    sleeps()
+def all_of_them():
+    for name in list(functions):
+        functions[name]()
 
 
-for _ in range(5):
-    both()
-print(round(spent * 1000000))
+functions = {"sleeps": sleeps}
+for n in range(11):
+    source = """
+def computes_%d():
+    began = end = time.thread_time()
+    while end < began + 0.05:
+        end = time.thread_time()
+    said["computes_%d"] = end - began
+""" % (n, n)
+    exec(compile(source, __file__, "exec"), globals())
+    functions["computes_%d" % n] = globals()["computes_%d" % n]
+all_of_them()
+for name in said:
+    print(name, round(said[name] * 1000000))
 PY
   cat >"$BATS_TEST_TMPDIR/busy" <<SH
 others=
@@ -164,35 +168,33 @@ env LD_PRELOAD=$shim $system $program
 kill \$others
 SH
   busy="sh $BATS_TEST_TMPDIR/busy"
+  # reads names and microseconds; never less than the function says, and mostly as much
+  as_they_say() {
+    awk 'NR == FNR { said[$1] = $2; next }
+      $1 in said { all++; print $1, said[$1], $2; if ($2 < said[$1] - 1) less++; if ($2 < said[$1] + 1000) good++ }
+      END { exit !(all == 11 && !less && good >= 6) }' <(grep -xE 'computes_[0-9]+ [0-9]+' "$printed.output") -
+  }
   script pytime -G cpu=1 -G top=1000 -c "$busy" >"$printed.output"
-  said=$(grep -xE '[0-9]{6}' "$printed.output")
   grep -E "FUNCTION|$program\$" "$printed"
   [ "$(head -n 1 "$printed")" = "   CALLS      INCL_us      EXCL_us  CPU_INCL_us  CPU_EXCL_us  FUNCTION                       FILE" ]
+  awk '$4 == $5 { print $6, $4 }' "$printed" | as_they_say
   cpu_times_of() {
-    awk -v file="$program" -v name="$1" '$7 == file && $6 == name { print $1, $2, $3, $4, $5; found++ } END { exit found != 1 }' "$printed"
+    awk -v file="$program" -v name="$1" '$7 == file && $6 == name { print $1, $2, $4, $5; found++ } END { exit found != 1 }' "$printed"
   }
-  read -r calls incl excl cpu own < <(cpu_times_of computes)
-  [ "$calls" = 5 ]
-  [ "$cpu" = "$own" ]
-  [ "$cpu" -ge "$said" ]
-  [ "$cpu" -lt $((said + 5 * 5000)) ]
-  [ "$incl" -gt $((cpu * 5 / 4)) ]
-  read -r calls incl excl cpu own < <(cpu_times_of sleeps)
-  [ "$incl" -ge 500000 ]
-  [ "$cpu" -lt 50000 ]
-  # of what they call, nothing is both's own
-  read -r calls incl excl cpu own < <(cpu_times_of both)
-  [ "$cpu" -ge "$said" ]
-  [ "$own" -lt 50000 ]
+  read -r _ incl cpu own < <(cpu_times_of sleeps)
+  [ "$incl" -ge 300000 ]
+  [ "$cpu" -lt 100000 ]
+  # 300 ms are the sleep; what it calls is not its own
+  read -r _ incl cpu own < <(cpu_times_of all_of_them)
+  [ "$cpu" -ge 550000 ]
+  [ $((incl - 300000)) -gt $((cpu * 5 / 4)) ]
+  [ "$own" -lt 100000 ]
   awk 'NR > 1 { if (before != "" && $5 > before) bad++; before = $5 } END { exit bad > 0 }' "$printed"
 
-  script pydist '^(computes|sleeps)$' -G cpu=1 -c "$busy" >"$printed.output"
-  said=$(grep -xE '[0-9]{6}' "$printed.output")
-  cpu=$(sed -nE "s|^computes in $program: 5 calls, total ([0-9]+) us.*|\1|p" "$printed")
-  [ "$cpu" -ge "$said" ]
-  [ "$cpu" -lt $((said + 5 * 5000)) ]
-  cpu=$(sed -nE "s|^sleeps in $program: 5 calls, total ([0-9]+) us.*|\1|p" "$printed")
-  [ "$cpu" -lt 50000 ]
+  script pydist '^(computes_.*|sleeps)$' -G cpu=1 -c "$busy" >"$printed.output"
+  sed -nE "s|^([a-z_0-9]+) in $program: 1 calls, total ([0-9]+) us.*|\1 \2|p" "$printed" >"$printed.dist"
+  as_they_say <"$printed.dist"
+  [ "$(sed -n 's/^sleeps //p' "$printed.dist")" -lt 100000 ]
 }
 
 # What no Python does when it is told to: the driver.
