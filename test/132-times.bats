@@ -124,8 +124,9 @@ slow_in() {
 }
 
 # With other programs that want the guest's two CPUs, elapsed time is far from time on a CPU; what the
-# functions of this program have of that they measure themselves, with the same clock.  Where the guest
-# is stopped between the two measurements they differ by that, in few of the functions.
+# functions of this program have of that it measures itself, around them, with the same clock.  (In them
+# that would bring up to date what the kernel else does at ticks only.)  Where the guest is stopped
+# between the two measurements they differ by that, in few of the functions.
 @test "pytime and pydist have the time on a CPU to a millisecond, asleep or while others have the CPU" {
   local program=$BATS_TEST_TMPDIR/computes.py busy incl cpu own
   cat >"$program" <<'PY'
@@ -140,18 +141,14 @@ def sleeps():
 
 def all_of_them():
     for name in list(functions):
+        began = time.thread_time()
         functions[name]()
+        said[name] = time.thread_time() - began
 
 
 functions = {"sleeps": sleeps}
 for n in range(11):
-    source = """
-def computes_%d():
-    began = end = time.thread_time()
-    while end < began + 0.05:
-        end = time.thread_time()
-    said["computes_%d"] = end - began
-""" % (n, n)
+    source = "def computes_%d():\n for _ in range(300000): pass" % n
     exec(compile(source, __file__, "exec"), globals())
     functions["computes_%d" % n] = globals()["computes_%d" % n]
 all_of_them()
@@ -168,11 +165,11 @@ env LD_PRELOAD=$shim $system $program
 kill \$others
 SH
   busy="sh $BATS_TEST_TMPDIR/busy"
-  # reads names and microseconds; never less than the function says, and mostly as much
+  # reads names and microseconds; never more than the program says, and mostly as much
   as_they_say() {
     awk 'NR == FNR { said[$1] = $2; next }
-      $1 in said { all++; print $1, said[$1], $2; if ($2 < said[$1] - 1) less++; if ($2 < said[$1] + 1000) good++ }
-      END { exit !(all == 11 && !less && good >= 6) }' <(grep -xE 'computes_[0-9]+ [0-9]+' "$printed.output") -
+      $1 in said { all++; print $1, said[$1], $2; if ($2 > said[$1] + 1) more++; if ($2 > said[$1] - 1000) good++ }
+      END { exit !(all == 11 && !more && good >= 6) }' <(grep -xE 'computes_[0-9]+ [0-9]+' "$printed.output") -
   }
   script pytime -G cpu=1 -G top=1000 -c "$busy" >"$printed.output"
   grep -E "FUNCTION|$program\$" "$printed"
@@ -186,7 +183,6 @@ SH
   [ "$cpu" -lt 100000 ]
   # 300 ms are the sleep; what it calls is not its own
   read -r _ incl cpu own < <(cpu_times_of all_of_them)
-  [ "$cpu" -ge 550000 ]
   [ $((incl - 300000)) -gt $((cpu * 5 / 4)) ]
   [ "$own" -lt 100000 ]
   awk 'NR > 1 { if (before != "" && $5 > before) bad++; before = $5 } END { exit bad > 0 }' "$printed"
