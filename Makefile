@@ -8,6 +8,11 @@
 #   make check-dtrace   the markers and the scripts for DTrace with Debian sid's dtrace
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
+#   make check-packages the Debian and the RPM packages: built, checked, installed and removed in roots
+#                       of their own (long)
+#   make install        also uninstall and installcheck: by the GNU standards (DESTDIR, prefix, ...)
+#   make dist           the tarball, in build; distcheck: tried out as well
+#   make deb, make rpm  the packages, in build/deb and build/rpm
 #   make clean
 #
 # SPDX-License-Identifier: MIT
@@ -22,6 +27,29 @@ LOCAL_TAPSET ?= /etc/systemtap/python_local.stp
 STOCK_TAPSET ?= $(STAP_VM_ROOT)/usr/share/systemtap/tapset
 tapset_build := $(if $(STAP_VM_ROOT),$(abspath $(STAP_VM_ROOT)).stap,$(BUILD))
 
+# Where things are installed.
+prefix = /usr/local
+exec_prefix = $(prefix)
+bindir = $(exec_prefix)/bin
+libdir = $(exec_prefix)/lib
+datarootdir = $(prefix)/share
+datadir = $(datarootdir)
+mandir = $(datarootdir)/man
+docdir = $(datarootdir)/doc/systemtap-cpython
+exampledir = $(datadir)/systemtap/examples/cpython
+completiondir = $(datadir)/bash-completion/completions
+# Where the installed stap reads tapsets: in its own folder only.
+tapsetdir = /usr/share/systemtap/tapset
+# In the place of SystemTap's own, if it has one; packages that see to that themselves have ours elsewhere.
+python_stp = $(tapsetdir)/python.stp
+# The shim's folder, and how the tapset finds it: by a pattern, where one tapset serves all machines.
+shimdir = $(libdir)
+shim_path = $(shimdir)/$(notdir $(shim))
+INSTALL = install
+INSTALL_PROGRAM = $(INSTALL)
+INSTALL_SCRIPT = $(INSTALL)
+INSTALL_DATA = $(INSTALL) -m 644
+
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
 objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/*.c)) $(BUILD)/probes/markers.o
@@ -32,7 +60,8 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=h
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all man demo check check-cpython check-distros check-dtrace check-memory clean
+.PHONY: all man demo check check-cpython check-distros check-dtrace check-memory check-packages clean
+.PHONY: install install-strip uninstall installcheck dist distcheck deb rpm
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -117,10 +146,78 @@ check-dtrace: all
 	@test/dtrace fetch
 	@test/run test/120-dtrace.bats
 
+check-packages:
+	@test/setup $@
+	@$(MAKE) --no-print-directory all
+	@test/packages/run
+
 check-cpython check-memory:
 	@test/setup $@
 	@$(MAKE) --no-print-directory all
 	@test/$(patsubst check-%,%,$@)/run
+
+# The launcher, its page and its completion are yet to come.
+launcher := $(if $(wildcard probes/stap_python*.c),$(BUILD)/stap-python)
+docs = README.md LICENSE
+examples := $(filter-out %.stp %.d,$(wildcard scripts/*))
+example_scripts := $(wildcard scripts/*.stp scripts/*.d)
+
+# All that is installed by its own name: $(call do,KIND,FOLDER,FILES) for each.
+define each_installed
+$(call $(1),PROGRAM,$(shimdir),$(shim))
+$(call $(1),PROGRAM,$(bindir),$(launcher))
+$(call $(1),DATA,$(mandir)/man8,$(wildcard probes/stap-python.8))
+$(call $(1),DATA,$(mandir)/man3,$(addprefix $(BUILD)/man/,$(shell LC_ALL=C ls $(BUILD)/man)))
+$(call $(1),DATA,$(tapsetdir),$(filter-out tapset/python.stp,$(tapset_files)) $(BUILD)/python_objects.stp)
+$(call $(1),DATA,$(exampledir),$(examples))
+$(call $(1),SCRIPT,$(exampledir),$(example_scripts))
+$(call $(1),DATA,$(docdir),$(docs))
+endef
+put = $(if $(strip $(3)),$(INSTALL) -d "$(DESTDIR)$(2)" && $(INSTALL_$(1)) $(3) "$(DESTDIR)$(2)")
+drop = $(if $(strip $(3)),cd "$(DESTDIR)$(2)" 2>/dev/null || exit 0; rm -f $(notdir $(3)))
+# And by another.
+completion := $(wildcard probes/stap-python.bash)
+
+install: $(shim) $(launcher) $(BUILD)/python_objects.stp $(man_pages)
+	$(call each_installed,put)
+	$(if $(completion),$(INSTALL) -d "$(DESTDIR)$(completiondir)" && $(INSTALL_DATA) $(completion) "$(DESTDIR)$(completiondir)/stap-python")
+	awk -v shim='$(shim_path)' -f tapset/paths.awk probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
+	chmod 644 "$(DESTDIR)$(tapsetdir)/python_paths.stpm"
+	ln -sf $(LOCAL_TAPSET) "$(DESTDIR)$(tapsetdir)/python_local.stp"
+	$(INSTALL) -d "$(DESTDIR)$(dir $(python_stp))"
+	packaging/python-stp put tapset/python.stp "$(DESTDIR)$(python_stp)"
+
+install-strip:
+	$(MAKE) INSTALL_PROGRAM='$(INSTALL_PROGRAM) -s' install
+
+uninstall: $(BUILD)/python_objects.stp $(man_pages)
+	$(call each_installed,drop)
+	rm -f "$(DESTDIR)$(completiondir)/stap-python"
+	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp
+	packaging/python-stp restore "$(DESTDIR)$(python_stp)"
+	for folder in $(exampledir) $(docdir); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
+
+# What it needs to know of where things are.
+installcheck:
+	@DESTDIR="$(DESTDIR)" tapsetdir="$(tapsetdir)" python_stp="$(python_stp)" shimdir="$(shimdir)" \
+		shim_path="$(shim_path)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
+
+version := $(shell cat VERSION)
+tarball := $(BUILD)/systemtap-cpython-$(version).tar.gz
+
+# Bit for bit the same from a checkout and from its own tree.  It has the files that git knows, as they
+# are here, with the date of the last commit.
+dist:
+	packaging/dist $(tarball)
+
+distcheck: dist
+	packaging/distcheck $(tarball)
+
+deb: dist
+	packaging/deb $(tarball) $(BUILD)/deb
+
+rpm: dist
+	packaging/rpm/build $(tarball) $(BUILD)/rpm
 
 clean:
 	! [ -e $(BUILD)/vm ] || test/vm/guest stop
