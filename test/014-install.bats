@@ -8,6 +8,7 @@ load helper
 setup() {
   destdir=$BATS_TEST_TMPDIR/destdir
   stp=$destdir/usr/share/systemtap/tapset/python.stp
+  name=systemtap-cpython-$(<"$top/VERSION")
 }
 
 # make in this tree, whose shim and pages are made already.
@@ -164,7 +165,7 @@ dist_in() {
 }
 
 @test "make dist makes the same tarball in a checkout and in an unpacked tarball, whenever it is done" {
-  local name=systemtap-cpython-$(<"$top/VERSION") first=$BATS_TEST_TMPDIR/1 second=$BATS_TEST_TMPDIR/2
+  local first=$BATS_TEST_TMPDIR/1 second=$BATS_TEST_TMPDIR/2
   dist_in "$top" "$first/$name.tar.gz"
   tar -xzf "$first/$name.tar.gz" -C "$first"
   # what a build leaves there is not in it
@@ -179,7 +180,7 @@ dist_in() {
 
 @test "make distcheck is content with the tarball, and names what uninstall leaves" {
   need stap
-  local name=systemtap-cpython-$(<"$top/VERSION") folder=$BATS_TEST_TMPDIR/dist
+  local folder=$BATS_TEST_TMPDIR/dist
   dist_in "$top" "$folder/$name.tar.gz"
   run timeout -k 5 100 "$top/packaging/distcheck" "$folder/$name.tar.gz"
   echo "$output"
