@@ -171,9 +171,13 @@ dist_in() {
   # what a build leaves there is not in it
   mkdir "$first/$name/build"
   touch "$first/$name/build/x"
+  # nor is what else a checkout does to files: VERSION's date is that of all
+  find "$first/$name" -type f ! -name VERSION -exec touch {} +
+  chmod -R go= "$first/$name"
   (umask 077 && dist_in "$first/$name" "$second/$name.tar.gz" TZ=Asia/Tokyo)
   cmp "$first/$name.tar.gz" "$second/$name.tar.gz"
   tar -tzf "$first/$name.tar.gz" | grep -x "$name/packaging/dist"
+  tar -tzf "$first/$name.tar.gz" | sort -c
   refute grep -v "^$name/" <(tar -tzf "$first/$name.tar.gz")
   [ ! -e "$top/.git" ] || diff <(git -C "$top" ls-files | sort) <(tar -tzf "$first/$name.tar.gz" | sed "s,^$name/,," | sort)
 }
