@@ -107,6 +107,12 @@ installed() {
   ours_is_in_force
   make_target uninstall
   [ "$(installed | wc -l)" = 0 ]
+
+  stock_python_stp 5.1
+  make_target install
+  rm "$stp"
+  make_target uninstall
+  [ "$(installed | wc -l)" = 0 ]
 }
 
 @test "with python_stp elsewhere SystemTap's own is left alone" {
