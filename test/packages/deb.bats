@@ -151,20 +151,25 @@ stock_in_force() {
 
 @test "the packages' own tests (autopkgtest) pass" {
   need autopkgtest
-  local release
-  for release in bookworm trixie sid; do
-    use_debian "$release"
-    # the chroot has no network: what its tests need is there
-    STAP_VM_ROOT=$root unshare --mount bash -euc "source '$top/test/vm/lib.sh' && mount_into '$root' &&
-      timeout -k 5 300 autopkgtest '$top'/build/deb/systemtap-cpython_*.deb '$top'/build/deb/systemtap-cpython-tapset_*.deb \
-        '$top'/build/deb/systemtap-cpython_*.dsc -- chroot '$root'"
-    drop_root
-  done
+  use_debian bookworm
+  STAP_VM_ROOT=$root unshare --mount bash -euc "source '$top/test/vm/lib.sh' && mount_into '$root' &&
+    timeout -k 5 300 autopkgtest '$top'/build/deb/systemtap-cpython_*.deb '$top'/build/deb/systemtap-cpython-tapset_*.deb \
+      '$top'/build/deb/systemtap-cpython_*.dsc -- chroot '$root'" >"$BATS_TEST_TMPDIR/log" 2>&1 || {
+    tail -n 40 "$BATS_TEST_TMPDIR/log"
+    return 1
+  }
+  [ "$(grep -cE '^(resolves|loads) +PASS' "$BATS_TEST_TMPDIR/log")" = 2 ]
 }
 
 @test "piuparts finds nothing that installing and purging leaves" {
   need piuparts
-  use_root bookworm
-  timeout -k 5 200 piuparts --existing-chroot="$root" --no-upgrade-test --no-eatmydata --skip-logrotatefiles-test \
-    "$top"/build/deb/systemtap-cpython{,-tapset}_*.deb
+  # the smallest of them: piuparts copies it
+  use_root trixie
+  # apt's own, of its first use in a root
+  timeout -k 5 400 piuparts --existing-chroot="$root" --no-upgrade-test --no-eatmydata --ignore=/var/cache/debconf/tmp.ci \
+    "$top"/build/deb/systemtap-cpython{,-tapset}_*.deb >"$BATS_TEST_TMPDIR/log" 2>&1 || {
+    grep -A 9 -E ' (ERROR|FAIL)' "$BATS_TEST_TMPDIR/log"
+    return 1
+  }
+  grep 'PASS: All tests' "$BATS_TEST_TMPDIR/log"
 }
