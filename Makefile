@@ -1,6 +1,7 @@
 # systemtap-cpython
 #
-#   make                the shim and the driver, the tapset with the paths of this tree, man pages
+#   make                the shim, stap-python and the driver, the tapset with the paths of this tree,
+#                       man pages
 #   make man            the man pages of the tapset only, in build/man
 #   make demo           a first trace of a Python program, set-up included
 #   make check          all test suites, set-up included
@@ -54,7 +55,9 @@ INSTALL_DATA = $(INSTALL) -m 644
 
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
-objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/*.c)) $(BUILD)/probes/markers.o
+launcher := $(BUILD)/stap-python
+launcher_sources := $(wildcard probes/stap_python*.c)
+objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(filter-out $(launcher_sources),$(wildcard probes/*.c))) $(BUILD)/probes/markers.o
 
 # What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
 # no call.
@@ -72,7 +75,7 @@ tapsets := $(tapset_build)/tapset/python_paths.stpm $(tapset_build)/test/tapset/
 # The names of the pages have colons, which a target can't have.
 man_pages := $(BUILD)/man/.made
 
-all: $(shim) $(driver) $(man_pages) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
+all: $(shim) $(driver) $(launcher) $(launcher).8 $(man_pages) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
 $(shim): $(objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^ -ldl
@@ -88,6 +91,49 @@ $(BUILD)/probes/markers.h $(BUILD)/probes/markers.c: probes/markers.awk probes/p
 
 $(BUILD)/probes/native_list.h: probes/native.awk probes/native.list | $(BUILD)/probes
 	awk -f $^ >$@
+
+# ---- stap-python.  What it has of the place where it is installed is in installed.h: the shim as
+# LD_PRELOAD takes it, perhaps with ld.so's $LIB (shim_preload='/usr/$$LIB/libpython-stap.so.0'), and the
+# scripts.  In $(BUILD) of a checkout it takes what is there, whatever these say.  To be installed:
+# $(launcher) in bindir, $(launcher).8 in mandir/man8, probes/stap-python.bash as stap-python in
+# datadir/bash-completion/completions.
+prefix = /usr/local
+exec_prefix = $(prefix)
+bindir = $(exec_prefix)/bin
+sbindir = $(exec_prefix)/sbin
+libdir = $(exec_prefix)/lib
+datarootdir = $(prefix)/share
+datadir = $(datarootdir)
+mandir = $(datarootdir)/man
+shim_path = $(libdir)/$(notdir $(shim))
+shim_preload = $(shim_path)
+exampledir = $(datadir)/systemtap/examples/cpython
+launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources))
+launcher_headers := $(addprefix $(BUILD)/probes/,native_table.h marker_names.h installed.h)
+
+$(launcher): $(launcher_objects)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -ldl
+
+$(launcher_objects): | $(launcher_headers)
+
+$(BUILD)/probes/native_table.h: probes/native.awk probes/native.list | $(BUILD)/probes
+	awk -v part=table -f $^ >$@
+
+$(BUILD)/probes/marker_names.h: probes/markers.awk probes/python.d | $(BUILD)/probes
+	awk -v part=names -f $^ >$@
+
+# Made anew where another make has other values.
+$(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
+	@printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
+		SCRIPTS_DIR '$(exampledir)' MULTIARCH 'lib/$(shell $(CC) -print-multiarch)' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes
+	sed -e "s/@VERSION@/$$(cat VERSION)/" \
+		-e "s/@DATE@/$${SOURCE_DATE_EPOCH:+$$(date -u -d "@$$SOURCE_DATE_EPOCH" +%F)}/" $< >$@
+
+.PHONY: FORCE
+# ---- end of stap-python
 
 # The driver is linked with the shim's own sites and semaphores.
 $(driver): $(BUILD)/test/driver.o $(addprefix $(BUILD)/probes/,markers.o code.o cpython.o)
@@ -225,4 +271,4 @@ clean:
 	! [ -e $(BUILD)/vm ] || test/vm/guest stop
 	rm -rf $(BUILD)
 
--include $(objects:.o=.d) $(BUILD)/test/driver.d
+-include $(objects:.o=.d) $(launcher_objects:.o=.d) $(BUILD)/test/driver.d

@@ -2,6 +2,7 @@
 #
 #   awk -v part=h -f markers.awk python.d   the header: ids, semaphores, fire functions
 #   awk -v part=c -f markers.awk python.d   the sites and the semaphores themselves
+#   awk -v part=names -f markers.awk python.d   their names, for stap-python
 #   awk -v part=table -f markers.awk python.d   for test/driver.c: how to fire each from an array
 #
 # Every marker M gets its number MARKER_M, its semaphore python_M_semaphore (one for all sites of
@@ -92,6 +93,11 @@ END {
       print "void marker_" names[i] "(" parameters[i] ");"
     }
     print "\n#endif"
+  } else if (part == "names") {
+    print "static const char *const marker_names[] = {"
+    for (i = 1; i <= n; i++)
+      print "    \"" names[i] "\","
+    print "};"
   } else if (part == "table") {
     print "#include \"markers.h\"\n"
     print_table()

@@ -36,11 +36,11 @@ shell_files() {
   clang-format --dry-run -Werror probes/*.[ch] test/*.c
 }
 
-@test "the shim and the driver compile without a warning with gcc and with clang" {
+@test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
   need gcc clang
   local compiler
   for compiler in gcc clang; do
-    make -s -B CC=$compiler build/probes/markers.h build/probes/native_list.h build/test/table.h
+    make -s -B CC=$compiler build/probes/{markers,native_list,native_table,marker_names,installed}.h build/test/table.h
     for file in probes/*.c build/probes/markers.c test/*.c; do
       "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Ibuild/probes \
         -Ibuild/test -fsyntax-only "$file"

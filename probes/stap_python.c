@@ -1,0 +1,405 @@
+/*
+ * stap-python, the launcher: starts programs with the shim and scripts on them; says what stands
+ * between a machine and its first probe.
+ *
+ * Here: the words of the command line, `run`, the scripts, and what all subcommands use.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "stap_python.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "installed.h"
+
+static const char usage[] =
+    "usage: stap-python COMMAND [ARGUMENTS...]\n"
+    "       stap-python SCRIPT [STAP'S ARGUMENTS...]\n"
+    "\n"
+    "  run [--] CMD...         start CMD with the shim, which gives its Python the markers\n"
+    "  doctor                  say what stands between this machine and a first probe\n"
+    "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
+    "  attach PID              load the shim into a Python that runs\n"
+    "  enable [PYTHON]         let every start of an interpreter load the shim; disable\n"
+    "  disable [PYTHON]        ends that\n"
+    "  --list-scripts          the scripts' names, and what they show\n"
+    "  --help, --version       each command has a --help too\n"
+    "\n"
+    "A SCRIPT is run by stap with the arguments that follow; what its -c starts has the shim.\n"
+    "\n"
+    "environment: STAP is the stap to run.\n";
+
+static const char run_usage[] =
+    "usage: stap-python run [--] CMD...\n"
+    "\n"
+    "Starts CMD with the shim preloaded, so that each Python that it runs has the markers.\n"
+    "What is in LD_PRELOAD stays there. The exit status is CMD's; 127 if there is no such\n"
+    "program, 126 if it can't be started.\n";
+
+const char *source_tree;
+
+/* ---------------------------------------------------------------- what all use */
+
+void die(int status, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    fflush(stdout);
+    fputs("stap-python: ", stderr);
+    vfprintf(stderr, text, values);
+    fputc('\n', stderr);
+    va_end(values);
+    exit(status);
+}
+
+char *format(const char *text, ...)
+{
+    char *result;
+    va_list values;
+    va_start(values, text);
+    if (vasprintf(&result, text, values) < 0)
+        abort();
+    va_end(values);
+    return result;
+}
+
+const char *rooted(const char *path)
+{
+    const char *root = secure_getenv("STAP_PYTHON_ROOT");
+    return root && *root && *path == '/' ? format("%s%s", root, path) : path;
+}
+
+bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+char *contents(const char *path, size_t limit)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return NULL;
+    char *text = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? malloc(limit + 1) : NULL;
+    size_t length = 0;
+    ssize_t got = 0;
+    while (text && length < limit && (got = read(fd, text + length, limit - length)) > 0)
+        length += (size_t)got;
+    close(fd);
+    if (!text || got < 0)
+        return NULL;
+    text[length] = '\0';
+    return text;
+}
+
+static long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+char *output_of(const char *const *arguments, int seconds, int *status)
+{
+    enum { LIMIT = 65536 };
+    int ends[2];
+    char *text = calloc(1, LIMIT + 1);
+    *status = -1;
+    if (!text || pipe2(ends, O_CLOEXEC) != 0)
+        return "";
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDONLY);
+        setpgid(0, 0);
+        if (null < 0 || dup2(null, 0) < 0 || dup2(ends[1], 1) < 0 || dup2(ends[1], 2) < 0)
+            _exit(127);
+        execvp(arguments[0], (char *const *)arguments);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    long end = now_ms() + seconds * 1000L, left;
+    bool ended = pid < 0;
+    while (!ended && (left = end - now_ms()) > 0) {
+        struct pollfd ready = {ends[0], POLLIN, 0};
+        if (poll(&ready, 1, (int)left) <= 0)
+            continue;
+        char rest[4096];
+        ssize_t got = read(ends[0], rest, sizeof rest);
+        ended = got <= 0;
+        size_t kept = got > 0 && (size_t)got < LIMIT - length ? (size_t)got : LIMIT - length;
+        if (got > 0) {
+            memcpy(text + length, rest, kept);
+            length += kept;
+        }
+    }
+    close(ends[0]);
+    if (pid > 0) {
+        if (!ended)
+            kill(-pid, SIGKILL);
+        int result;
+        if (waitpid(pid, &result, 0) == pid && ended)
+            *status = result;
+    }
+    return text;
+}
+
+char *program_in_path(const char *word)
+{
+    struct stat status;
+    char *path = strdup(getenv("PATH") ? getenv("PATH") : "/usr/local/bin:/usr/bin:/bin");
+    if (strchr(word, '/'))
+        return access(word, X_OK) == 0 ? strdup(word) : NULL;
+    for (char *folder; path && (folder = strsep(&path, ":"));) {
+        char *file = format("%s/%s", *folder ? folder : ".", word);
+        if (access(file, X_OK) == 0 && stat(file, &status) == 0 && S_ISREG(status.st_mode))
+            return file;
+    }
+    return NULL;
+}
+
+/* In a checkout this program is in its folder build. */
+static void find_source_tree(void)
+{
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return;
+    self[length] = '\0';
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(self, '/');
+        if (!slash)
+            return;
+        *slash = '\0';
+    }
+    if (exists(format("%s/probes/python.d", self)) && exists(format("%s/build/stap-python", self)))
+        source_tree = strdup(self);
+}
+
+/* ---------------------------------------------------------------- the shim */
+
+const char *shim_preload(void)
+{
+    return source_tree ? format("%s/build/libpython-stap.so.0", source_tree) : SHIM_PATH;
+}
+
+/* $LIB is lib64 for ld.so, or lib, or Debian's lib/x86_64-linux-gnu. */
+const char *shim_file(void)
+{
+    static const char *const folders[] = {MULTIARCH, "lib64", "lib"};
+    const char *path = shim_preload(), *lib = strstr(path, "$LIB");
+    if (!lib)
+        return path;
+    char *file = NULL;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        file = format("%.*s%s%s", (int)(lib - path), path, folders[i], lib + strlen("$LIB"));
+        if (exists(rooted(file)))
+            return file;
+    }
+    return file;
+}
+
+char *preload_value(void)
+{
+    const char *shim = shim_preload(), *others = getenv("LD_PRELOAD");
+    size_t length = strlen(shim);
+    if (!exists(shim_file()))
+        die(FAILED, "the shim is not there: %s: %s", shim_file(),
+            source_tree ? "run make" : "install systemtap-cpython anew");
+    if (strpbrk(shim, " :"))
+        die(FAILED, "%s: LD_PRELOAD takes no path with a space or colon: move the checkout", shim);
+    if (!others || !*others)
+        return strdup(shim);
+    if (strncmp(others, shim, length) == 0 && strchr(" :", others[length]))
+        return strdup(others);
+    return format("%s:%s", shim, others);
+}
+
+/* ---------------------------------------------------------------- run */
+
+void help_if_asked(char **arguments, const char *text)
+{
+    if (!arguments[0] || (strcmp(arguments[0], "--help") != 0 && strcmp(arguments[0], "-h") != 0))
+        return;
+    fputs(text, stdout);
+    exit(fflush(stdout) == 0 ? 0 : FAILED);
+}
+
+static void run_program(char **command)
+{
+    execvp(command[0], command);
+    int status = errno == ENOENT ? 127 : 126;
+    die(status, "%s: %s", command[0], strerror(errno));
+}
+
+static int run_main(char **arguments)
+{
+    help_if_asked(arguments, run_usage);
+    if (arguments[0] && strcmp(arguments[0], "--") == 0)
+        arguments++;
+    else if (arguments[0] && arguments[0][0] == '-')
+        die(USAGE, "run: unknown option '%s' (see stap-python run --help)", arguments[0]);
+    if (!arguments[0])
+        die(USAGE, "run: which command? (see stap-python run --help)");
+    setenv("LD_PRELOAD", preload_value(), 1);
+    run_program(arguments);
+    return FAILED;
+}
+
+/* ---------------------------------------------------------------- the scripts */
+
+static const char *scripts_folder(void)
+{
+    return source_tree ? format("%s/scripts", source_tree) : SCRIPTS_DIR;
+}
+
+static int is_script(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 4 && strcmp(entry->d_name + length - 4, ".stp") == 0;
+}
+
+static char *title_of(const char *name)
+{
+    char *text = contents(format("%s/%s.meta", scripts_folder(), name), 65536);
+    if (!text || strncmp(text, "title: ", 7) != 0)
+        return "";
+    text += 7;
+    text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
+static int list_scripts(void)
+{
+    struct dirent **entries;
+    int count = scandir(scripts_folder(), &entries, is_script, alphasort);
+    if (count <= 0)
+        die(FAILED, "there are no scripts in %s", scripts_folder());
+    for (int i = 0; i < count; i++) {
+        char *name = strndup(entries[i]->d_name, strlen(entries[i]->d_name) - 4);
+        printf("%-12s %s\n", name, title_of(name));
+    }
+    return 0;
+}
+
+/* The path of a script by its name, with or without .stp; NULL: there is none. */
+static char *script_file(const char *word)
+{
+    size_t length = strlen(word);
+    if (strchr(word, '/') || word[0] == '.' || word[0] == '-')
+        return NULL;
+    bool whole = length > 4 && strcmp(word + length - 4, ".stp") == 0;
+    char *path = format("%s/%s%s", scripts_folder(), word, whole ? "" : ".stp");
+    return exists(path) ? path : NULL;
+}
+
+/* The word for a shell, in single quotes. */
+static char *quoted(const char *word)
+{
+    char *result = malloc(4 * strlen(word) + 3), *end = result;
+    if (!result)
+        abort();
+    *end++ = '\'';
+    for (; *word; word++)
+        end = *word == '\'' ? stpcpy(end, "'\\''") : (*end = *word, end + 1);
+    strcpy(end, "'");
+    return result;
+}
+
+/* A -c command of stap's, with the shim.  stap has a shell run what is more than words. */
+static char *with_shim(const char *command)
+{
+    char *preload = quoted(format("LD_PRELOAD=%s", preload_value()));
+    if (strpbrk(command, "|&;<>()`\n"))
+        return format("env %s sh -c %s", preload, quoted(command));
+    return format("env %s %s", preload, command);
+}
+
+/* The letters of stap's options that have a value, in the same word or the next. */
+static const char with_value[] = "aBcdDeEGIlLmopRrsSTx";
+
+/* Puts the shim before the command of -c. */
+static void add_shim(char **arguments)
+{
+    for (char **argument = arguments; *argument && strcmp(*argument, "--") != 0; argument++) {
+        const char *word = *argument;
+        if (word[0] != '-' || word[1] == '-')
+            continue;
+        size_t at = 1 + strcspn(word + 1, with_value);
+        if (!word[at])
+            continue;
+        bool next = !word[at + 1];
+        if (next && !argument[1])
+            return;
+        if (word[at] == 'c' && next)
+            argument[1] = with_shim(argument[1]);
+        else if (word[at] == 'c')
+            *argument = format("%.*s%s", (int)at + 1, word, with_shim(word + at + 1));
+        argument += next;
+    }
+}
+
+static int script_main(const char *script, char **arguments)
+{
+    const char *stap = secure_getenv("STAP");
+    stap = stap && *stap ? stap : "stap";
+    size_t count = 0;
+    while (arguments[count])
+        count++;
+    char **command = calloc(count + 3, sizeof *command);
+    if (!command)
+        abort();
+    add_shim(arguments);
+    command[0] = strdup(stap);
+    command[1] = strdup(script);
+    memcpy(command + 2, arguments, count * sizeof *arguments);
+    if (source_tree)
+        setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
+    if (!program_in_path(stap))
+        die(127, "%s is not there: see stap-python doctor", stap);
+    run_program(command);
+    return FAILED;
+}
+
+/* ---------------------------------------------------------------- the command line */
+
+int main(int count, char **arguments)
+{
+    static const struct {
+        const char *name;
+        int (*main)(char **);
+    } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
+                    {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main}};
+    (void)count;
+    find_source_tree();
+    if (!arguments[0] || !arguments[1])
+        die(USAGE, "which command? (see stap-python --help)");
+    const char *word = *++arguments;
+    help_if_asked(arguments, usage);
+    if (strcmp(word, "--version") == 0) {
+        puts("stap-python " PACKAGE_VERSION);
+        return 0;
+    }
+    if (strcmp(word, "--list-scripts") == 0)
+        return list_scripts();
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(word, commands[i].name) == 0)
+            return commands[i].main(arguments + 1);
+    char *script = script_file(word);
+    if (script)
+        return script_main(script, arguments + 1);
+    die(USAGE, "'%s' is neither a command nor a script (see stap-python --help)", word);
+}

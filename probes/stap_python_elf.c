@@ -1,0 +1,319 @@
+/*
+ * Reads ELF files for stap-python, by libelf: the markers in their SystemTap notes, and which
+ * CPython they hold.  Whatever the file holds, and whatever it is, this comes to an end.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "stap_python.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "marker_names.h"
+
+enum { NOTE_TYPE_SDT = 3 }; /* <sys/sdt.h> */
+
+const char *marker_name(unsigned number)
+{
+    _Static_assert(sizeof marker_names / sizeof *marker_names <= MARKERS_MAX, "bits of a word");
+    return number < sizeof marker_names / sizeof *marker_names ? marker_names[number] : NULL;
+}
+
+/* ---------------------------------------------------------------- the file */
+
+/* Not what a FIFO or a device has: opening or reading such may take for ever. */
+static Elf *open_elf(const char *path, int *fd, const char **why)
+{
+    struct stat status;
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *why = strerror(errno);
+    if (*fd < 0)
+        return NULL;
+    *why = "not a regular file";
+    if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        *why = "not an ELF file";
+        elf_version(EV_CURRENT);
+        /* Not mapped: the file may become shorter meanwhile. */
+        Elf *elf = elf_begin(*fd, ELF_C_READ, NULL);
+        if (elf && elf_kind(elf) == ELF_K_ELF)
+            return elf;
+        elf_end(elf);
+    }
+    close(*fd);
+    return NULL;
+}
+
+static void close_elf(Elf *elf, int fd)
+{
+    elf_end(elf);
+    close(fd);
+}
+
+/* The data of a section, or NULL; what it says of its size has been checked against the file's. */
+static Elf_Data *data_of(Elf_Scn *section, GElf_Shdr *header)
+{
+    if (!gelf_getshdr(section, header) || header->sh_type == SHT_NOBITS)
+        return NULL;
+    Elf_Data *data = elf_getdata(section, NULL);
+    return data && data->d_buf ? data : NULL;
+}
+
+/* ---------------------------------------------------------------- notes */
+
+static void read_descriptor(struct elf_file *file, const char *bytes, size_t size)
+{
+    size_t link = 3 * (file->wide ? 8 : 4);
+    if (size <= link || bytes[size - 1] != '\0')
+        return;
+    const char *provider = bytes + link;
+    const char *name = provider + strlen(provider) + 1;
+    if (name >= bytes + size || strcmp(provider, "python") != 0)
+        return;
+    file->entries++;
+    for (unsigned i = 0; marker_name(i); i++)
+        if (strcmp(marker_name(i), name) == 0)
+            file->markers |= 1u << i;
+}
+
+static void read_notes(struct elf_file *file, Elf_Data *data)
+{
+    GElf_Nhdr note;
+    size_t name, bytes, at = 0;
+    while ((at = gelf_getnote(data, at, &note, &name, &bytes)) > 0)
+        if (note.n_type == NOTE_TYPE_SDT && note.n_namesz == sizeof "stapsdt" &&
+            memcmp((char *)data->d_buf + name, "stapsdt", sizeof "stapsdt") == 0)
+            read_descriptor(file, (char *)data->d_buf + bytes, note.n_descsz);
+}
+
+/* ---------------------------------------------------------------- symbols */
+
+static bool find_symbol(Elf *elf, unsigned table, const char *name, GElf_Sym *symbol)
+{
+    GElf_Shdr header;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        if (!gelf_getshdr(section, &header) || header.sh_type != table)
+            continue;
+        Elf_Data *data = data_of(section, &header);
+        for (int i = 0; data && gelf_getsym(data, i, symbol); i++) {
+            const char *found = elf_strptr(elf, header.sh_link, symbol->st_name);
+            if (found && symbol->st_shndx != SHN_UNDEF && strcmp(found, name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+unsigned long elf_symbol(const char *path, const char *name, unsigned long *size)
+{
+    int fd;
+    const char *why;
+    GElf_Sym symbol = {0};
+    Elf *elf = open_elf(path, &fd, &why);
+    if (!elf)
+        return 0;
+    bool found = find_symbol(elf, SHT_DYNSYM, name, &symbol);
+    close_elf(elf, fd);
+    if (size)
+        *size = found ? symbol.st_size : 0;
+    return found ? symbol.st_value : 0;
+}
+
+/* The segment that has the byte, by its offset or its address. */
+static bool find_segment(Elf *elf, bool by_offset, GElf_Addr at, GElf_Phdr *segment)
+{
+    size_t count = 0;
+    elf_getphdrnum(elf, &count);
+    for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, segment); i++) {
+        GElf_Addr start = by_offset ? segment->p_offset : segment->p_vaddr;
+        if (segment->p_type == PT_LOAD && at >= start && at - start < segment->p_filesz)
+            return true;
+    }
+    return false;
+}
+
+long elf_address_of(const char *path, unsigned long offset)
+{
+    int fd;
+    const char *why;
+    GElf_Phdr segment;
+    Elf *elf = open_elf(path, &fd, &why);
+    if (!elf)
+        return -1;
+    /* A mapping begins at a page, the segment perhaps within it. */
+    bool found = find_segment(elf, true, offset, &segment);
+    if (!found) {
+        size_t count = 0;
+        elf_getphdrnum(elf, &count);
+        for (size_t i = 0; !found && i < count && gelf_getphdr(elf, (int)i, &segment); i++)
+            found = segment.p_type == PT_LOAD && (segment.p_offset & ~0xfffUL) == offset;
+    }
+    close_elf(elf, fd);
+    return found ? (long)(segment.p_vaddr + offset - segment.p_offset) : -1;
+}
+
+/* ---------------------------------------------------------------- CPython's version */
+
+static int plausible(int minor)
+{
+    return minor >= 0 && minor < 100 ? minor : -1;
+}
+
+/* Py_Version, which 3.11 and later export. */
+static int minor_by_symbol(Elf *elf, const struct elf_file *file)
+{
+    GElf_Sym symbol;
+    GElf_Phdr segment;
+    if (!find_symbol(elf, SHT_DYNSYM, "Py_Version", &symbol) ||
+        !find_segment(elf, false, symbol.st_value, &segment))
+        return -1;
+    Elf_Data *data =
+        elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + symbol.st_value - segment.p_vaddr),
+                             file->wide ? 8 : 4, file->wide ? ELF_T_XWORD : ELF_T_WORD);
+    if (!data || !data->d_buf)
+        return -1;
+    unsigned long value = file->wide ? *(uint64_t *)data->d_buf : *(uint32_t *)data->d_buf;
+    return value >> 24 == 3 ? plausible((int)(value >> 16 & 0xff)) : -1;
+}
+
+/* Of python3.11, libpython3.6m.so.1.0 and so on. */
+static int minor_by_name(const char *path)
+{
+    int minor;
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    if (strncmp(name, "lib", 3) == 0)
+        name += 3;
+    return sscanf(name, "python3.%2d", &minor) == 1 ? plausible(minor) : -1;
+}
+
+/* "3.10.13" among its constants. */
+static int minor_by_text(const char *bytes, size_t size)
+{
+    for (const char *at = bytes, *end = bytes + size; end - at > 8; at++) {
+        at = memchr(at, '\0', (size_t)(end - at - 8));
+        if (!at)
+            break;
+        int minor, micro, length = 0;
+        char text[16] = "";
+        memcpy(text, at + 1, (size_t)(end - at - 1) < 15 ? (size_t)(end - at - 1) : 15);
+        if (memcmp(text, "3.", 2) == 0 &&
+            sscanf(text, "3.%2d.%2d%n", &minor, &micro, &length) == 2 &&
+            strspn(text + length, "abrc+0123456789") == strlen(text + length))
+            return plausible(minor);
+    }
+    return -1;
+}
+
+static bool is_constants(Elf *elf, const GElf_Shdr *header)
+{
+    size_t names;
+    if (header->sh_type != SHT_PROGBITS || elf_getshdrstrndx(elf, &names) != 0)
+        return false;
+    const char *name = elf_strptr(elf, names, header->sh_name);
+    return name && strcmp(name, ".rodata") == 0;
+}
+
+static void read_version(Elf *elf, const char *path, struct elf_file *file)
+{
+    static const char free_threaded[] = "free-threading build";
+    file->minor = minor_by_symbol(elf, file);
+    if (file->minor < 0)
+        file->minor = minor_by_name(path);
+    GElf_Shdr header;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        if (!gelf_getshdr(section, &header) || !is_constants(elf, &header))
+            continue;
+        Elf_Data *data = data_of(section, &header);
+        if (!data)
+            continue;
+        if (memmem(data->d_buf, data->d_size, free_threaded, sizeof free_threaded - 1))
+            file->free_threaded = true;
+        if (file->minor < 0)
+            file->minor = minor_by_text(data->d_buf, data->d_size);
+    }
+}
+
+/* ---------------------------------------------------------------- how it is linked */
+
+static void read_dynamic(Elf *elf, struct elf_file *file)
+{
+    GElf_Shdr header;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNAMIC)
+            continue;
+        Elf_Data *data = data_of(section, &header);
+        GElf_Dyn entry;
+        for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+            if (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RUNPATH && entry.d_tag != DT_RPATH)
+                continue;
+            const char *text = elf_strptr(elf, header.sh_link, entry.d_un.d_val);
+            if (!text)
+                continue;
+            if (entry.d_tag != DT_NEEDED)
+                file->runpath = strdup(text);
+            else if (strncmp(text, "libpython3.", 11) == 0 && !strchr(text, '/'))
+                file->libpython = strdup(text);
+            else if (strncmp(text, "libc.musl", 9) == 0)
+                file->is_musl = true;
+        }
+    }
+}
+
+static void read_segments(Elf *elf, struct elf_file *file)
+{
+    size_t count = 0;
+    bool interpreter = false, dynamic = false;
+    GElf_Phdr segment;
+    elf_getphdrnum(elf, &count);
+    for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++) {
+        dynamic |= segment.p_type == PT_DYNAMIC;
+        if (segment.p_type != PT_INTERP || segment.p_filesz > 4096)
+            continue;
+        interpreter = true;
+        Elf_Data *data =
+            elf_getdata_rawchunk(elf, (int64_t)segment.p_offset, segment.p_filesz, ELF_T_BYTE);
+        if (data && data->d_buf && memmem(data->d_buf, data->d_size, "ld-musl", 7))
+            file->is_musl = true;
+    }
+    file->is_static = !interpreter && !dynamic;
+}
+
+bool elf_read(const char *path, struct elf_file *file, const char **why)
+{
+    int fd;
+    GElf_Ehdr elf_header;
+    GElf_Shdr header;
+    GElf_Sym symbol;
+    *file = (struct elf_file){.minor = -1};
+    Elf *elf = open_elf(path, &fd, why);
+    if (!elf)
+        return false;
+    bool whole = gelf_getehdr(elf, &elf_header) != NULL;
+    *why = "a damaged ELF file";
+    if (whole) {
+        file->wide = gelf_getclass(elf) == ELFCLASS64;
+        file->machine = elf_header.e_machine;
+        read_segments(elf, file);
+        read_dynamic(elf, file);
+        for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+            Elf_Data *data;
+            if (gelf_getshdr(section, &header) && header.sh_type == SHT_NOTE &&
+                (data = data_of(section, &header)))
+                read_notes(file, data);
+        }
+        file->is_exported = find_symbol(elf, SHT_DYNSYM, "Py_GetVersion", &symbol);
+        file->is_cpython =
+            file->is_exported || find_symbol(elf, SHT_SYMTAB, "Py_GetVersion", &symbol);
+        if (file->is_cpython || file->entries)
+            read_version(elf, path, file);
+    }
+    close_elf(elf, fd);
+    if (whole)
+        *why = NULL;
+    return whole;
+}

@@ -1,0 +1,1136 @@
+# stap-python: every subcommand, without a stap that runs.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031,SC2317
+
+load helper
+
+setup() {
+  launcher=$top/build/stap-python
+  unset STAP STAP_PYTHON_ROOT SYSTEMTAP_TAPSET SYSTEMTAP_RUNTIME XDG_DATA_DIRS LD_PRELOAD
+  programs=()
+}
+
+teardown() {
+  local pid
+  for pid in "${programs[@]}"; do
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+}
+
+launcher() {
+  timeout -k 5 60 "$launcher" "$@"
+}
+
+# It ends with that status, and prints nothing but one line on stderr, which matches the pattern.
+# usage: refuses STATUS PATTERN ARGUMENTS...
+refuses() {
+  local expected=$1 pattern=$2 got=0
+  shift 2
+  launcher "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || got=$?
+  echo "$*: $got $(cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err")"
+  [ "$got" = "$expected" ]
+  [ ! -s "$BATS_TEST_TMPDIR/out" ]
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" = 1 ]
+  grep -qE "^stap-python: .*($pattern)" "$BATS_TEST_TMPDIR/err"
+}
+
+# ---------------------------------------------------------------- the command line
+
+@test "each command has a help, and --version says which it is" {
+  local command
+  run launcher --version
+  [ "$status $output" = "0 stap-python $(cat "$top/VERSION")" ]
+  for command in '' run doctor list attach enable disable; do
+    # shellcheck disable=SC2086
+    run launcher $command --help
+    [ "$status" = 0 ]
+    [[ $output == "usage: stap-python "*$command* ]]
+  done
+}
+
+@test "what nobody can understand is one line and status 2" {
+  refuses 2 'which command'
+  refuses 2 "'nonsense' is neither a command nor a script" nonsense
+  refuses 2 "'--nonsense' is neither" --nonsense
+  refuses 2 "'../scripts/pyflow' is neither" ../scripts/pyflow
+  refuses 2 'which command' run
+  refuses 2 'which command' run --
+  refuses 2 "unknown option '-x'" run -x true
+  refuses 2 "unexpected argument 'x'" doctor x
+  refuses 2 'one interpreter, PID or file' list a b
+  refuses 2 'one interpreter, PID or file' list --all
+  refuses 2 'one PID' attach
+  refuses 2 'one PID' attach python
+  refuses 2 'one PID' attach 0
+  refuses 2 'one PID' attach 1 2
+  refuses 2 'one PID' attach -1
+  refuses 2 'one PID' attach 99999999999999999999
+  refuses 2 'one interpreter' enable a b
+  refuses 2 'one interpreter' disable -x
+}
+
+@test "what is not there is one line and status 1" {
+  refuses 1 '/nonexistent/python: No such file' list /nonexistent/python
+  refuses 1 'no-such-python: no such file, and none of this name in PATH' list no-such-python
+  refuses 1 '4194305: there is no such process' list 4194305
+  refuses 1 '4194305: there is no such process' attach 4194305
+  refuses 1 'no such program' enable /nonexistent/python
+  refuses 1 'not a Python' enable /bin/true
+  refuses 1 'not a Python' disable /bin/cat
+}
+
+# ---------------------------------------------------------------- run
+
+@test "run starts a command with the shim, and ends with its status" {
+  run launcher run /usr/bin/python3 -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0]); raise SystemExit(7)'
+  [ "$status $output" = "7 2" ]
+  run launcher run -- sh -c 'echo "$LD_PRELOAD"'
+  [ "$output" = "$shim" ]
+  run env LD_PRELOAD=libdl.so.2 timeout 20 "$launcher" run sh -c 'echo "$LD_PRELOAD"'
+  [ "$output" = "$shim:libdl.so.2" ]
+  run launcher run "$launcher" run sh -c 'echo "$LD_PRELOAD"'
+  [ "$output" = "$shim" ]
+}
+
+@test "run says why a command can't be started, with the status of env" {
+  refuses 127 'no-such-command: No such file' run no-such-command
+  refuses 126 '/etc/passwd: Permission denied' run /etc/passwd
+  run launcher run sh -c 'kill -9 $$'
+  [ "$status" = 137 ]
+}
+
+# As it is in packages: another prefix, and ld.so's $LIB in the path of the shim.
+@test "installed, it takes the shim and the scripts that make was told of" {
+  local prefix=$BATS_TEST_TMPDIR/installed lib
+  lib=$(LD_DEBUG=libs /bin/true 2>&1 | sed -n 's|.*file=/\(.*\)/libc.so.6.*|\1|p' | head -n 1)
+  lib=${lib:-$(gcc -print-multiarch | sed 's|.|lib/&|')}
+  make -s -C "$top" BUILD="$BATS_TEST_TMPDIR/build" prefix="$prefix" shim_preload="$prefix/\$\$LIB/libpython-stap.so.0" \
+    "$BATS_TEST_TMPDIR/build/stap-python"
+  mkdir -p "$prefix/bin" "$prefix/$lib" "$prefix/share/systemtap/examples/cpython"
+  cp "$BATS_TEST_TMPDIR/build/stap-python" "$prefix/bin"
+  launcher=$prefix/bin/stap-python
+  refuses 1 "the shim is not there: $prefix/lib.*/libpython-stap.so.0: install systemtap-cpython anew" run true
+  refuses 1 "there are no scripts in $prefix/share/systemtap/examples/cpython" --list-scripts
+  cp "$shim" "$prefix/$lib"
+  cp "$top"/scripts/pygc.* "$prefix/share/systemtap/examples/cpython"
+  run launcher run sh -c 'echo "$LD_PRELOAD"; exec /usr/bin/python3 -c "print([line.split()[-1] for line in open(\"/proc/self/maps\") if \"stap\" in line][0])"'
+  echo "$output"
+  [ "$output" = "$prefix/\$LIB/libpython-stap.so.0"$'\n'"$prefix/$lib/libpython-stap.so.0" ]
+  run launcher --list-scripts
+  [[ $output == "pygc "*"Garbage Collections of Python" ]]
+  printf '#!/bin/sh\necho "$SYSTEMTAP_TAPSET|$*"\n' >"$BATS_TEST_TMPDIR/stap"
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  run env STAP="$BATS_TEST_TMPDIR/stap" timeout 20 "$launcher" pygc -c true
+  [ "$output" = "|$prefix/share/systemtap/examples/cpython/pygc.stp -c env 'LD_PRELOAD=$prefix/\$LIB/libpython-stap.so.0' true" ]
+}
+
+# ---------------------------------------------------------------- scripts
+
+# A stap that prints its arguments, a line each, and its tapset.
+fake_stap() {
+  cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
+#!/bin/sh
+echo "tapset $SYSTEMTAP_TAPSET"
+printf '<%s>\n' "$@"
+exit 5
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  export STAP=$BATS_TEST_TMPDIR/stap
+}
+
+@test "a script's name runs stap on it, with the tapset and the arguments, and ends with its status" {
+  fake_stap
+  run launcher pycalls -v cfunctions 3
+  [ "$status" = 5 ]
+  [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>"$'\n<-v>\n<cfunctions>\n<3>' ]
+  run launcher pycalls.stp
+  [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>" ]
+  run env SYSTEMTAP_TAPSET=/mine timeout 20 "$launcher" pygc
+  [ "${lines[0]}" = "tapset /mine" ]
+  STAP=$BATS_TEST_TMPDIR/none refuses 127 'none is not there: see stap-python doctor' pygc
+}
+
+@test "what -c of a script starts has the shim, however it is written" {
+  local line given got with="env 'LD_PRELOAD=$shim'"
+  fake_stap
+  # each line: the arguments, and what stap gets
+  while read -r line; do
+    given=${line%% => *} got=${line#* => }
+    eval "run launcher pygc $given"
+    echo "$given: ${lines[*]:2}"
+    [ "${lines[*]:2}" = "$got" ]
+  done <<LINES
+-c 'python3 x.py' => <-c> <$with python3 x.py>
+-c'python3 x.py' => <-c$with python3 x.py>
+-vc 'A=1 python3 x.py' => <-vc> <$with A=1 python3 x.py>
+-c 'a; b' => <-c> <$with sh -c 'a; b'>
+-c "a 'b c' | d" => <-c> <$with sh -c 'a '\\''b c'\\'' | d'>
+-G top=3 -c 'x' y => <-G> <top=3> <-c> <$with x> <y>
+-o -c x => <-o> <-c> <x>
+-e -c -c x => <-e> <-c> <-c> <$with x>
+-- -c x => <--> <-c> <x>
+--compatible -c x => <--compatible> <-c> <$with x>
+-c => <-c>
+LINES
+}
+
+@test "--list-scripts has each script and its title" {
+  local script
+  run launcher --list-scripts
+  [ "$status" = 0 ]
+  [ "${#lines[@]}" = "$(find "$top/scripts" -name '*.stp' | wc -l)" ]
+  for script in "$top"/scripts/*.stp; do
+    script=${script##*/}
+    grep -qE "^${script%.stp} +$(sed -n 's/^title: //p' "$top/scripts/${script%.stp}.meta")$" <<<"$output"
+  done
+}
+
+# ---------------------------------------------------------------- list
+
+@test "list tells of each Python which of its own markers fire, as readelf and native.list do" {
+  local python minor
+  for python in $(pythons); do
+    run launcher list "$python"
+    echo "$output"
+    [ "$status" = 0 ]
+    minor=$(version_of "$python")
+    [[ ${lines[0]} == "$python: CPython $minor" ]]
+    diff <(own_markers "$python" "$(own_file "$python")" | sort) \
+      <(awk '$2 ~ /^(live|partly|fires)$/ { print $1 }' <<<"$output" | sort)
+    diff <(markers | sort) <(awk '$3 == "yes" { print $1 }' <<<"$output" | sort)
+  done
+}
+
+@test "list without an argument has every Python that is found" {
+  local python
+  run launcher list
+  [ "$status" = 0 ]
+  for python in $(pythons); do
+    grep -qE "^($python|$(readlink -f "$python")): CPython $(version_of "$python")$" <<<"$output"
+  done
+}
+
+@test "list knows which markers are live, dead or useless by the version, and where the tapset has them from" {
+  local tapset
+  need gcc
+  tapset=$(tapset_with_native_python)
+  [ -d "$tapset" ]
+  # the fake python3.10 and 3.11 have all eight
+  cd "$BATS_TEST_TMPDIR/native/bin"
+  run launcher list ./python3.10
+  echo "$output"
+  [ "$(awk '$2 == "live"' <<<"$output" | wc -l)" = 8 ]
+  run launcher list ./python3.11
+  echo "$output"
+  grep -qE '^ +function__entry +dead ' <<<"$output"
+  grep -qE '^ +function__return +fires ' <<<"$output"
+  grep -qE '^ +line +fires ' <<<"$output"
+  grep -qE '^ +audit +live ' <<<"$output"
+  grep -qE '^ +cfunction__entry +- ' <<<"$output"
+  cp python3.10 python3.15
+  run launcher list ./python3.15
+  grep -qE '^ +function__entry +partly ' <<<"$output"
+  cp python3.10 python3.5
+  run launcher list ./python3.5
+  grep -qE '^ +function__entry +dead ' <<<"$output"
+  # the system's own, in the place where the tapset looks
+  run launcher list /usr/bin/python3
+  grep -qE '^ +gc__start +live +yes +CPython$' <<<"$output"
+  grep -qE '^ +function__entry .* yes +the shim$' <<<"$output"
+}
+
+@test "list refuses what is no CPython, and never waits for it" {
+  cd "$BATS_TEST_TMPDIR"
+  mkfifo fifo
+  : >empty
+  refuses 1 'fifo: not a regular file' list ./fifo
+  refuses 1 'not a regular file' list /dev/zero
+  refuses 1 'not a regular file' list /dev/tty1
+  refuses 1 'not a regular file|be opened' list /
+  refuses 1 'empty: not an ELF file' list ./empty
+  refuses 1 'not an ELF file' list /etc/passwd
+  refuses 1 'no CPython' list /bin/true
+}
+
+@test "list survives a file that is cut off, or has any byte of its headers and notes changed" {
+  local size at failed=0 status
+  need gcc
+  cd "$BATS_TEST_TMPDIR"
+  tapset_with_native_python >/dev/null
+  size=$(stat -c %s native/bin/python3.10)
+  for ((at = 0; at < size; at += size / 40)); do
+    head -c "$at" native/bin/python3.10 >python3.10
+    status=0
+    timeout -k 1 5 "$launcher" list ./python3.10 >/dev/null 2>&1 || status=$?
+    [ "$status" -le 1 ] || { echo "cut at $at: $status" && failed=1; }
+  done
+  # section headers, at the end; program headers and the ELF header, at the start; the notes
+  cat >change.py <<'PY'
+import random, subprocess, sys
+whole = open("native/bin/python3.10", "rb").read()
+rnd = random.Random(7)
+notes = whole.index(b"stapsdt\0") - 12
+for i in range(150):
+    data = bytearray(whole)
+    for _ in range(rnd.choice((1, 1, 3))):
+        at = rnd.choice((rnd.randrange(64), rnd.randrange(64, 64 + 56 * 8), rnd.randrange(len(whole) - 64 * 32, len(whole)),
+                         rnd.randrange(notes, notes + 600)))
+        data[at] = rnd.choice((0, 0xFF, 0x80, rnd.randrange(256)))
+    open("python3.10", "wb").write(data)
+    status = subprocess.call([sys.argv[1], "list", "./python3.10"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=5)
+    if status not in (0, 1):
+        print("change", i, "status", status)
+PY
+  run timeout 60 /usr/bin/python3 change.py "$launcher"
+  echo "$output"
+  [ "$status$output" = 0 ]
+  [ "$failed" = 0 ]
+}
+
+@test "list tells of a process whether it has the shim" {
+  local pid
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  until [ "$(readlink "/proc/$!/exe")" = "$(readlink -f /usr/bin/python3)" ]; do sleep 0.1; done
+  pid=${programs[0]}
+  run launcher list "$pid"
+  echo "$output"
+  [ "${lines[0]}" = "$pid: $(readlink -f /usr/bin/python3), CPython $(version_of /usr/bin/python3)" ]
+  grep -qx "  the shim: loaded, $shim" <<<"$output"
+  [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = "$(markers | wc -l)" ]
+  run launcher list "${programs[1]}"
+  grep -qx "  the shim: not loaded; stap-python attach ${programs[1]} loads it" <<<"$output"
+  [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
+  refuses 1 'no CPython runs in it' list "$$"
+}
+
+# ---------------------------------------------------------------- doctor
+
+# Another machine, $machine: Debian, with all that a probe needs.  Its stap is in $machine/bin.
+make_machine() {
+  local release=6.1.0-7-amd64
+  machine=$BATS_TEST_TMPDIR/machine
+  mkdir -p "$machine"/{bin,boot,usr/bin,etc,home,"proc/sys/kernel",proc/self,"sys/kernel/security","usr/share/systemtap/runtime/transport"}
+  mkdir -p "$machine/usr/share/systemtap/tapset" "$machine/lib/modules/$release/build/include/linux" "$machine$top/build"
+  printf 'NAME="Debian GNU/Linux"\nID=debian\n' >"$machine/etc/os-release"
+  printf 'root:x:0:\nstapusr:x:106:\nstapdev:x:105:\n' >"$machine/etc/group"
+  echo "$release" >"$machine/proc/sys/kernel/osrelease"
+  echo 0 >"$machine/proc/sys/kernel/modules_disabled"
+  : >"$machine/proc/modules"
+  printf 'CapBnd:\t000001ffffffffff\n' >"$machine/proc/self/status"
+  echo '[none] integrity confidentiality' >"$machine/sys/kernel/security/lockdown"
+  printf 'CONFIG_MODULES=y\nCONFIG_UPROBES=y\n' >"$machine/boot/config-$release"
+  : >"$machine/lib/modules/$release/build/Makefile"
+  cp "$top"/tapset/*.stp* "$machine/usr/share/systemtap/tapset"
+  awk -v shim="$shim" -f "$top/tapset/paths.awk" "$top/probes/native.list" >"$machine/usr/share/systemtap/tapset/python_paths.stpm"
+  cp "$shim" "$machine$top/build"
+  cp /usr/bin/python3 "$machine/usr/bin/python3.11"
+  printf '#!/bin/sh\necho "Systemtap translator/driver (version 5.6/0.190, Debian version 5.6-1)"\n' >"$machine/bin/stap"
+  chmod +x "$machine/bin/stap"
+  # stock, without its faults
+  echo 'typedef typeof(&task_work_cancel_func) f;' >"$machine/usr/share/systemtap/runtime/stp_task_work.c"
+  echo 'int fine;' >"$machine/usr/share/systemtap/runtime/transport/relay_v2.c"
+}
+
+doctor() {
+  env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+}
+
+# One thing is wrong, and only this: the topic, the text and the mending command match.
+# usage: finds TOPIC TEXT COMMAND
+finds() {
+  run doctor
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$(grep -c ^wrong <<<"$output")" = 1 ]
+  grep -A 1 "^wrong $1 " <<<"$output" >"$BATS_TEST_TMPDIR/found"
+  grep -qE "$2" <(head -n 1 "$BATS_TEST_TMPDIR/found")
+  grep -qE "^ +mend: .*$3" <(tail -n 1 "$BATS_TEST_TMPDIR/found")
+}
+
+@test "doctor finds nothing wrong on a machine that has all, and says what it saw" {
+  make_machine
+  run doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  refute grep -E '^(wrong|note)|mend:' <<<"$output"
+  diff <(printf '%s\n' stap headers modules uprobes runtime rights python shim tapset) <(awk '$1 == "ok" { print $2 }' <<<"$output")
+  grep -q 'SystemTap 5.6' <<<"$output"
+  grep -q "/usr/bin/python3.11, 3.11: its own live markers: gc__start, .*, audit; dead: function__entry$" <<<"$output"
+}
+
+@test "doctor: no stap, one that is too old, or one that doesn't say what it is" {
+  make_machine
+  sed -i s/5.6/4.7/ "$machine/bin/stap"
+  finds stap 'is SystemTap 4.7: 4.8 is needed' 'apt-get install systemtap$'
+  echo '#!/bin/sh' >"$machine/bin/stap"
+  finds stap 'does not say which it is' 'apt-get install systemtap'
+  rm "$machine/bin/stap"
+  mkdir "$machine/tools"
+  run timeout -k 5 60 env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/tools" "$launcher" doctor
+  echo "$output"
+  [ "$status" = 1 ]
+  grep -A 1 '^wrong stap .*no stap in PATH' <<<"$output" | grep -q 'mend: apt-get install systemtap$'
+  run env STAP=/nonexistent/stap STAP_PYTHON_ROOT="$machine" timeout -k 5 60 "$launcher" doctor
+  grep -q '^wrong stap .*no /nonexistent/stap in PATH' <<<"$output"
+}
+
+@test "doctor: no headers of the running kernel, by the distribution's command" {
+  make_machine
+  rm -r "$machine"/lib/modules/*/build
+  finds headers 'none for the running kernel, 6.1.0-7-amd64$' 'apt-get install linux-headers-6.1.0-7-amd64$'
+  printf 'ID=fedora\n' >"$machine/etc/os-release"
+  finds headers 6.1.0-7-amd64 'dnf install kernel-devel-6.1.0-7-amd64$'
+  printf 'ID="rocky"\nID_LIKE="rhel centos fedora"\n' >"$machine/etc/os-release"
+  finds headers 6.1.0-7-amd64 'dnf install kernel-devel-6.1.0-7-amd64$'
+  printf 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n' >"$machine/etc/os-release"
+  finds headers 6.1.0-7-amd64 'zypper install kernel-default-devel=6.1.0-7$'
+  rm "$machine/etc/os-release"
+  finds headers 6.1.0-7-amd64 "install kernel-devel-6.1.0-7-amd64 with this system's package manager"
+  rm -r "${machine:?}/lib"
+  finds headers "none of this system's packages" test/vm/stap
+}
+
+@test "doctor: a kernel that loads no modules, now or at all, or only signed ones, or in a container" {
+  make_machine
+  echo 1 >"$machine/proc/sys/kernel/modules_disabled"
+  finds modules 'switched off until the next boot' reboot
+  echo 0 >"$machine/proc/sys/kernel/modules_disabled"
+  echo 'none [integrity] confidentiality' >"$machine/sys/kernel/security/lockdown"
+  finds modules 'signed ones only \(lockdown\)' mokutil
+  mkdir -p "$machine/sys/firmware/efi/efivars"
+  printf '\6\0\0\0\1' >"$machine/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+  finds modules 'signed ones only \(Secure Boot\)' mokutil
+  rm -r "$machine/sys/kernel"
+  printf 'CapBnd:\t00000000a80425fb\n' >"$machine/proc/self/status"
+  finds modules 'container without CAP_SYS_MODULE' 'on the host'
+  rm "$machine/proc/modules"
+  finds modules CONFIG_MODULES test/vm/stap
+  : >"$machine/proc/modules"
+  sed -i 's/CONFIG_MODULES=y/# CONFIG_MODULES is not set/' "$machine"/boot/config-*
+  finds modules CONFIG_MODULES test/vm/stap
+}
+
+@test "doctor: a kernel without uprobes, by each file that may tell" {
+  local config
+  make_machine
+  config=$(echo "$machine"/boot/config-*)
+  sed -i 's/CONFIG_UPROBES=y/# CONFIG_UPROBES is not set/' "$config"
+  finds uprobes CONFIG_UPROBES test/vm/stap
+  gzip -c "$config" >"$machine/proc/config.gz"
+  rm "$config"
+  finds uprobes CONFIG_UPROBES test/vm/stap
+  rm "$machine/proc/config.gz"
+  run doctor
+  [ "$status" = 0 ]
+  grep -q "^note  uprobes .*can't be told" <<<"$output"
+  mkdir -p "$machine/sys/bus/event_source/devices/uprobe"
+  run doctor
+  grep -q '^ok    uprobes' <<<"$output"
+}
+
+@test "doctor knows the faults of SystemTap's runtime, and the commands that it gives mend them" {
+  local runtime
+  make_machine
+  runtime=$machine/usr/share/systemtap/runtime
+  # Debian's build tree includes a common one
+  mkdir -p "$machine/usr/src/common/include/linux"
+  echo 'include /usr/src/common/Makefile' >"$machine/lib/modules/6.1.0-7-amd64/build/Makefile"
+  echo 'struct callback_head *task_work_cancel_func(struct task_struct *);' >"$machine/usr/src/common/include/linux/task_work.h"
+  cat >"$runtime/stp_task_work.c" <<'C'
+typedef typeof(&task_work_cancel) task_work_cancel_fn;
+    kallsyms_task_work_cancel = (void*) kallsyms_lookup_name("task_work_cancel");
+C
+  finds runtime 'has renamed task_work_cancel' 'sed'
+  mends() {
+    sed -n 's/^ *mend: //p' <<<"$output" | sed -e "s,/usr/share/systemtap,$machine&," -e 's/ && rm -rf .*//' >"$BATS_TEST_TMPDIR/mend"
+    cat "$BATS_TEST_TMPDIR/mend"
+    sh "$BATS_TEST_TMPDIR/mend"
+    run doctor
+    [ "$status" = 0 ]
+    refute grep -E '^(wrong|note)' <<<"$output"
+  }
+  mends
+  [ "$(grep -c 'task_work_cancel_func' "$runtime/stp_task_work.c")" = 2 ]
+  echo '        if (buf->offset >= buf->chan->subbuf_size) {' >"$runtime/transport/relay_v2.c"
+  run doctor
+  [ "$status" = 0 ]
+  grep -q '^note  runtime .*loses output' <<<"$output"
+  mends
+  grep -q 'buf->offset + sizeof(struct _stp_trace) >= ' "$runtime/transport/relay_v2.c"
+  # the copy that SYSTEMTAP_RUNTIME names
+  cp -r "$runtime" "$machine/corrected"
+  echo '        if (buf->offset >= buf->chan->subbuf_size) {' >"$runtime/transport/relay_v2.c"
+  SYSTEMTAP_RUNTIME=/corrected run doctor
+  refute grep '^note' <<<"$output"
+}
+
+@test "doctor: neither root nor in the groups" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
+  need setpriv
+  make_machine
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  [ -x "$top" ] || skip "needs a checkout that others can read"
+  doctor() {
+    env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 setpriv --reuid=65534 --regid=65534 "$@" "$launcher" doctor
+  }
+  finds_as() {
+    run doctor "$1"
+    echo "$output"
+    grep -q "$2" <<<"$output"
+  }
+  finds_as --clear-groups '^wrong rights .*nobody is neither root nor in the groups'
+  grep -A 1 '^wrong rights' <<<"$output" | grep -q 'mend: sudo usermod -aG stapusr,stapdev nobody'
+  [ "$status" = 1 ]
+  finds_as --groups=106 '^wrong rights'
+  finds_as --groups=106,105 '^ok    rights .*nobody is in the groups'
+  [ "$status" = 0 ]
+  printf 'stapusr:x:106:nobody\nstapdev:x:105:x,nobody\n' >"$machine/etc/group"
+  finds_as --clear-groups '^wrong rights .*but this session began before'
+}
+
+@test "doctor: no Python, none for the shim, a free-threaded one" {
+  need gcc
+  make_machine
+  rm "$machine/usr/bin/python3.11"
+  finds python 'no CPython 3.6 or later is found' 'apt-get install python3$'
+  cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
+const char *Py_GetVersion(void) { return "3.13.0 experimental free-threading build (main)"; }
+int main(void) { return 0; }
+C
+  gcc -rdynamic -o "$machine/usr/bin/python3.13t" "$BATS_TEST_TMPDIR/python.c"
+  finds python 'none of them has markers, or takes the shim' 'apt-get install python3$'
+  grep -q '^note  python .*/usr/bin/python3.13t, 3.13: .*the shim does nothing in it: it is free-threaded' <<<"$output"
+  cp /usr/bin/python3 "$machine/usr/bin/python3.11"
+  run doctor
+  [ "$status" = 0 ]
+}
+
+@test "doctor: no shim, what is none, and one that can't be loaded" {
+  make_machine
+  cp /bin/true "$machine$shim"
+  finds shim 'is not the shim: it has no markers' "make -C $top"
+  echo >"$machine$shim"
+  finds shim 'is not the shim: not an ELF file' make
+  head -c 30000 "$shim" >"$machine$shim"
+  run doctor
+  grep -qE '^wrong shim .*(is not the shim|can.t be loaded)' <<<"$output"
+  rm "$machine$shim"
+  run doctor
+  echo "$output"
+  [ "$status" = 1 ]
+  grep -A 1 "^wrong shim .*$shim is not there" <<<"$output" | grep -q "mend: make -C $top"
+  # the tapset finds none either
+  grep -q "^wrong tapset .*names a shim that is not there: $shim" <<<"$output"
+}
+
+@test "doctor: SystemTap's own python.stp in force, with the rest of ours and without" {
+  local folder
+  make_machine
+  folder=$machine/usr/share/systemtap/tapset
+  mkdir -p "$machine/data/systemtap"
+  cp -r "$folder" "$machine/data/systemtap"
+  echo 'probe python.function.entry = process("/usr/lib*/libpython*.so*").mark("function__entry") {}' >"$folder/python.stp"
+  finds tapset 'is SystemTap.s own: it knows only /usr/lib\*/libpython' "export SYSTEMTAP_TAPSET=$top/build/tapset"
+  mkdir -p "$machine/usr/lib"
+  ln "$machine$shim" "$machine/usr/lib/libpython-stap.so.0"
+  run doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -q '^note  tapset .*works, in the shim alone' <<<"$output"
+  rm "$folder"/python_*
+  finds tapset 'neither the shim nor python.line' SYSTEMTAP_TAPSET
+  rm "$folder/python.stp"
+  finds tapset 'there is no python.stp' SYSTEMTAP_TAPSET
+  # ours, by each of the two variables
+  SYSTEMTAP_TAPSET=/data/systemtap/tapset run doctor
+  [ "$status" = 0 ]
+  XDG_DATA_DIRS=/none:/data run doctor
+  [ "$status" = 0 ]
+  # of two files of one name stap takes the one of its own folder
+  echo 'probe python.function.entry = process("/usr/lib*/libpython*.so*").mark("function__entry") {}' >"$folder/python.stp"
+  XDG_DATA_DIRS=/none:/data run doctor
+  grep -q '^note  tapset .*own' <<<"$output"
+  cp "$top/tapset/python.stp" "$folder"
+  finds tapset 'is ours, but python_shim.stp is missing beside it' SYSTEMTAP_TAPSET
+}
+
+@test "doctor tells of this machine what is so" {
+  local line
+  run launcher doctor
+  echo "$output"
+  if type -P stap >/dev/null; then line='ok    stap '; else line='wrong stap '; fi
+  grep -q "^$line" <<<"$output"
+  if [ -e /proc/modules ]; then line='(ok|wrong) +modules '; else line='wrong modules .*CONFIG_MODULES'; fi
+  grep -qE "^$line" <<<"$output"
+  if [ -e "/lib/modules/$(uname -r)/build" ]; then line='ok    headers '; else line='wrong headers '; fi
+  grep -q "^$line" <<<"$output"
+  grep -q "^ok    shim .*$shim, with $(markers | wc -l) markers" <<<"$output"
+  grep -qE "^ok    python +/usr/bin/python3\.[0-9]+, $(version_of /usr/bin/python3): " <<<"$output"
+  [ "$status" = "$(grep -qc '^wrong' <<<"$output" && echo 1 || echo 0)" ]
+  # SystemTap's python.stp and ours, where there is a stap
+  [ ! -e /usr/share/systemtap/tapset/python.stp ] || grep -q '^wrong tapset .*/usr/share/systemtap/tapset/python.stp is SystemTap' <<<"$output"
+  [ ! -d "$tapsets/tapset" ] || SYSTEMTAP_TAPSET=$tapsets/tapset run launcher doctor
+  [ ! -d "$tapsets/tapset" ] || grep -q "^ok    tapset .*$tapsets/tapset/python.stp is ours" <<<"$output"
+}
+
+@test "doctor has colours on a terminal only, and none with NO_COLOR" {
+  need script
+  local escape=$'\033['
+  run launcher doctor
+  [[ $output != *"$escape"* ]]
+  TERM=xterm run timeout 20 script -qec "$launcher doctor" /dev/null
+  [[ $output == *"${escape}3"* ]]
+  TERM=xterm NO_COLOR=1 run timeout 20 script -qec "$launcher doctor" /dev/null
+  [[ $output == *"ok    "* ]]
+  [[ $output != *"$escape"* ]]
+  TERM=dumb run timeout 20 script -qec "$launcher doctor" /dev/null
+  [[ $output != *"$escape"* ]]
+}
+
+@test "a stap-python with more rights than its caller's ignores STAP_PYTHON_ROOT and STAP" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to make a program set-user-ID"
+  need setpriv
+  make_machine
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  cp "$launcher" "$BATS_TEST_TMPDIR/bin/stap-python"
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  doctor_of() {
+    env STAP=/nonexistent/stap STAP_PYTHON_ROOT="$machine" timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/stap-python" doctor || true
+  }
+  doctor_of >"$BATS_TEST_TMPDIR/plain"
+  grep -q 6.1.0-7-amd64 "$BATS_TEST_TMPDIR/plain"
+  grep -q 'no /nonexistent/stap' "$BATS_TEST_TMPDIR/plain"
+  chmod u+s "$BATS_TEST_TMPDIR/bin/stap-python"
+  doctor_of >"$BATS_TEST_TMPDIR/secure"
+  cat "$BATS_TEST_TMPDIR/secure"
+  grep -q ' shim ' "$BATS_TEST_TMPDIR/secure"
+  refute grep -E '6.1.0-7-amd64|/nonexistent' "$BATS_TEST_TMPDIR/secure"
+}
+
+# ---------------------------------------------------------------- enable, disable
+
+# A virtual environment of each of these Pythons, one a line.
+environments() {
+  local python folder
+  for python; do
+    folder=$BATS_TEST_TMPDIR/env-$(version_of "$python")
+    "$python" -m venv --without-pip "$folder" >/dev/null 2>&1 && echo "$folder/bin/python3"
+  done
+}
+
+# How many threads a program has from the start: with the shim it is one more.
+threads_of() {
+  "$@" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
+}
+
+@test "enable lets every start of an interpreter load the shim, disable ends that, each any number of times" {
+  local python site files
+  # shellcheck disable=SC2046
+  environments $(pythons) >"$BATS_TEST_TMPDIR/environments"
+  [ -s "$BATS_TEST_TMPDIR/environments" ]
+  while read -r python; do
+    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    files=$(ls -A "$site")
+    [ "$(threads_of "$python")" = 1 ]
+    run launcher disable "$python"
+    [ "$status $output" = "0 not enabled: there is no $site/python_stap.pth" ]
+    run launcher enable "$python"
+    echo "$output"
+    [ "$status $output" = "0 enabled: $site/python_stap.pth" ]
+    [ "$(threads_of "$python")" = 2 ]
+    [ "$(threads_of "$python" -I)" = 2 ]
+    [ "$(threads_of "$python" -S)" = 1 ]
+    run launcher enable "$python"
+    [ "$status $output" = "0 already enabled: $site/python_stap.pth" ]
+    run launcher list "$python"
+    grep -qx "  the shim: loaded at each start, by $site/python_stap.pth" <<<"$output"
+    run launcher disable "$python"
+    [ "$status $output" = "0 disabled: $site/python_stap.pth" ]
+    [ "$(threads_of "$python")" = 1 ]
+    [ "$(ls -A "$site")" = "$files" ]
+  done <"$BATS_TEST_TMPDIR/environments"
+}
+
+@test "an enabled interpreter starts silently when the shim is gone, broken or somebody else's" {
+  local python site broken
+  # shellcheck disable=SC2046
+  environments $(pythons_by_hook) >"$BATS_TEST_TMPDIR/environments"
+  while read -r python; do
+    run launcher enable "$python"
+    [ "$status" = 0 ]
+    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    for broken in /nonexistent/libpython-stap.so.0 /etc/passwd /bin/true ''; do
+      rm "$site/python_stap.so"
+      [ -z "$broken" ] || ln -s "$broken" "$site/python_stap.so"
+      run "$python" -X dev -c 'print("started")'
+      echo "$python $broken: $output"
+      [ "$status $output" = "0 started" ]
+      ln -sf "$shim" "$site/python_stap.so"
+    done
+    # enable mends what is broken
+    ln -sf /nonexistent/libpython-stap.so.0 "$site/python_stap.so"
+    [ "$(threads_of "$python")" = 1 ]
+    run launcher enable "$python"
+    [[ $output == enabled:* ]]
+    [ "$(threads_of "$python")" = 2 ]
+  done <"$BATS_TEST_TMPDIR/environments"
+}
+
+@test "enable and disable touch nothing that they haven't made" {
+  local python site
+  python=$(environments "$(system_python)")
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  echo '# mine' >"$site/python_stap.pth"
+  refuses 1 'python_stap.pth is not what stap-python enable makes' enable "$python"
+  refuses 1 'python_stap.pth is not what stap-python enable makes' disable "$python"
+  [ "$(cat "$site/python_stap.pth")" = '# mine' ]
+  rm "$site/python_stap.pth"
+  ln -s /etc/passwd "$site/python_stap.so"
+  refuses 1 'python_stap.so is not what stap-python enable makes' enable "$python"
+  refuses 1 'python_stap.so is not what stap-python enable makes' disable "$python"
+  [ "$(readlink "$site/python_stap.so")" = /etc/passwd ]
+  [ ! -e "$site/python_stap.pth" ]
+}
+
+@test "enable refuses politely without permission, and leaves nothing behind" {
+  local python site
+  [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
+  need setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  python=$(environments "$(system_python)") || skip "needs the module venv of $(system_python)"
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$output" = "stap-python: $site/python_stap.so: Permission denied: try it as the owner of that folder, or with sudo" ]
+  [ -z "$(ls "$site")" ]
+  launcher enable "$python"
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" disable "$python"
+  [ "$status" = 1 ]
+  [[ $output == *"python_stap.pth: Permission denied"* ]]
+  [ "$(threads_of "$python")" = 2 ]
+  # others may use what root has enabled
+  [ "$(threads_of setpriv --reuid=65534 --regid=65534 --clear-groups "$python")" = 2 ]
+}
+
+@test "enable refuses a Python that is not for the shim" {
+  local python version why
+  python=$BATS_TEST_TMPDIR/python
+  while IFS=: read -r version why; do
+    printf '#!/bin/sh\nprintf "\\nsite: %s /tmp\\n"\n' "$version" >"$python"
+    chmod +x "$python"
+    refuses 1 "$why" enable "$python"
+  done <<'VERSIONS'
+2 7 False:Python 2.7 is too old for the shim
+3 5 False:Python 3.5 is too old for the shim
+3 13 True:it is free-threaded
+garbage:not a Python 3.6 or later that runs
+VERSIONS
+}
+
+# ---------------------------------------------------------------- attach
+
+# A program that computes in four threads until the file $end is there, each time the same, and then
+# prints whether it ever was not, and its arguments.  Its PID is $program, its output $program_output.
+# usage: start_program PYTHON...
+start_program() {
+  end=$BATS_TEST_TMPDIR/end program_output=$BATS_TEST_TMPDIR/output
+  rm -f "$end"
+  cat >"$BATS_TEST_TMPDIR/program.py" <<'PY'
+import os, sys, threading, time
+
+wrong = []
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def compute():
+    while not os.path.exists(sys.argv[1]):
+        text = [str(i) * 50 for i in range(300)]
+        if fib(12) != 144 or sum(map(len, text)) != 39500:
+            wrong.append(1)
+
+
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads:
+    thread.start()
+print("started", flush=True)
+compute()
+for thread in threads:
+    thread.join()
+print("ended, wrong: %d" % len(wrong))
+PY
+  "$@" "$BATS_TEST_TMPDIR/program.py" "$end" >"$program_output" 2>&1 &
+  program=$!
+  programs+=("$program")
+  until grep -q started "$program_output"; do
+    kill -0 "$program"
+    sleep 0.05
+  done
+}
+
+# It goes on, unharmed, and ends as it should.
+program_ends() {
+  refute grep -qE 'State:.[tT]' "/proc/$program/status"
+  [ "$(awk '/TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ]
+  : >"$end"
+  program_has_ended
+}
+
+program_has_ended() {
+  local status=0
+  wait "$program" || status=$?
+  cat "$program_output"
+  [ "$status" = 0 ]
+  [ "$(cat "$program_output")" = $'started\nended, wrong: 0' ]
+}
+
+@test "attach loads the shim into a busy program with threads, which goes on and computes the same" {
+  local python
+  for python in $(pythons); do
+    echo "$python"
+    start_program "$python"
+    run launcher attach "$program"
+    echo "$output"
+    [ "$status $output" = "0 $program: loaded: $shim" ]
+    grep -q "$shim" "/proc/$program/maps"
+    grep -qx python-stap /proc/"$program"/task/*/comm
+    run launcher attach "$program"
+    [ "$status $output" = "0 $program: already loaded: $shim" ]
+    [ "$(grep -cx python-stap /proc/"$program"/task/*/comm | grep -c :1)" = 1 ]
+    program_ends
+  done
+}
+
+@test "attach loads the shim into a program that sleeps, waits or gets signals, which notices nothing" {
+  local python kind
+  cat >"$BATS_TEST_TMPDIR/waits.py" <<'PY'
+import os, select, signal, sys, threading, time
+
+start = time.time()
+print("started", flush=True)
+kind = sys.argv[1]
+if kind == "sleep":
+    time.sleep(2.5)
+elif kind == "join":
+    thread = threading.Thread(target=time.sleep, args=(2.5,))
+    thread.start()
+    thread.join()
+elif kind == "epoll":
+    assert select.epoll().poll(2.5) == []
+elif kind == "select":
+    assert select.select([], [], [], 2.5) == ([], [], [])
+elif kind == "read":
+    assert sys.stdin.readline() == "line\n"
+elif kind == "wait":
+    assert os.system("sleep 2.5; exit 3") >> 8 == 3
+elif kind == "alarm":
+    calls = []
+    signal.signal(signal.SIGALRM, lambda *_: calls.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    while time.time() < start + 2.5:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(calls) > 10
+print("took", kind == "read" or 2.4 < time.time() - start < 15)
+PY
+  # shellcheck disable=SC2046
+  for python in $(pythons_by_hook); do
+    for kind in sleep join epoll select read wait alarm; do
+      (sleep 2.5 && echo line) | "$python" "$BATS_TEST_TMPDIR/waits.py" "$kind" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
+      programs+=($!)
+    done
+    for kind in sleep join epoll select read wait alarm; do
+      until grep -q started "$BATS_TEST_TMPDIR/$kind"; do sleep 0.02; done
+      run launcher attach "$(pgrep -f "^$python $BATS_TEST_TMPDIR/waits.py $kind")"
+      echo "$python $kind: $output"
+      [ "$status" = 0 ]
+    done
+    wait "${programs[@]}"
+    for kind in sleep join epoll select read wait alarm; do
+      echo "$kind: $(cat "$BATS_TEST_TMPDIR/$kind")"
+      [ "$(cat "$BATS_TEST_TMPDIR/$kind")" = $'started\ntook True' ]
+    done
+    programs=()
+  done
+}
+
+@test "markers fire after attach" {
+  can_bpftrace
+  local python
+  for python in $(pythons_by_hook); do
+    start_program "$python"
+    # enough events in a moment; more than that would be lost
+    bpftrace_while "$(function_markers)" sh -c '"$1" attach "$2" && sleep 0.3; touch "$3"' - "$launcher" "$program" "$end"
+    echo "$python: $(wc -l <"$trace") events"
+    grep -qE "^> $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
+    grep -qE "^< $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
+    program_has_ended
+  done
+}
+
+# The program isn't touched.
+# usage: attach_refuses PATTERN
+attach_refuses() {
+  refuses 1 "attach: $program: .*($1)" attach "$program"
+  refute grep -q libpython-stap "/proc/$program/maps"
+}
+
+@test "attach refuses a program that is stopped, traced or filtered, and that goes on unharmed" {
+  need gcc
+  start_program /usr/bin/python3
+  kill -STOP "$program"
+  until grep -q 'State:.T' "/proc/$program/status"; do sleep 0.05; done
+  attach_refuses "it is stopped: kill -CONT $program"
+  kill -CONT "$program"
+  cat >"$BATS_TEST_TMPDIR/tracer.c" <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    if (ptrace(PTRACE_SEIZE, atoi(words[count - 1]), 0, 0) != 0)
+        return 1;
+    puts("seized");
+    fflush(stdout);
+    sleep(60);
+    return 0;
+}
+C
+  gcc -o "$BATS_TEST_TMPDIR/tracer" "$BATS_TEST_TMPDIR/tracer.c"
+  "$BATS_TEST_TMPDIR/tracer" "$program" >"$BATS_TEST_TMPDIR/traced" &
+  programs+=($!)
+  until grep -q seized "$BATS_TEST_TMPDIR/traced"; do sleep 0.05; done
+  attach_refuses "the process ${programs[1]} traces it already"
+  kill "${programs[1]}"
+  wait "${programs[1]}" || true
+  program_ends
+  # a filter that lets everything pass
+  cat >"$BATS_TEST_TMPDIR/filtered.c" <<'C'
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {1, &all};
+    (void)count;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return 1;
+    execv(words[1], words + 1);
+    return 1;
+}
+C
+  gcc -o "$BATS_TEST_TMPDIR/filtered" "$BATS_TEST_TMPDIR/filtered.c"
+  start_program "$BATS_TEST_TMPDIR/filtered" /usr/bin/python3
+  attach_refuses 'seccomp filters its system calls'
+  program_ends
+}
+
+@test "attach refuses where PYTHON_STAP is off, and where Yama says no" {
+  local yama
+  start_program env PYTHON_STAP=off /usr/bin/python3
+  attach_refuses 'PYTHON_STAP=off'
+  program_ends
+  start_program /usr/bin/python3
+  yama=$BATS_TEST_TMPDIR/root/proc/sys/kernel/yama
+  mkdir -p "$yama"
+  ln -s "/proc/$program" "$BATS_TEST_TMPDIR/root/proc"
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
+  echo 1 >"$yama/ptrace_scope"
+  attach_refuses 'Yama forbids it to all but root .kernel.yama.ptrace_scope is 1.: use sudo'
+  echo 3 >"$yama/ptrace_scope"
+  attach_refuses 'Yama forbids all tracing until the next boot'
+  unset STAP_PYTHON_ROOT
+  program_ends
+}
+
+@test "attach refuses another user's program" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
+  need setpriv
+  start_program /usr/bin/python3
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == "stap-python: attach: $program: "*"is it yours?"* || $output == *"it is of the user with the id 0: be that one, or root" ]]
+  refute grep -q libpython-stap "/proc/$program/maps"
+  program_ends
+}
+
+@test "attach by its user, without root" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
+  need setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  start_program setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: loaded: $shim" ]
+  program_ends
+}
+
+@test "attach refuses a program in another root or mount namespace that has no shim" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need unshare
+  start_program unshare -m sh -c "mount -t tmpfs none $top/build && exec /usr/bin/python3 \"\$@\"" sh
+  [[ $(readlink "/proc/$program/exe") == */python3* ]]
+  attach_refuses "in a container or another root, without the shim: copy $shim there"
+  program_ends
+  # with the shim there, in another file
+  start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: loaded: $shim" ]
+  program_ends
+}
+
+@test "attach refuses what is no CPython for the shim: a shell, too old, free-threaded, musl, static" {
+  need gcc
+  local version why
+  sleep 60 &
+  program=$!
+  programs+=("$program")
+  attach_refuses 'no CPython runs in it'
+  while IFS=: read -r version why; do
+    cat >"$BATS_TEST_TMPDIR/python.c" <<C
+const char *Py_GetVersion(void) { return "$version"; }
+const unsigned long Py_Version = 0x03000000 + (MINOR << 16);
+int sleep(int);
+int main(void) { return sleep(60); }
+C
+    # shellcheck disable=SC2046
+    gcc -rdynamic -fno-builtin -DMINOR="$(cut -d. -f2 <<<"$version")" -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
+    "$BATS_TEST_TMPDIR/python3" &
+    program=$!
+    programs+=("$program")
+    until [[ $(readlink "/proc/$program/exe") == "$BATS_TEST_TMPDIR/python3" ]] && grep -q libc.so "/proc/$program/maps"; do sleep 0.05; done
+    sleep 0.1
+    attach_refuses "the shim does nothing in it: $why"
+    kill -0 "$program"
+    rm "$BATS_TEST_TMPDIR/python3"
+  done <<'VERSIONS'
+3.5.2:it is older than CPython 3.6
+3.17.0:it is newer than CPython 3.16
+3.13.0 experimental free-threading build (main):it is free-threaded
+VERSIONS
+  gcc -static -fno-builtin -DMINOR=11 -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
+  "$BATS_TEST_TMPDIR/python3" &
+  program=$!
+  programs+=("$program")
+  sleep 0.3
+  attach_refuses 'it does not export CPython.s functions|it is static'
+  need musl-gcc
+  sed -i 's/"3.13.*build (main)"/"3.11.0"/' "$BATS_TEST_TMPDIR/python.c"
+  rm "$BATS_TEST_TMPDIR/python3"
+  musl-gcc -rdynamic -fno-builtin -DMINOR=11 -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
+  "$BATS_TEST_TMPDIR/python3" &
+  program=$!
+  programs+=("$program")
+  sleep 0.3
+  attach_refuses 'its C library is musl'
+}
+
+@test "attach says so where dlopen() fails in the program, which goes on" {
+  local python=$BATS_TEST_TMPDIR/tree/build/stap-python
+  # a checkout of its own, whose shim needs what no Python has
+  need gcc
+  mkdir -p "$BATS_TEST_TMPDIR/tree"/{build,probes}
+  cp "$launcher" "$python"
+  cp "$top/probes/python.d" "$BATS_TEST_TMPDIR/tree/probes"
+  cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
+#include <sys/sdt.h>
+void nowhere(void);
+void f(void) { STAP_PROBE(python, line); nowhere(); }
+C
+  gcc -shared -fPIC -Wl,-z,now -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
+  start_program /usr/bin/python3
+  launcher=$python
+  attach_refuses 'dlopen.. refuses it there: .*undefined symbol: nowhere'
+  program_ends
+}
+
+@test "attach that is killed at any time leaves the program unharmed" {
+  local i
+  # Not with SIGKILL while dlopen() runs in it: nothing could be done then.
+  start_program /usr/bin/python3
+  for i in {1..30}; do
+    timeout -s TERM "0.0$((i % 10))" "$launcher" attach "$program" >/dev/null 2>&1 || true
+  done
+  program_ends
+}
+
+@test "attach gives up after a while on a program that comes to no safe point, which goes on" {
+  need gcc
+  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+void spin(volatile int *until) { while (!*until) ; }
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
+  /usr/bin/python3 -c "
+import ctypes, signal
+until = ctypes.c_int(0)
+print('started', flush=True)
+ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST_TMPDIR/output" &
+  program=$!
+  programs+=("$program")
+  until grep -q started "$BATS_TEST_TMPDIR/output"; do sleep 0.05; done
+  sleep 0.2
+  attach_refuses 'none of its threads came to a safe point within 5 s'
+  grep -q 'State:.R' "/proc/$program/status"
+}
+
+# ---------------------------------------------------------------- man page, completion
+
+@test "the man page has no fault, and each command and variable of --help" {
+  local word
+  need mandoc groff
+  SOURCE_DATE_EPOCH=1700000000 make -s -C "$top" BUILD="$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/stap-python.8"
+  mandoc -T lint -W warning "$BATS_TEST_TMPDIR/stap-python.8"
+  [ -z "$(groff -man -ww -z "$BATS_TEST_TMPDIR/stap-python.8" 2>&1)" ]
+  mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx >"$BATS_TEST_TMPDIR/page"
+  grep -q "systemtap-cpython $(cat "$top/VERSION") *2023-11-14" "$BATS_TEST_TMPDIR/page"
+  for word in run doctor list attach enable disable SCRIPT --list-scripts --help --version STAP NO_COLOR STAP_PYTHON_ROOT; do
+    grep -qF -- "$word" "$BATS_TEST_TMPDIR/page"
+  done
+}
+
+# What bash would offer for this line.
+completions() {
+  bash -c '
+    source "$1/probes/stap-python.bash"
+    PATH=$1/build:$PATH
+    read -ra COMP_WORDS <<<"$2"
+    [[ $2 != *" " ]] || COMP_WORDS+=("")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _stap_python
+    printf "%s\n" "${COMPREPLY[@]}"' - "$top" "$1"
+}
+
+@test "bash completes commands, scripts, interpreters and the PIDs of Pythons" {
+  local script
+  /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  until [ "$(readlink "/proc/$!/exe")" = "$(readlink -f /usr/bin/python3)" ]; do sleep 0.1; done
+  [ "$(completions 'stap-python att')" = attach ]
+  completions 'stap-python ' >"$BATS_TEST_TMPDIR/all"
+  for script in "$top"/scripts/*.stp; do
+    grep -qx "$(basename "$script" .stp)" "$BATS_TEST_TMPDIR/all"
+  done
+  grep -qx disable "$BATS_TEST_TMPDIR/all"
+  completions 'stap-python attach ' | grep -qx "${programs[0]}"
+  completions "stap-python list ${programs[0]}" | grep -qx "${programs[0]}"
+  refute grep -qx "$$" <(completions 'stap-python attach ')
+  completions 'stap-python enable pyth' | grep -qx python3
+  refute grep -x python3-config <(completions 'stap-python enable pyth')
+  completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
+  completions 'stap-python run tru' | grep -qx true
+  [ "$(completions 'stap-python doctor ')" = --help ]
+}
