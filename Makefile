@@ -48,6 +48,8 @@ python_stp = $(tapsetdir)/python.stp
 # The shim's folder, and how the tapset finds it: by a pattern, where one tapset serves all machines.
 shimdir = $(libdir)
 shim_path = $(shimdir)/$(notdir $(shim))
+# The same as LD_PRELOAD takes it, perhaps with ld.so's $LIB: shim_preload='/usr/$$LIB/libpython-stap.so.0'.
+shim_preload = $(shimdir)/$(notdir $(shim))
 INSTALL = install
 INSTALL_PROGRAM = $(INSTALL)
 INSTALL_SCRIPT = $(INSTALL)
@@ -66,7 +68,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 .PHONY: all man demo check check-cpython check-distros check-dtrace check-memory check-packages clean
-.PHONY: install install-strip uninstall installcheck dist distcheck deb rpm
+.PHONY: install install-strip uninstall installcheck dist distcheck deb rpm FORCE
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -92,22 +94,8 @@ $(BUILD)/probes/markers.h $(BUILD)/probes/markers.c: probes/markers.awk probes/p
 $(BUILD)/probes/native_list.h: probes/native.awk probes/native.list | $(BUILD)/probes
 	awk -f $^ >$@
 
-# ---- stap-python.  What it has of the place where it is installed is in installed.h: the shim as
-# LD_PRELOAD takes it, perhaps with ld.so's $LIB (shim_preload='/usr/$$LIB/libpython-stap.so.0'), and the
-# scripts.  In $(BUILD) of a checkout it takes what is there, whatever these say.  To be installed:
-# $(launcher) in bindir, $(launcher).8 in mandir/man8, probes/stap-python.bash as stap-python in
-# datadir/bash-completion/completions.
-prefix = /usr/local
-exec_prefix = $(prefix)
-bindir = $(exec_prefix)/bin
-sbindir = $(exec_prefix)/sbin
-libdir = $(exec_prefix)/lib
-datarootdir = $(prefix)/share
-datadir = $(datarootdir)
-mandir = $(datarootdir)/man
-shim_path = $(libdir)/$(notdir $(shim))
-shim_preload = $(shim_path)
-exampledir = $(datadir)/systemtap/examples/cpython
+# stap-python.  What it has of the place where it is installed is in installed.h.  In $(BUILD) of a checkout
+# it takes what is there, whatever that says.
 launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources))
 launcher_headers := $(addprefix $(BUILD)/probes/,native_table.h marker_names.h installed.h)
 
@@ -131,9 +119,6 @@ $(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
 $(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
 		-e "s/@DATE@/$${SOURCE_DATE_EPOCH:+$$(date -u -d "@$$SOURCE_DATE_EPOCH" +%F)}/" $< >$@
-
-.PHONY: FORCE
-# ---- end of stap-python
 
 # The driver is linked with the shim's own sites and semaphores.
 $(driver): $(BUILD)/test/driver.o $(addprefix $(BUILD)/probes/,markers.o code.o cpython.o)
@@ -204,8 +189,6 @@ check-cpython check-memory:
 	@$(MAKE) --no-print-directory all
 	@test/$(patsubst check-%,%,$@)/run
 
-# The launcher, its page and its completion are yet to come.
-launcher := $(if $(wildcard probes/stap_python*.c),$(BUILD)/stap-python)
 docs = README.md LICENSE
 examples := $(filter-out %.stp %.d,$(wildcard scripts/*))
 example_scripts := $(wildcard scripts/*.stp scripts/*.d)
@@ -214,7 +197,7 @@ example_scripts := $(wildcard scripts/*.stp scripts/*.d)
 define each_installed
 $(call $(1),PROGRAM,$(shimdir),$(shim))
 $(call $(1),PROGRAM,$(bindir),$(launcher))
-$(call $(1),DATA,$(mandir)/man8,$(wildcard probes/stap-python.8))
+$(call $(1),DATA,$(mandir)/man8,$(launcher).8)
 $(call $(1),DATA,$(mandir)/man3,$(addprefix $(BUILD)/man/,$(shell LC_ALL=C ls $(BUILD)/man)))
 $(call $(1),DATA,$(tapsetdir),$(filter-out tapset/python.stp,$(tapset_files)) $(BUILD)/python_objects.stp)
 $(call $(1),DATA,$(exampledir),$(examples))
@@ -223,12 +206,10 @@ $(call $(1),DATA,$(docdir),$(docs))
 endef
 put = $(if $(strip $(3)),$(INSTALL) -d "$(DESTDIR)$(2)" && $(INSTALL_$(1)) $(3) "$(DESTDIR)$(2)")
 drop = $(if $(strip $(3)),cd "$(DESTDIR)$(2)" 2>/dev/null || exit 0; rm -f $(notdir $(3)))
-# And by another.
-completion := $(wildcard probes/stap-python.bash)
-
-install: $(shim) $(launcher) $(BUILD)/python_objects.stp $(man_pages)
+install: $(shim) $(launcher) $(launcher).8 $(BUILD)/python_objects.stp $(man_pages)
 	$(call each_installed,put)
-	$(if $(completion),$(INSTALL) -d "$(DESTDIR)$(completiondir)" && $(INSTALL_DATA) $(completion) "$(DESTDIR)$(completiondir)/stap-python")
+	$(INSTALL) -d "$(DESTDIR)$(completiondir)"
+	$(INSTALL_DATA) probes/stap-python.bash "$(DESTDIR)$(completiondir)/stap-python"
 	awk -v shim='$(shim_path)' -f tapset/paths.awk probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	chmod 644 "$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	ln -sf $(LOCAL_TAPSET) "$(DESTDIR)$(tapsetdir)/python_local.stp"

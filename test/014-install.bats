@@ -52,9 +52,10 @@ installed() {
   done
   grep -F '@define __python_shim_path %( "/opt/l/lib*/libpython-stap.so.0" %)' "$destdir/opt/t/python_paths.stpm"
   [ "$(readlink "$destdir/opt/t/python_local.stp")" = /etc/systemtap/python_local.stp ]
-  # the launcher's, which it comes with
-  [ ! -e "$top/probes/stap-python.8" ] || cmp "$top/probes/stap-python.8" "$destdir/opt/m/man8/stap-python.8"
-  [ ! -e "$top/probes/stap-python.bash" ] || cmp "$top/probes/stap-python.bash" "$destdir/opt/d/bash-completion/completions/stap-python"
+  [ -x "$destdir/opt/b/stap-python" ]
+  grep -F /opt/l/lib64/libpython-stap.so.0 "$destdir/opt/b/stap-python"
+  cmp "$top/build/stap-python.8" "$destdir/opt/m/man8/stap-python.8"
+  cmp "$top/probes/stap-python.bash" "$destdir/opt/d/bash-completion/completions/stap-python"
   refute test -e "$destdir/usr"
   refute grep -rF "$destdir" "$destdir"
 }

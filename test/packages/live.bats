@@ -26,11 +26,7 @@ setup() {
   need qemu-system-x86_64 ssh
   root=$STAP_VM_ROOT
   program=$top/test/workloads/call_stack.py
-  if [ -e "$root/usr/bin/stap-python" ]; then
-    python="stap-python run /usr/bin/python3"
-  else
-    python="env LD_PRELOAD=/usr/lib/$(gcc -print-multiarch)/systemtap-cpython/libpython-stap.so.0 /usr/bin/python3"
-  fi
+  python="stap-python run /usr/bin/python3"
 }
 
 @test "live, the packages installed: stap sees each call and return once, as the interpreter does" {
