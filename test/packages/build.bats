@@ -11,6 +11,7 @@ setup_file() {
   export elsewhere=$BATS_FILE_TMPDIR/else/where
   mkdir -p "$elsewhere"
   tar -xzf "$top"/build/systemtap-cpython-*.tar.gz --strip-components=1 -C "$elsewhere"
+  # shellcheck disable=SC2016
   unshare --uts env TZ=Asia/Tokyo LC_ALL=C.UTF-8 HOME="$elsewhere" bash -euc '
     hostname elsewhere
     umask 027
@@ -58,4 +59,17 @@ same() {
     refute grep -rlF -e "$top" -e /var/tmp/systemtap-cpython "$folder"
     rm -r "$folder"
   done
+}
+
+@test "make distcheck names what uninstall leaves" {
+  local name tree=$BATS_TEST_TMPDIR/tree
+  name=$(basename "$top"/build/systemtap-cpython-*.tar.gz)
+  mkdir "$tree"
+  tar -xzf "$top/build/$name" --strip-components=1 -C "$tree"
+  sed -i 's/python_paths.stpm python_local.stp$/python_paths.stpm/' "$tree/Makefile"
+  "$tree/packaging/dist" "$BATS_TEST_TMPDIR/$name"
+  run timeout -k 5 200 "$top/packaging/distcheck" "$BATS_TEST_TMPDIR/$name"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"> ./usr/share/systemtap/tapset/python_local.stp"*"make uninstall leaves these"* ]]
 }

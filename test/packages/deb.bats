@@ -54,7 +54,7 @@ ours_in_force() {
 
 stock_in_force() {
   cmp "$BATS_TEST_TMPDIR/stock" "$root$stp"
-  [ -z "$(in_root dpkg-divert --list | grep "$stp")" ]
+  refute grep "$stp" <(in_root dpkg-divert --list)
   in_root dpkg --verify systemtap-common
   diff "$BATS_TEST_TMPDIR/before" <(files)
 }

@@ -24,7 +24,7 @@ teardown_file() {
 
 setup() {
   need qemu-system-x86_64 ssh
-  root=$STAP_VM_ROOT
+  export root=$STAP_VM_ROOT
   program=$top/test/workloads/call_stack.py
   python="stap-python run /usr/bin/python3"
 }
