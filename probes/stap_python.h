@@ -102,7 +102,6 @@ struct process {
     pid_t pid;
     unsigned long long start; /* its start time: a PID alone may be another's by now */
     char *shim;               /* the shim's file in its maps, or NULL */
-    char *loader;             /* musl's ld.so in its maps, or NULL */
     char *libc;               /* its C library's file with dlopen(), to be opened by us, or NULL */
     unsigned long libc_bias;
     struct interpreter python; /* code: to be opened by us */

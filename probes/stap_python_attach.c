@@ -141,18 +141,22 @@ static bool has_word_in(pid_t pid, const char *name, const char *word)
     return text && has_word(text, length, word);
 }
 
+/* It is gone, or about to: it has no memory any more. */
+static bool has_ended(const struct process *process)
+{
+    char program[2];
+    return process_start(process->pid) != process->start ||
+           readlink(rooted(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
+}
+
 /* NULL: nothing forbids it, as far as can be told without trying. */
 static const char *refusal(const struct process *process)
 {
     const char *status = proc_text(process->pid, "status"), *why;
     char *state = field_of(status, "State"), *tracer = field_of(status, "TracerPid"),
          *seccomp = field_of(status, "Seccomp"), *threads = field_of(status, "x86_Thread_features");
-    if (process->loader)
-        return "its C library is musl: the shim is made for glibc";
     if ((why = unfit(&process->python.file)))
         return format("the shim does nothing in it: %s", why);
-    if (!is_tracer_by_right() && (why = refused_by_user(status)))
-        return why;
     if ((why = refused_by_yama()))
         return why;
     if (tracer && atoi(tracer) > 0)
@@ -588,6 +592,10 @@ int attach_main(char **arguments)
     if (!word || arguments[1] || !pid_of(word))
         die(USAGE, "attach: one PID (see stap-python attach --help)");
     pid_t pid = pid_of(word);
+    /* Its maps would say less. */
+    if (process_start(pid) && !is_tracer_by_right() &&
+        (why = refused_by_user(proc_text(pid, "status"))))
+        die(FAILED, "attach: %d: %s", pid, why);
     if (!process_open(pid, &process, &why))
         die(FAILED, "attach: %d: %s", pid, why);
     if (process.shim && !unfit(&process.python.file)) {
@@ -595,7 +603,7 @@ int attach_main(char **arguments)
         return 0;
     }
     if ((why = refusal(&process)))
-        die(FAILED, "attach: %d: %s", pid, why);
+        die(FAILED, "attach: %d: %s", pid, has_ended(&process) ? "it has ended" : why);
     bool asked = has_remote_exec(&process);
     if (asked && (why = ask_by_remote_exec(&process)))
         die(FAILED, "attach: %d: %s", pid, why);

@@ -24,7 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 static const char usage[] =
     "usage: stap-python doctor\n"
     "\n"

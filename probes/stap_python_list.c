@@ -32,6 +32,7 @@ static const char usage[] =
     "  fires   the marker fires, but SystemTap can't make use of it\n"
     "  dead    the marker is there and never fires\n"
     "  -       absent\n"
+    "  ?       the version is not known\n"
     "\n"
     "and python.* in a script has the event from CPython or from the shim, or nobody.\n";
 
@@ -347,8 +348,6 @@ bool process_open(pid_t pid, struct process *process, const char **why)
         const char *name = name_in(mapping.name);
         if (strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0)
             process->shim = strdup(mapping.name);
-        else if (strncmp(name, "ld-musl", 7) == 0)
-            process->loader = strdup(mapping.name);
         else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
                  strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0) {
             char *file = file_of(pid, &mapping);
