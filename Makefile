@@ -9,13 +9,21 @@
 #   make check-dtrace   the markers and the scripts for DTrace with Debian sid's dtrace
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
+#   make bench          what the shim costs: a table (ARGS="--csv FILE --svg FILE": in files too)
 #   make check-busy     each script for a minute on a web server under load (long)
 #   make overhead       how much slower each script makes a web server, and a call (long)
+#   make check-packages the Debian and the RPM packages: built, checked, installed and removed in roots
+#                       of their own (long)
+#   make install        also uninstall and installcheck: by the GNU standards (DESTDIR, prefix, ...)
+#   make dist           the tarball, in build; distcheck: tried out as well
+#   make deb, make rpm  the packages, in build/deb and build/rpm
 #   make clean
 #
 # SPDX-License-Identifier: MIT
 
 CFLAGS ?= -O2 -g
+# Empty for a distribution, whose next compiler may warn of more.
+WERROR = -Werror
 # What is made goes here.
 BUILD ?= build
 # The machine's own additions to the tapset; it needn't be there.
@@ -25,6 +33,31 @@ LOCAL_TAPSET ?= /etc/systemtap/python_local.stp
 STOCK_TAPSET ?= $(STAP_VM_ROOT)/usr/share/systemtap/tapset
 tapset_build := $(if $(STAP_VM_ROOT),$(abspath $(STAP_VM_ROOT)).stap,$(BUILD))
 
+# Where things are installed.
+prefix = /usr/local
+exec_prefix = $(prefix)
+bindir = $(exec_prefix)/bin
+libdir = $(exec_prefix)/lib
+datarootdir = $(prefix)/share
+datadir = $(datarootdir)
+mandir = $(datarootdir)/man
+docdir = $(datarootdir)/doc/systemtap-cpython
+exampledir = $(datadir)/systemtap/examples/cpython
+completiondir = $(datadir)/bash-completion/completions
+# Where the installed stap reads tapsets: in its own folder only.
+tapsetdir = /usr/share/systemtap/tapset
+# In the place of SystemTap's own, if it has one; packages that see to that themselves have ours elsewhere.
+python_stp = $(tapsetdir)/python.stp
+# The shim's folder, and how the tapset finds it: by a pattern, where one tapset serves all machines.
+shimdir = $(libdir)
+shim_path = $(shimdir)/$(notdir $(shim))
+# The same as LD_PRELOAD takes it, perhaps with ld.so's $LIB: shim_preload='/usr/$$LIB/libpython-stap.so.0'.
+shim_preload = $(shimdir)/$(notdir $(shim))
+INSTALL = install
+INSTALL_PROGRAM = $(INSTALL)
+INSTALL_SCRIPT = $(INSTALL)
+INSTALL_DATA = $(INSTALL) -m 644
+
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
 launcher := $(BUILD)/stap-python
@@ -33,11 +66,12 @@ objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(filter-out $(launcher_sou
 
 # What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
 # no call.
-shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden \
+shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden \
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all man demo check check-busy check-cpython check-distros check-dtrace check-memory clean overhead
+.PHONY: all man demo bench check check-busy check-cpython check-distros check-dtrace check-memory
+.PHONY: check-packages clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -64,22 +98,8 @@ $(BUILD)/probes/markers.h $(BUILD)/probes/markers.c: probes/markers.awk probes/p
 $(BUILD)/probes/native_list.h: probes/native.awk probes/native.list | $(BUILD)/probes
 	awk -f $^ >$@
 
-# ---- stap-python.  What it has of the place where it is installed is in installed.h: the shim as
-# LD_PRELOAD takes it, perhaps with ld.so's $LIB (shim_preload='/usr/$$LIB/libpython-stap.so.0'), and the
-# scripts.  In $(BUILD) of a checkout it takes what is there, whatever these say.  To be installed:
-# $(launcher) in bindir, $(launcher).8 in mandir/man8, probes/stap-python.bash as stap-python in
-# datadir/bash-completion/completions.
-prefix = /usr/local
-exec_prefix = $(prefix)
-bindir = $(exec_prefix)/bin
-sbindir = $(exec_prefix)/sbin
-libdir = $(exec_prefix)/lib
-datarootdir = $(prefix)/share
-datadir = $(datarootdir)
-mandir = $(datarootdir)/man
-shim_path = $(libdir)/$(notdir $(shim))
-shim_preload = $(shim_path)
-exampledir = $(datadir)/systemtap/examples/cpython
+# stap-python.  What it has of the place where it is installed is in installed.h.  In $(BUILD) of a checkout
+# it takes what is there, whatever that says.
 launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources))
 launcher_headers := $(addprefix $(BUILD)/probes/,native_table.h marker_names.h installed.h)
 
@@ -103,9 +123,6 @@ $(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
 $(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
 		-e "s/@DATE@/$${SOURCE_DATE_EPOCH:+$$(date -u -d "@$$SOURCE_DATE_EPOCH" +%F)}/" $< >$@
-
-.PHONY: FORCE
-# ---- end of stap-python
 
 # The driver is linked with the shim's own sites and semaphores.
 $(driver): $(BUILD)/test/driver.o $(addprefix $(BUILD)/probes/,markers.o code.o cpython.o)
@@ -166,6 +183,11 @@ check-dtrace: all
 	@test/dtrace fetch
 	@test/run test/120-dtrace.bats
 
+check-packages:
+	@test/setup $@
+	@$(MAKE) --no-print-directory all
+	@test/packages/run
+
 check-cpython check-memory:
 	@test/setup $@
 	@$(MAKE) --no-print-directory all
@@ -175,6 +197,74 @@ check-busy overhead:
 	@test/setup check
 	@$(MAKE) --no-print-directory all
 	@test/busy $(if $(filter overhead,$@),--overhead)
+
+# ARGS are those of test/bench/run.
+bench:
+	@test/setup bench
+	@$(MAKE) --no-print-directory all
+	@test/bench/run $(ARGS)
+
+docs = README.md LICENSE
+# $(call files_of,FOLDER), $(call scripts_of,FOLDER)
+files_of = $(filter-out %.stp %.d $(patsubst %/,%,$(wildcard $(1)/*/)),$(wildcard $(1)/*))
+scripts_of = $(wildcard $(1)/*.stp $(1)/*.d)
+
+# All that is installed by its own name: $(call do,KIND,FOLDER,FILES) for each.
+define each_installed
+$(call $(1),PROGRAM,$(shimdir),$(shim))
+$(call $(1),PROGRAM,$(bindir),$(launcher))
+$(call $(1),DATA,$(mandir)/man8,$(launcher).8)
+$(call $(1),DATA,$(mandir)/man3,$(addprefix $(BUILD)/man/,$(shell LC_ALL=C ls $(BUILD)/man)))
+$(call $(1),DATA,$(tapsetdir),$(filter-out tapset/python.stp,$(tapset_files)) $(BUILD)/python_objects.stp)
+$(call $(1),DATA,$(exampledir),$(call files_of,scripts))
+$(call $(1),SCRIPT,$(exampledir),$(call scripts_of,scripts))
+$(call $(1),DATA,$(exampledir)/exporter,$(call files_of,scripts/exporter))
+$(call $(1),SCRIPT,$(exampledir)/exporter,$(call scripts_of,scripts/exporter))
+$(call $(1),DATA,$(docdir),$(docs))
+endef
+put = $(if $(strip $(3)),$(INSTALL) -d "$(DESTDIR)$(2)" && $(INSTALL_$(1)) $(3) "$(DESTDIR)$(2)")
+drop = $(if $(strip $(3)),cd "$(DESTDIR)$(2)" 2>/dev/null || exit 0; rm -f $(notdir $(3)))
+install: $(shim) $(launcher) $(launcher).8 $(BUILD)/python_objects.stp $(man_pages)
+	$(call each_installed,put)
+	$(INSTALL) -d "$(DESTDIR)$(completiondir)"
+	$(INSTALL_DATA) probes/stap-python.bash "$(DESTDIR)$(completiondir)/stap-python"
+	awk -v shim='$(shim_path)' -f tapset/paths.awk probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
+	chmod 644 "$(DESTDIR)$(tapsetdir)/python_paths.stpm"
+	ln -sf $(LOCAL_TAPSET) "$(DESTDIR)$(tapsetdir)/python_local.stp"
+	$(INSTALL) -d "$(DESTDIR)$(dir $(python_stp))"
+	packaging/python-stp put tapset/python.stp "$(DESTDIR)$(python_stp)"
+
+install-strip:
+	$(MAKE) INSTALL_PROGRAM='$(INSTALL_PROGRAM) -s' install
+
+uninstall: $(BUILD)/python_objects.stp $(man_pages)
+	$(call each_installed,drop)
+	rm -f "$(DESTDIR)$(completiondir)/stap-python"
+	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp
+	packaging/python-stp restore "$(DESTDIR)$(python_stp)"
+	for folder in $(exampledir)/exporter $(exampledir) $(docdir); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
+
+# What it needs to know of where things are.
+installcheck:
+	@DESTDIR="$(DESTDIR)" tapsetdir="$(tapsetdir)" python_stp="$(python_stp)" shimdir="$(shimdir)" \
+		shim_path="$(shim_path)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
+
+version := $(shell cat VERSION)
+tarball := $(BUILD)/systemtap-cpython-$(version).tar.gz
+
+# Bit for bit the same from a checkout and from its own tree.  It has the files that git knows, as they
+# are here, with the date of the last commit.
+dist:
+	packaging/dist $(tarball)
+
+distcheck: dist
+	packaging/distcheck $(tarball)
+
+deb: dist
+	packaging/deb $(tarball) $(BUILD)/deb
+
+rpm: dist
+	packaging/rpm/build $(tarball) $(BUILD)/rpm
 
 clean:
 	! [ -e $(BUILD)/vm ] || test/vm/guest stop

@@ -4,16 +4,18 @@
 # them: sets SYSTEMTAP_RUNTIME to a corrected copy, build/stap-runtime. Sourced
 # by test/vm/stap.
 
-runtime=/usr/share/systemtap/runtime
-fixed=$build/stap-runtime
+runtime=$root/usr/share/systemtap/runtime
+fixed=$made/stap-runtime
 
 # Since Linux 6.1.113 and its like the function is called task_work_cancel_func,
 # and SystemTap before 5.2 doesn't compile with process probes.
 misses_rename() {
   local tree headers
-  tree=/lib/modules/$(kernel_version)/build
+  tree=$root/lib/modules/$(kernel_version)/build
+  [ -z "$root" ] || tree=$root$(readlink "$tree")
   # Debian's build tree leads to a common one.
   headers=$(sed -n 's|^include \(.*\)/Makefile$|\1|p' "$tree/Makefile" 2>/dev/null)
+  headers=${headers:+$root$headers}
   grep -qs task_work_cancel_func {"$tree","$tree/source",${headers:+"$headers"}}/include/linux/task_work.h &&
     ! grep -rqs task_work_cancel_func "$runtime/stp_task_work.c"
 }
@@ -33,19 +35,19 @@ fix_runtime() {
   )
   [ -n "$faults" ] || return 0
   # The cache key doesn't cover the runtime, so the copy has a cache of its own.
-  export SYSTEMTAP_RUNTIME=$fixed SYSTEMTAP_DIR=${SYSTEMTAP_DIR:-$build/systemtap}
+  export SYSTEMTAP_RUNTIME=$fixed SYSTEMTAP_DIR=${SYSTEMTAP_DIR:-$made/systemtap}
   stamp="$faults $(stat -c '%Y %s' "$runtime" "$runtime/stp_task_work.c" "$runtime/transport/relay_v2.c" "$vm/runtime.sh")"
   [ "$(cat "$fixed/stamp" 2>/dev/null)" != "$stamp" ] || return 0
-  mkdir -p "$build/systemtap"
+  mkdir -p "$made/systemtap"
   (
     flock 9
     [ "$(cat "$fixed/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
-    rm -rf "$fixed" "$build/systemtap/cache"
+    rm -rf "$fixed" "$made/systemtap/cache"
     cp -r "$runtime" "$fixed"
     [[ $faults != *rename* ]] || sed -i -E 's/typeof\(&task_work_cancel\)/typeof(\&task_work_cancel_func)/; s/kallsyms_lookup_name\("task_work_cancel"\)/kallsyms_lookup_name("task_work_cancel_func")/' "$fixed/stp_task_work.c"
     [[ $faults != *output* ]] || sed -i 's/if (buf->offset >= buf->chan->subbuf_size) {/if (buf->offset + sizeof(struct _stp_trace) >= buf->chan->subbuf_size) {/' "$fixed/transport/relay_v2.c"
     echo "$stamp" >"$fixed/stamp"
-  ) 9>"$build/systemtap/lock"
+  ) 9>"$made/systemtap/lock"
 }
 
 [ -n "${SYSTEMTAP_RUNTIME:-}" ] || fix_runtime

@@ -1,0 +1,75 @@
+# The packages are the same bit for bit, wherever and whenever they are built; and what they are built of
+# is the tarball.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+# Both kinds of package, made anew in another folder, as another machine would with its name, zone,
+# umask and language, and later.
+setup_file() {
+  export elsewhere=$BATS_FILE_TMPDIR/else/where
+  mkdir -p "$elsewhere"
+  tar -xzf "$top"/build/systemtap-cpython-*.tar.gz --strip-components=1 -C "$elsewhere"
+  # shellcheck disable=SC2016
+  unshare --uts env TZ=Asia/Tokyo LC_ALL=C.UTF-8 HOME="$elsewhere" bash -euc '
+    hostname elsewhere
+    umask 027
+    timeout -k 5 300 make -s -C "$elsewhere" deb rpm' >/dev/null
+}
+
+# The files that match a pattern of both builds are the same, and there are $1 of them.
+same() {
+  local file count=0
+  for file in $(cd "$top/build" && find deb rpm -type f -name "$2" | sort); do
+    echo "$file"
+    cmp "$top/build/$file" "$elsewhere/build/$file"
+    count=$((count + 1))
+  done
+  [ "$count" = "$1" ]
+}
+
+@test "the tarball is the same" {
+  same 1 "*.orig.tar.gz"
+  cmp "$top"/build/systemtap-cpython-*.tar.gz "$top"/build/deb/*.orig.tar.gz
+}
+
+@test "Debian's source and binary packages are the same" {
+  same 1 "*.dsc"
+  same 1 "*.debian.tar.*"
+  same 3 "*.deb"
+}
+
+@test "the RPM source and binary packages are the same" {
+  same 1 "*.src.rpm"
+  same 2 "*.x86_64.rpm"
+  same 1 "*.noarch.rpm"
+}
+
+@test "no package has a path of the folder that it was built in" {
+  local folder=$BATS_TEST_TMPDIR/x file
+  for file in "$top"/build/deb/*.deb; do
+    dpkg-deb -R "$file" "$folder"
+    refute grep -rlF "$top" "$folder"
+    rm -r "$folder"
+  done
+  for file in "$top"/build/rpm/RPMS/*/*.rpm; do
+    mkdir "$folder"
+    (cd "$folder" && rpm2cpio "$file" | cpio -idm --quiet)
+    refute grep -rlF -e "$top" -e /var/tmp/systemtap-cpython "$folder"
+    rm -r "$folder"
+  done
+}
+
+@test "make distcheck names what uninstall leaves" {
+  local name tree=$BATS_TEST_TMPDIR/tree
+  name=$(basename "$top"/build/systemtap-cpython-*.tar.gz)
+  mkdir "$tree"
+  tar -xzf "$top/build/$name" --strip-components=1 -C "$tree"
+  sed -i 's/python_paths.stpm python_local.stp$/python_paths.stpm/' "$tree/Makefile"
+  "$tree/packaging/dist" "$BATS_TEST_TMPDIR/$name"
+  run timeout -k 5 200 "$top/packaging/distcheck" "$BATS_TEST_TMPDIR/$name"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"> ./usr/share/systemtap/tapset/python_local.stp"*"make uninstall leaves these"* ]]
+}

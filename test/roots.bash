@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# Root folders of Debian's releases, made with mmdebstrap, in $roots: for test/distros and
+# test/packages/run, which source this after test/vm/lib.sh.
+
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+
+# In a mount namespace of its own, so that apt's scripts have /proc and leave nothing mounted.
+install_into() {
+  local root=$1
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod +x "$root/usr/sbin/policy-rc.d"
+  DEBIAN_FRONTEND=noninteractive STAP_VM_ROOT=$root "$vm/in-root" sh -ec "cd /
+    apt-get -q update
+    { $2
+    } | xargs apt-get -q -y --no-install-recommends install
+    apt-get clean"
+}
+
+# Makes $roots/RELEASE, unless it is there, with what the shell command RECIPE prints the names of,
+# once apt has its lists.
+# usage: bootstrap RELEASE RECIPE
+bootstrap() {
+  local release=$1 recipe=$2 root=$roots/$1 log=$roots/$1.log
+  [ "$(cat "$root.packages" 2>/dev/null)" != "$recipe" ] || [ ! -d "$root" ] || return 0
+  type -P mmdebstrap >/dev/null || die 1 "needs mmdebstrap (Debian: apt-get install mmdebstrap)"
+  say "$release: fetching it from $mirror, a minute or more (log: ${log#"$top"/})"
+  rm -rf --one-file-system "$root.new" "$root.stap" "$root.packages"
+  # sid's lists may be older than they say, where a mirror or a proxy keeps them
+  if ! {
+    [ -d "$root" ] || {
+      mmdebstrap --mode=root --variant=apt --include=python3 \
+        --aptopt='Acquire::Check-Valid-Until "false"' "$release" "$root.new" "$mirror" &&
+        mv "$root.new" "$root"
+    }
+    install_into "$root" "$recipe"
+  } >"$log" 2>&1 </dev/null; then
+    tail -n 5 "$log" >&2
+    rm -rf --one-file-system "$root.new"
+    die 1 "$release could not be fetched from $mirror (no network? DEBIAN_MIRROR names another mirror)"
+  fi
+  echo "$recipe" >"$root.packages"
+}
