@@ -45,6 +45,13 @@ probes_in() {
   grep -c "^process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || true
 }
 
+# In a file of the shim, where each marker has two sites.
+shim_probes_in() {
+  local sites
+  sites=$(probes_in "$1")
+  echo $((sites % 2 ? -1 : sites / 2))
+}
+
 # A script that is wrong, and what stap says of it.
 refused() {
   run stap -p2 -e "$1"
@@ -57,7 +64,7 @@ refused() {
   tapset=$(tapset_with_native_python)
   local native=$BATS_TEST_TMPDIR/native/bin
   resolves "$(use_all python.)"
-  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(shim_probes_in "$shim")" = 10 ]
   [ "$(probes_in "$native/python3.10")" = 8 ]
   # never the function and line markers of 3.11
   [ "$(probes_in "$native/python3.11")" = 5 ]
@@ -67,10 +74,10 @@ refused() {
   tapset=$(tapset_with_native_python)
   local native=$BATS_TEST_TMPDIR/native/bin
   resolves "$(use_all python.shim.)"
-  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(shim_probes_in "$shim")" = 10 ]
   [ "$(probes_in "$native/python3.10")" = 0 ]
   resolves "$(use_all python.native. ^cfunction)"
-  [ "$(probes_in "$shim")" = 0 ]
+  [ "$(shim_probes_in "$shim")" = 0 ]
   [ "$(probes_in "$native/python3.10")" = 8 ]
   [ "$(probes_in "$native/python3.11")" = 5 ]
 }
@@ -96,9 +103,9 @@ refused() {
 @test "wildcards resolve" {
   tapset=$(tapset_with_native_python)
   resolves 'probe python.function.* { println(probestr, frameptr) }'
-  [ "$(probes_in "$shim")" = 2 ]
+  [ "$(shim_probes_in "$shim")" = 2 ]
   resolves 'probe python.shim.** { println(name) }'
-  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(shim_probes_in "$shim")" = 10 ]
 }
 
 @test "interpreters and shims of python_local.stp are probed as well" {
@@ -118,8 +125,8 @@ STP
   resolves "$(use_all python.)"
   [ "$(probes_in "$folder/bin/own-3.10")" = 8 ]
   [ "$(probes_in "$folder/bin/own-3.12")" = 5 ]
-  [ "$(probes_in "$folder/own-shim.so")" = 10 ]
-  [ "$(probes_in "$shim")" = 10 ]
+  [ "$(shim_probes_in "$folder/own-shim.so")" = 10 ]
+  [ "$(shim_probes_in "$shim")" = 10 ]
   [ "$(probes_in "$folder/bin/python3.10")" = 8 ]
 }
 
