@@ -194,7 +194,7 @@ LINES
   local script
   run launcher --list-scripts
   [ "$status" = 0 ]
-  [ "${#lines[@]}" = "$(find "$top/scripts" -name '*.stp' | wc -l)" ]
+  [ "${#lines[@]}" = "$(find "$top/scripts" -maxdepth 1 -name '*.stp' | wc -l)" ]
   for script in "$top"/scripts/*.stp; do
     script=${script##*/}
     grep -qE "^${script%.stp} +$(sed -n 's/^title: //p' "$top/scripts/${script%.stp}.meta")$" <<<"$output"
