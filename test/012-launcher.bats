@@ -629,7 +629,7 @@ C
   grep -qE "^$line" <<<"$output"
   if [ -e "/lib/modules/$(uname -r)/build" ]; then line='ok    headers '; else line='wrong headers '; fi
   grep -q "^$line" <<<"$output"
-  grep -q "^ok    shim .*$shim, with $(markers | wc -l) markers" <<<"$output"
+  grep -q "^ok    shim .*$shim$" <<<"$output"
   grep -qE "^ok    python +/usr/bin/python3\.[0-9]+, $(version_of /usr/bin/python3): " <<<"$output"
   [ "$status" = "$(grep -qc '^wrong' <<<"$output" && echo 1 || echo 0)" ]
   # SystemTap's python.stp and ours, where there is a stap

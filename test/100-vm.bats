@@ -44,9 +44,9 @@ plain() {
   local kver settings=(SYSTEMTAP_DIR="$top/build/systemtap")
   kver=$(in_guest uname -r)
   [ ! -d "$top/build/stap-runtime" ] || settings+=(SYSTEMTAP_RUNTIME="$top/build/stap-runtime")
-  env "${settings[@]}" timeout -k 5 60 /usr/bin/stap -r "$kver" -p4 "$@" </dev/null &>/dev/null || true
+  env "${settings[@]}" timeout -k 5 300 /usr/bin/stap -r "$kver" -p4 "$@" </dev/null &>/dev/null || true
   plain_status=0
-  in_guest env "${settings[@]}" /usr/bin/stap "$@" </dev/null >plain.out 2>plain.err || plain_status=$?
+  timeout -k 5 180 guest exec -- env "${settings[@]}" /usr/bin/stap "$@" </dev/null >plain.out 2>plain.err || plain_status=$?
   plain_out=$(<plain.out) plain_err=$(<plain.err)
 }
 
