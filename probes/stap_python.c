@@ -171,6 +171,47 @@ char *program_in_path(const char *word)
     return NULL;
 }
 
+const char *hold_of_others(const char *path)
+{
+    enum { LINKS = 40 };
+    char *rest = *path == '/' ? format("/.%s", path) : format("/.%s/%s", getcwd(NULL, 0), path);
+    char *done = strdup("/"), target[PATH_MAX];
+    /* Others may have made what is in the folder: a hard link to any file of root's. */
+    bool shared = false;
+    for (int links = 0; links < LINKS;) {
+        struct stat status;
+        rest += strspn(rest, "/");
+        size_t length = strcspn(rest, "/");
+        if (length == 2 && strncmp(rest, "..", 2) == 0)
+            strcpy(strrchr(done, '/'), strchr(done + 1, '/') ? "" : "/");
+        else if (length && (length != 1 || *rest != '.'))
+            done = format("%s/%.*s", done[1] ? done : "", (int)length, rest);
+        rest += length;
+        if (lstat(done, &status) != 0)
+            return format("%s: %s", done, strerror(errno));
+        if (status.st_uid != 0)
+            return format("it is of another user (id %u): run this as that user", status.st_uid);
+        if (shared && !S_ISDIR(status.st_mode))
+            return format("%s may be another user's: its folder is open to all", done);
+        if (S_ISLNK(status.st_mode)) {
+            ssize_t size = readlink(done, target, sizeof target - 1);
+            target[size < 0 ? 0 : size] = '\0';
+            rest = format("%s/%s", target, rest);
+            strcpy(strrchr(done, '/'), strchr(done + 1, '/') ? "" : "/");
+            if (*target == '/')
+                strcpy(done, "/");
+            links++;
+            continue;
+        }
+        shared = status.st_mode & (S_IWGRP | S_IWOTH);
+        if (shared && !(S_ISDIR(status.st_mode) && status.st_mode & S_ISVTX))
+            return format("others than root may change %s: chmod go-w mends that", done);
+        if (!rest[strspn(rest, "/")])
+            return NULL;
+    }
+    return strerror(ELOOP);
+}
+
 /* In a checkout this program is in its folder build. */
 static void find_source_tree(void)
 {

@@ -36,6 +36,9 @@ char *contents(const char *path, size_t limit);
 char *output_of(const char *const *arguments, int seconds, int *status);
 /* The file that the shell would run for this word; NULL: none. */
 char *program_in_path(const char *word);
+/* What root must not run: a file that others can change, or put another in its place; why, or NULL.
+ */
+const char *hold_of_others(const char *path);
 /* The shim as LD_PRELOAD takes it, perhaps with ld.so's $LIB; and its file, or where that should
  * be. */
 const char *shim_preload(void);

@@ -149,6 +149,17 @@ static bool has_ended(const struct process *process)
            readlink(rooted(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
 }
 
+/* Whether the process's own program is a Python that has it. */
+static bool has_remote_exec(const struct process *process)
+{
+    struct stat ours, its;
+    const char *name = strrchr(process->python.path, '/');
+    return process->python.file.minor >= 14 && name && strncmp(name, "/python3", 8) == 0 &&
+           stat(process->python.path, &ours) == 0 &&
+           stat(format("/proc/%d/exe", process->pid), &its) == 0 && ours.st_dev == its.st_dev &&
+           ours.st_ino == its.st_ino;
+}
+
 /* NULL: nothing forbids it, as far as can be told without trying. */
 static const char *refusal(const struct process *process)
 {
@@ -171,6 +182,12 @@ static const char *refusal(const struct process *process)
         return "it has a shadow stack, which forbids such calls: start it with stap-python run";
     if (has_word_in(process->pid, "environ", "PYTHON_STAP=off"))
         return "it was started with PYTHON_STAP=off";
+    if (has_remote_exec(process) &&
+        (has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
+         has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
+         has_word_in(process->pid, "cmdline", "-Xdisable-remote-debug")))
+        return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG, -X "
+               "disable-remote-debug)";
     if (!process->libc)
         return "it has no dlopen(): it is static, or has another C library than glibc";
     return refused_by_root(process);
@@ -199,15 +216,11 @@ static const char loading[] =
     "load()\n"
     "del load\n";
 
-/* Whether the process's own program is a Python that we can start too. */
-static bool has_remote_exec(const struct process *process)
+/* Whether we can start that Python too; root never does one that others can change. */
+static bool may_start_its_python(const struct process *process)
 {
-    struct stat ours, its;
-    const char *name = strrchr(process->python.path, '/');
-    return process->python.file.minor >= 14 && name && strncmp(name, "/python3", 8) == 0 &&
-           stat(process->python.path, &ours) == 0 &&
-           stat(format("/proc/%d/exe", process->pid), &its) == 0 && ours.st_dev == its.st_dev &&
-           ours.st_ino == its.st_ino;
+    return (geteuid() != 0 && !refused_by_user(proc_text(process->pid, "status"))) ||
+           !hold_of_others(process->python.path);
 }
 
 static char *python_string(const char *text)
@@ -251,11 +264,6 @@ static char *make_script(const struct process *process)
 static const char *ask_by_remote_exec(const struct process *process)
 {
     int status;
-    if (has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
-        has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
-        has_word_in(process->pid, "cmdline", "-Xdisable-remote-debug"))
-        return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG, -X "
-               "disable-remote-debug)";
     char *script = make_script(process), *pid = format("%d", process->pid);
     if (!script)
         return format("no file can be made in /tmp: %s", strerror(errno));
@@ -573,6 +581,9 @@ static const char *attach_by_ptrace(const struct process *process)
 
 static const char *attach_by_ptrace(const struct process *process)
 {
+    if (has_remote_exec(process) && !may_start_its_python(process))
+        return "others than root can change its interpreter, which root must not start: run this "
+               "as its user";
     return format("attaching to CPython 3.%d is made for x86-64 only: use a debugger, or "
                   "sys.remote_exec() from "
                   "3.14 on",
@@ -604,7 +615,7 @@ int attach_main(char **arguments)
     }
     if ((why = refusal(&process)))
         die(FAILED, "attach: %d: %s", pid, has_ended(&process) ? "it has ended" : why);
-    bool asked = has_remote_exec(&process);
+    bool asked = has_remote_exec(&process) && may_start_its_python(&process);
     if (asked && (why = ask_by_remote_exec(&process)))
         die(FAILED, "attach: %d: %s", pid, why);
     /* A main thread that waits for something may wait for long. */

@@ -770,7 +770,7 @@ threads_of() {
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
   echo "$output"
   [ "$status" = 1 ]
-  [ "$output" = "stap-python: $site/python_stap.so: Permission denied: try it as the owner of that folder, or with sudo" ]
+  [ "$output" = "stap-python: $site/python_stap.so: Permission denied: try it as the owner of that folder" ]
   [ -z "$(ls "$site")" ]
   launcher enable "$python"
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" disable "$python"
@@ -779,6 +779,37 @@ threads_of() {
   [ "$(threads_of "$python")" = 2 ]
   # others may use what root has enabled
   [ "$(threads_of setpriv --reuid=65534 --regid=65534 --clear-groups "$python")" = 2 ]
+}
+
+@test "enable and disable as root don't start an interpreter that another user can change" {
+  local python folder way
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  folder=$BATS_TEST_TMPDIR/others
+  python=$folder/bin/python3
+  mkdir -p "$folder/bin"
+  printf '#!/bin/sh\necho "$0" >"%s/started"\n' "$BATS_TEST_TMPDIR" >"$python"
+  chmod 755 "$folder" "$folder/bin" "$python"
+  refuses 1 'not a Python' enable "$python"
+  rm "$BATS_TEST_TMPDIR/started"
+  chown 65534 "$python"
+  refuses 1 "$python: it is of another user \(id 65534\): run this as that user" enable "$python"
+  refuses 1 "id 65534" disable "$python"
+  PATH=$folder/bin:$PATH refuses 1 'id 65534' enable
+  ln -s "$python" "$BATS_TEST_TMPDIR/python3"
+  (cd "$BATS_TEST_TMPDIR" && refuses 1 'id 65534' enable ./python3)
+  (cd "$folder" && refuses 1 'id 65534' enable bin/../bin/python3)
+  chown 0 "$python"
+  chown 65534 "$folder"
+  refuses 1 'id 65534' enable "$python"
+  chown 0 "$folder"
+  for way in g+w o+w; do
+    chmod "$way" "$folder/bin"
+    refuses 1 "others than root may change $folder/bin: chmod go-w" enable "$python"
+    chmod go-w "$folder/bin"
+  done
+  chmod 1777 "$folder/bin"
+  refuses 1 "$python may be another user's" enable "$python"
+  [ ! -e "$BATS_TEST_TMPDIR/started" ]
 }
 
 @test "enable refuses a Python that is not for the shim" {
@@ -1033,6 +1064,51 @@ C
   [ "$status $output" = "0 $program: loaded: $shim" ]
   program_ends
   refute compgen -G '/tmp/stap-python-*.py'
+}
+
+# A program that is taken for a CPython 3.14, and makes the file $started when it is started again.
+make_fake_python() {
+  started=$BATS_TEST_TMPDIR/started
+  mkdir -p "$BATS_TEST_TMPDIR/bin"
+  cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
+#include <stdio.h>
+#include <unistd.h>
+const char *Py_GetVersion(void) { return "3.14.0"; }
+const unsigned long Py_Version = 0x030e00f0;
+int main(int count, char **words)
+{
+    (void)words;
+    if (count > 1)
+        fclose(fopen(STARTED, "w"));
+    for (int i = 0; count == 1 && i < 60; i++)
+        sleep(1);
+    return 0;
+}
+C
+  gcc -rdynamic -DSTARTED="\"$started\"" -o "$BATS_TEST_TMPDIR/bin/python3" "$BATS_TEST_TMPDIR/python.c"
+}
+
+@test "attach as root doesn't start an interpreter that another user can change" {
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  need gcc setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  make_fake_python
+  chown 65534 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[0]}"
+  echo "$output"
+  [ ! -e "$started" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
+  [ "$(uname -m)" = x86_64 ] || [[ $output == *"run this as its user" ]]
+  # root's own is
+  chown 0 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[1]}"
+  [ -e "$started" ]
 }
 
 @test "attach refuses another user's program" {
