@@ -311,6 +311,7 @@ struct thread {
     struct user_regs_struct registers; /* with which it goes on */
     char xstate[XSTATE_MAX];
     size_t xstate_size;
+    uint64_t blocked; /* signals, as the kernel has them */
 };
 
 enum waited { STOPPED, LATE, GONE };
@@ -411,14 +412,25 @@ static bool save(struct thread *thread)
     bool done = ptrace(PTRACE_GETREGS, thread->tid, NULL, &thread->registers) == 0 &&
                 ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_X86_XSTATE, &xstate) == 0;
     thread->xstate_size = xstate.iov_len;
-    return done;
+    return done && ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                          &thread->blocked) == 0;
 }
 
 static bool restore(struct thread *thread)
 {
     struct iovec xstate = {thread->xstate, thread->xstate_size};
     return ptrace(PTRACE_SETREGSET, thread->tid, (void *)NT_X86_XSTATE, &xstate) == 0 &&
-           ptrace(PTRACE_SETREGS, thread->tid, NULL, &thread->registers) == 0;
+           ptrace(PTRACE_SETREGS, thread->tid, NULL, &thread->registers) == 0 &&
+           ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                  &thread->blocked) == 0;
+}
+
+/* No handler of the program's is to run within dlopen(), nor to leave it. */
+static bool block_signals(const struct thread *thread)
+{
+    uint64_t all = ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) |
+                     1ULL << (SIGFPE - 1));
+    return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof all, &all) == 0;
 }
 
 static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t size)
@@ -443,7 +455,7 @@ static const char *call(pid_t pid, struct thread *thread, unsigned long function
     now.rip = function;
     now.eflags &= ~0x400UL; /* the direction of string instructions */
     now.orig_rax = -1UL;    /* no system call to go on with */
-    if (!write_to(pid, now.rdi, text, strlen(text) + 1) ||
+    if (!block_signals(thread) || !write_to(pid, now.rdi, text, strlen(text) + 1) ||
         !write_to(pid, now.rsp, &nowhere, sizeof nowhere) ||
         ptrace(PTRACE_SETREGS, thread->tid, NULL, &now) != 0)
         return format("its thread can't be changed: %s", strerror(errno));

@@ -1262,6 +1262,58 @@ C
   program_ends
 }
 
+@test "no signal handler runs within attach's dlopen(), and none is lost" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need gcc
+  make_tree
+  # a handler in C: one of Python's would only be noted
+  cat >"$BATS_TEST_TMPDIR/handler.c" <<'C'
+#include <signal.h>
+volatile sig_atomic_t loading, within, calls;
+static void handle(int number) { (void)number; calls++; within += loading; }
+void set(void) { signal(SIGUSR1, handle); }
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/handler.so" "$BATS_TEST_TMPDIR/handler.c"
+  cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
+#include <signal.h>
+#include <sys/sdt.h>
+#include <time.h>
+extern volatile sig_atomic_t loading;
+__attribute__((constructor)) static void load(void)
+{
+    struct timespec left = {2, 0};
+    STAP_PROBE(python, line);
+    loading = 1;
+    while (nanosleep(&left, &left))
+        ;
+    loading = 0;
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
+  /usr/bin/python3 -c "
+import ctypes, os, sys, time
+c = ctypes.CDLL('$BATS_TEST_TMPDIR/handler.so', ctypes.RTLD_GLOBAL)
+c.set()
+calls, within = ctypes.c_int.in_dll(c, 'calls'), ctypes.c_int.in_dll(c, 'within')
+print('started', flush=True)
+while not os.path.exists('$BATS_TEST_TMPDIR/end'):
+    time.sleep(0.01)
+print('calls', calls.value, 'within', within.value)" >"$BATS_TEST_TMPDIR/output" 2>&1 &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" &
+  soon grep -q "tree/build/libpython-stap.so.0" "/proc/$program/maps"
+  sleep 0.5
+  kill -USR1 "$program"
+  wait "$!"
+  sleep 0.2
+  : >"$BATS_TEST_TMPDIR/end"
+  wait "$program"
+  cat "$BATS_TEST_TMPDIR/output"
+  [ "$(tail -n 1 "$BATS_TEST_TMPDIR/output")" = 'calls 1 within 0' ]
+}
+
 @test "attach gives up after a while on a program that comes to no safe point, which goes on" {
   need gcc
   cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
