@@ -99,6 +99,18 @@ static const char *refused_by_yama(void)
     return NULL;
 }
 
+/* Whether a path leads it to the same file as us. */
+static bool has_our_view(const struct process *process)
+{
+    struct stat here, there;
+    char ours[64] = "", its[64] = "";
+    return stat("/", &here) == 0 && stat(format("/proc/%d/root", process->pid), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
+           readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 &&
+           readlink(format("/proc/%d/ns/mnt", process->pid), its, sizeof its - 1) > 0 &&
+           strcmp(ours, its) == 0;
+}
+
 /* It has other eyes than ours: in its root, our path must lead to a shim too. */
 static const char *refused_by_root(const struct process *process)
 {
@@ -107,14 +119,7 @@ static const char *refused_by_root(const struct process *process)
     char *path = format("/proc/%d/root%s", process->pid, shim_file());
     if (elf_read(path, &file, &why) && file.entries)
         return NULL;
-    struct stat here, there;
-    bool same = stat("/", &here) == 0 && stat(format("/proc/%d/root", process->pid), &there) == 0 &&
-                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
-    char ours[64] = "", its[64] = "";
-    if (readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) < 0 ||
-        readlink(format("/proc/%d/ns/mnt", process->pid), its, sizeof its - 1) < 0)
-        return "it can't be told whether it sees the shim's file";
-    if (same && strcmp(ours, its) == 0)
+    if (has_our_view(process))
         return format("the shim is not there: %s: %s", shim_file(),
                       source_tree ? "run make" : "install systemtap-cpython anew");
     return format(
@@ -220,9 +225,12 @@ static const char loading[] =
     "load()\n"
     "del load\n";
 
-/* Whether we can start that Python too; root never does one that others can change. */
+/* Whether we can start that Python too; root never does one that others can change. It must see our
+ * script: not with systemd's PrivateTmp. */
 static bool may_start_its_python(const struct process *process)
 {
+    if (!has_our_view(process))
+        return false;
     return (geteuid() != 0 && !refused_by_user(proc_text(process->pid, "status"))) ||
            !hold_of_others(process->python.path);
 }
@@ -246,7 +254,9 @@ static char *python_string(const char *text)
 static char *make_script(const struct process *process)
 {
     char *path = strdup("/tmp/stap-python-XXXXXX.py");
-    struct stat its;
+    const char *status = proc_text(process->pid, "status"), *uids = field_of(status, "Uid"),
+               *gids = field_of(status, "Gid");
+    unsigned uid, gid;
     int fd = mkstemps(path, strlen(".py"));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -255,8 +265,10 @@ static char *make_script(const struct process *process)
     ssize_t length = (ssize_t)strlen(text);
     if (fd < 0)
         return NULL;
-    bool done = stat(format("/proc/%d", process->pid), &its) == 0 &&
-                (geteuid() != 0 || fchown(fd, its.st_uid, its.st_gid) == 0) &&
+    /* What cleans /tmp leaves a file with that bit alone: the name must not become another's. */
+    bool done = uids && gids && sscanf(uids, "%*u %u", &uid) == 1 &&
+                sscanf(gids, "%*u %u", &gid) == 1 &&
+                (geteuid() != 0 || fchown(fd, uid, gid) == 0) && fchmod(fd, S_ISVTX | 0600) == 0 &&
                 write(fd, text, (size_t)length) == length;
     close(fd);
     if (!done)
@@ -264,8 +276,9 @@ static char *make_script(const struct process *process)
     return done ? path : NULL;
 }
 
-/* Has the main thread told to load it, when it next runs Python code; NULL or why that can't be. */
-static const char *ask_by_remote_exec(const struct process *process)
+/* Has the main thread told to load it, when it next runs Python code, by that script; NULL or why
+ * that can't be. */
+static const char *ask_by_remote_exec(const struct process *process, char **path)
 {
     int status;
     char *script = make_script(process), *pid = format("%d", process->pid);
@@ -273,9 +286,12 @@ static const char *ask_by_remote_exec(const struct process *process)
         return format("no file can be made in /tmp: %s", strerror(errno));
     const char *const command[] = {
         process->python.path, "-I", "-c", remote_exec, pid, script, NULL};
-    if (process_start(process->pid) != process->start)
+    if (process_start(process->pid) != process->start) {
+        unlink(script);
         return "it has ended";
+    }
     char *answer = output_of(command, 20, &status);
+    *path = script;
     if (status == 0)
         return NULL;
     unlink(script);
@@ -607,8 +623,10 @@ static const char *attach_by_ptrace(const struct process *process)
 static const char *attach_by_ptrace(const struct process *process)
 {
     if (has_remote_exec(process) && !may_start_its_python(process))
-        return "others than root can change its interpreter, which root must not start: run this "
-               "as its user";
+        return has_our_view(process) ? "others than root can change its interpreter, which root "
+                                       "must not start: run this as its user"
+                                     : "it has other mounts or another root than this: run this "
+                                       "there (nsenter -t PID -m)";
     return format("attaching to CPython 3.%d is made for x86-64 only: use a debugger, or "
                   "sys.remote_exec() from "
                   "3.14 on",
@@ -641,13 +659,21 @@ int attach_main(char **arguments)
     if ((why = refusal(&process)))
         die(FAILED, "attach: %d: %s", pid, has_ended(&process) ? "it has ended" : why);
     bool asked = has_remote_exec(&process) && may_start_its_python(&process);
-    if (asked && (why = ask_by_remote_exec(&process)))
+    char *script = NULL;
+    if (asked && (why = ask_by_remote_exec(&process, &script)))
         die(FAILED, "attach: %d: %s", pid, why);
     /* A main thread that waits for something may wait for long. */
-    if ((!asked || !comes_up(&process, REMOTE_MS)) && (why = attach_by_ptrace(&process)))
+    why = asked && comes_up(&process, REMOTE_MS) ? NULL : attach_by_ptrace(&process);
+    if (!why && !is_loaded(&process))
+        why = "the shim did not come up in it";
+    bool ended = process_start(pid) != process.start;
+    /* Else its main thread still wants the script, and the name must not become another's. */
+    if (why && script && ended)
+        unlink(script);
+    if (why && script && !ended && exists(script))
+        why = format("%s; its main thread will load it when it next runs Python code", why);
+    if (why)
         die(FAILED, "attach: %d: %s", pid, why);
-    if (!is_loaded(&process))
-        die(FAILED, "attach: %d: the shim did not come up in it", pid);
     printf("%d: loaded: %s\n", pid, shim_file());
     return 0;
 }

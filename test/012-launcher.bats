@@ -1066,21 +1066,29 @@ C
   refute compgen -G '/tmp/stap-python-*.py'
 }
 
-# A program that is taken for a CPython 3.14, and makes the file $started when it is started again.
+# A program that is taken for a CPython 3.14.  Started again by attach, it writes the mode, user and
+# group of its script, and the script's path, to the file $started, and does no more.
 make_fake_python() {
   started=$BATS_TEST_TMPDIR/started
   mkdir -p "$BATS_TEST_TMPDIR/bin"
   cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 const char *Py_GetVersion(void) { return "3.14.0"; }
 const unsigned long Py_Version = 0x030e00f0;
 int main(int count, char **words)
 {
-    (void)words;
-    if (count > 1)
-        fclose(fopen(STARTED, "w"));
-    for (int i = 0; count == 1 && i < 60; i++)
+    struct stat script;
+    if (count == 6 && stat(words[5], &script) == 0) {
+        FILE *file = fopen(STARTED, "w");
+        fprintf(file, "%o %u %u %s\n", script.st_mode & 07777, script.st_uid, script.st_gid, words[5]);
+        return fclose(file);
+    }
+    /* its files in /proc are root's */
+    prctl(PR_SET_DUMPABLE, 0);
+    for (int i = 0; i < 60; i++)
         sleep(1);
     return 0;
 }
@@ -1108,7 +1116,34 @@ C
   programs+=($!)
   soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[1]}"
-  [ -e "$started" ]
+  cat "$started"
+  rm "$(cut -d' ' -f4 "$started")"
+  [[ $(cat "$started") == "1600 65534 65534 /tmp/stap-python-"*.py ]]
+}
+
+@test "attach asks no program by sys.remote_exec() that doesn't see our /tmp, nor leaves a script behind" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need gcc unshare
+  make_fake_python
+  unshare -m sh -c "mount -t tmpfs none /var/tmp && exec '$BATS_TEST_TMPDIR/bin/python3'" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[0]}"
+  echo "$output"
+  [ ! -e "$started" ] || rm "$(cut -d' ' -f4 "$started")"
+  [ ! -e "$started" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
+  [ "$(uname -m)" = x86_64 ] || [[ $output == *"has other mounts"* ]]
+  # a script that its sys.remote_exec() doesn't take
+  "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  mkdir "$started"
+  run launcher attach "${programs[1]}"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"sys.remote_exec() fails"* ]]
+  refute compgen -G '/tmp/stap-python-*.py'
 }
 
 @test "attach refuses another user's program" {
