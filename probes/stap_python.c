@@ -98,10 +98,14 @@ char *contents(const char *path, size_t limit)
     while (text && length < limit && (got = read(fd, text + length, limit - length)) > 0)
         length += (size_t)got;
     close(fd);
-    if (!text || got < 0)
+    if (!text || got < 0) {
+        free(text);
         return NULL;
+    }
     text[length] = '\0';
-    return text;
+    /* limit may be many times the length; what is asked for in bytes is kept. */
+    char *fitting = limit < 4096 ? NULL : realloc(text, length + 1);
+    return fitting ? fitting : text;
 }
 
 static long now_ms(void)

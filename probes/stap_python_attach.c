@@ -320,6 +320,7 @@ enum { RED_ZONE = 128, XSTATE_MAX = 65536, CS_64 = 0x33 };
 /* The addresses of the process that matter. */
 struct places {
     unsigned long dlopen, dlerror;
+    long offset; /* of dlopen in its mapping: with the C library's name, what an exec changes */
 };
 
 struct thread {
@@ -350,15 +351,25 @@ static enum waited wait_for_stop(pid_t tid, long ms, int *status)
 static char *waiting_in(pid_t pid, pid_t tid)
 {
     char *text = contents(format("/proc/%d/task/%d/syscall", pid, tid), 256);
-    return text ? text : "";
+    return text ? text : strdup("");
+}
+
+static bool is_running(pid_t pid, pid_t tid)
+{
+    char *waiting = waiting_in(pid, tid);
+    bool is = strncmp(waiting, "running", 7) == 0;
+    free(waiting);
+    return is;
 }
 
 /* R, S and so on; 0: it is gone. */
 static char state_of(pid_t pid, pid_t tid)
 {
     char *text = contents(format("/proc/%d/task/%d/stat", pid, tid), 4096);
-    char *state = text ? strrchr(text, ')') : NULL;
-    return state && state[1] == ' ' && !strchr("ZXx", state[2]) ? state[2] : '\0';
+    char *end = text ? strrchr(text, ')') : NULL;
+    char state = end && end[1] == ' ' && !strchr("ZXx", end[2]) ? end[2] : '\0';
+    free(text);
+    return state;
 }
 
 /* The bits of a line of /proc/PID/task/TID/status. */
@@ -384,17 +395,29 @@ static bool handles_signal(pid_t pid, pid_t tid)
     return !status || (bits_of(status, "SigBlk") & bits_of(status, "SigCgt"));
 }
 
-/* How far it is from the address to the start of its mapping, and the file of that; -1: nowhere. */
+/* How far it is from the address to the start of its mapping, and the file of that, valid until the
+ * next call; -1: nowhere. */
 static long offset_in_mapping(pid_t pid, unsigned long address, const char **name)
 {
+    static char *text;
+    free(text);
+    text = contents(format("/proc/%d/maps", pid), 16 << 20);
     unsigned long start, end;
-    char *text = contents(format("/proc/%d/maps", pid), 16 << 20);
-    for (char *line; text && (line = strsep(&text, "\n"));)
+    char *rest = text;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
         if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end) {
             *name = line + strcspn(line, "/[");
             return (long)(address - start);
         }
     return -1;
+}
+
+/* An exec leaves a process its PID and start time, and nothing at its place. */
+static bool has_places(const struct process *process, const struct places *places)
+{
+    const char *name;
+    return offset_in_mapping(process->pid, places->dlopen, &name) == places->offset &&
+           strcmp(name, process->libc_name) == 0;
 }
 
 /* Whether a stopped thread is at a safe point: where it has waited for a while, by what
@@ -554,7 +577,7 @@ static const char *try_thread(const struct process *process, const struct places
     if (status >> 16 != PTRACE_EVENT_STOP)
         signal = WSTOPSIG(status);
     else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-             save(&thread) && is_safe(process, &thread, waiting) &&
+             has_places(process, places) && save(&thread) && is_safe(process, &thread, waiting) &&
              has_room(process->pid, thread.registers.rsp)) {
         *done = true;
         /* Nothing but SIGKILL may end us in between. */
@@ -583,6 +606,7 @@ static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
 static const char *attach_by_ptrace(const struct process *process)
 {
     enum { THREADS = 64 };
+    static const char another[] = "it has begun to run another program: try it again";
     pid_t tids[THREADS];
     char *before[THREADS];
     struct places places = {0};
@@ -592,10 +616,20 @@ static const char *attach_by_ptrace(const struct process *process)
     places.dlerror = elf_symbol(process->libc, "dlerror", NULL);
     if (places.dlerror)
         places.dlerror += process->libc_bias;
+    /* The process may have changed since it was opened. */
+    struct process now;
+    const char *name;
+    places.offset = offset_in_mapping(process->pid, places.dlopen, &name);
+    if (places.offset < 0 || strcmp(name, process->libc_name) != 0 ||
+        !process_open(process->pid, &now, &why) || now.libc_bias != process->libc_bias)
+        return another;
+    why = NULL;
     for (long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
         size_t count = threads_of(process->pid, tids, THREADS);
         if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
             return "it has ended";
+        if (!has_places(process, &places))
+            return another;
         for (size_t i = 0; i < count; i++)
             before[i] =
                 state_of(process->pid, tids[i]) == 'S' ? waiting_in(process->pid, tids[i]) : "";
@@ -603,7 +637,7 @@ static const char *attach_by_ptrace(const struct process *process)
          * anew. */
         for (int i = 0; i < REST_MS && !done; i++) {
             for (size_t j = 0; j < count && !done; j++)
-                if (strncmp(waiting_in(process->pid, tids[j]), "running", 7) == 0)
+                if (is_running(process->pid, tids[j]))
                     why = try_thread(process, &places, tids[j], NULL, &done);
             sleep_ms(1);
         }

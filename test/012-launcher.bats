@@ -1364,8 +1364,37 @@ ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST
   programs+=("$program")
   soon grep -q started "$BATS_TEST_TMPDIR/output"
   sleep 0.2
+  (sleep 3 && grep VmPeak "/proc/$(pgrep -xf "$launcher attach $program")/status" >"$BATS_TEST_TMPDIR/peak") &
   attach_refuses 'none of its threads came to a safe point within 5 s'
+  wait "$!"
+  cat "$BATS_TEST_TMPDIR/peak"
+  # each try gives back what it took
+  [ "$(awk '{ print $2 }' "$BATS_TEST_TMPDIR/peak")" -lt 200000 ]
   grep -q 'State:.R' "/proc/$program/status"
+}
+
+@test "attach notices that the program became another by exec, and calls nothing there" {
+  need gcc
+  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+#include <time.h>
+void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
+  start_program sh -c 'exec /usr/bin/python3 -c "
+import ctypes, os, sys
+print(\"spins\", flush=True)
+ctypes.PyDLL(sys.argv[1]).spin(3)
+os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[2:])" "$@"' sh "$BATS_TEST_TMPDIR/spin.so" &
+  end=$BATS_TEST_TMPDIR/end
+  soon grep -qs spins "$BATS_TEST_TMPDIR/output"
+  program=$(pgrep -f "^/usr/bin/python3 -c .*$BATS_TEST_TMPDIR/spin.so" | head -n 1)
+  programs+=("$program")
+  attach_refuses 'it has begun to run another program: try it again'
+  soon grep -qs started "$BATS_TEST_TMPDIR/output"
+  run launcher attach "$program"
+  [ "$status" = 0 ]
+  : >"$end"
+  soon grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
 }
 
 # ---------------------------------------------------------------- man page, completion
