@@ -335,6 +335,41 @@ PY
   [ "$failed" = 0 ]
 }
 
+@test "list reads no more of a file than it has, whatever its headers say" {
+  cat >"$BATS_TEST_TMPDIR/hostile.py" <<'PY'
+import resource, struct, subprocess, sys, time
+
+COUNT = 100000
+
+
+# Sections of that type, each the whole file, and behind them 4 MB of any words.
+def write(kind, link, filling):
+    size = 64 + 64 * COUNT + (4 << 20)
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 0, 1)
+    first = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, COUNT, 0, 0, 0, 0)
+    section = struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, 0, size, link, 0, 4, 24 if kind != 6 else 16)
+    with open("python3", "wb") as file:
+        file.write(head + first + section * (COUNT - 1) + filling * ((4 << 20) // len(filling)))
+
+
+# notes, both symbol tables, what is linked; the last strings end or do not
+for kind in 7, 11, 2, 6:
+    for filling in b"\1\0\0\0", b"\1", b"\0":
+        write(kind, 2, filling)
+        start = time.time()
+        status = subprocess.call([sys.argv[1], "list", "./python3"], timeout=8)
+        print(kind, filling, "status", status, round(time.time() - start, 1), "s")
+        assert status == 1
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
+with open("python3", "r+b") as file:
+    file.truncate((1 << 30) + 1)
+assert b"bigger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"], timeout=8, stderr=subprocess.PIPE).stderr
+PY
+  cd "$BATS_TEST_TMPDIR"
+  ulimit -v 1000000
+  timeout 90 /usr/bin/python3 hostile.py "$launcher"
+}
+
 @test "list tells of a process whether it has the shim" {
   local pid
   LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
