@@ -1451,6 +1451,7 @@ os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[2:])" "$@"' sh "$BATS_TE
 completions() {
   bash -c '
     source "$1/probes/stap-python.bash"
+    compopt() { echo "compopt $*"; }
     PATH=$1/build:$PATH
     read -ra COMP_WORDS <<<"$2"
     [[ $2 != *" " ]] || COMP_WORDS+=("")
@@ -1478,4 +1479,15 @@ completions() {
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
   completions 'stap-python run tru' | grep -qx true
   [ "$(completions 'stap-python doctor ')" = --help ]
+  # bash is to quote these, and to end folders with a slash
+  mkdir "$BATS_TEST_TMPDIR/a folder"
+  completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
+  completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx "$BATS_TEST_TMPDIR/a folder"
+  completions "stap-python run cat $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
+  refute grep -qx 'compopt -o filenames' <(completions 'stap-python enable pyth')
+  # what a script's name says is a word, never run
+  printf '#!/bin/sh\necho "pygood  good"\necho "\$(touch %s/run)  bad"\n' "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/stap-python"
+  chmod +x "$BATS_TEST_TMPDIR/stap-python"
+  completions "$BATS_TEST_TMPDIR/stap-python py" | grep -qx pygood
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
 }
