@@ -241,20 +241,22 @@ const char *shim_preload(void)
     return source_tree ? format("%s/build/libpython-stap.so.0", source_tree) : SHIM_PATH;
 }
 
-/* $LIB is lib64 for ld.so, or lib, or Debian's lib/x86_64-linux-gnu. */
+/* $LIB is lib64 for ld.so, or lib, or Debian's lib/x86_64-linux-gnu; where none has it, by what the
+ * compiler says. */
 const char *shim_file(void)
 {
     static const char *const folders[] = {MULTIARCH, "lib64", "lib"};
     const char *path = shim_preload(), *lib = strstr(path, "$LIB");
     if (!lib)
         return path;
-    char *file = NULL;
+    char *file, *first = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         file = format("%.*s%s%s", (int)(lib - path), path, folders[i], lib + strlen("$LIB"));
         if (exists(rooted(file)))
             return file;
+        first = first ? first : file;
     }
-    return file;
+    return first;
 }
 
 char *preload_value(void)

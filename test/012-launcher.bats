@@ -127,6 +127,8 @@ runs() {
   launcher=$prefix/bin/stap-python
   refuses 1 "the shim is not there: $prefix/lib.*/libpython-stap.so.0: install systemtap-cpython anew" run true
   refuses 1 "there are no scripts in $prefix/share/systemtap/examples/cpython" --list-scripts
+  run launcher doctor
+  grep -A 1 '^wrong shim' <<<"$output" | grep -qE 'mend: .*install.* systemtap-cpython systemtap-cpython-tapset'
   cp "$shim" "$prefix/$lib"
   cp "$top"/scripts/pygc.* "$prefix/share/systemtap/examples/cpython"
   run launcher run sh -c 'echo "$LD_PRELOAD"; exec /usr/bin/python3 -c "print([line.split()[-1] for line in open(\"/proc/self/maps\") if \"stap\" in line][0])"'
@@ -138,6 +140,21 @@ runs() {
   chmod +x "$BATS_TEST_TMPDIR/stap"
   run env STAP="$BATS_TEST_TMPDIR/stap" timeout 20 "$launcher" pygc -c true
   [ "$output" = "|$prefix/share/systemtap/examples/cpython/pygc.stp -c env 'LD_PRELOAD=$prefix/\$LIB/libpython-stap.so.0' true" ]
+}
+
+@test "the folder of libraries is what the compiler says, else lib64, or lib for 32 bits" {
+  local cc=$BATS_TEST_TMPDIR/cc folder
+  need gcc
+  # gcc of other distributions, or of another machine
+  printf '#!/bin/sh\ncase $* in -print-multiarch) echo $MULTIARCH ;; *-dM*) echo "#define ${WIDE:-__ILP32__} 1" ;; esac\n' >"$cc"
+  chmod +x "$cc"
+  folder_of() {
+    env "$@" make -s -C "$top" CC="$cc" BUILD="$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/probes/installed.h"
+    sed -n 's/^#define MULTIARCH //p' "$BATS_TEST_TMPDIR/probes/installed.h"
+  }
+  [ "$(folder_of MULTIARCH=lib-x WIDE=__LP64__)" = '"lib/lib-x"' ]
+  [ "$(folder_of WIDE=__LP64__)" = '"lib64"' ]
+  [ "$(folder_of WIDE=__ILP32__)" = '"lib"' ]
 }
 
 # ---------------------------------------------------------------- scripts
@@ -652,6 +669,25 @@ C
   grep -q '^note  tapset .*own' <<<"$output"
   cp "$top/tapset/python.stp" "$folder"
   finds tapset 'is ours, but python_shim.stp is missing beside it' SYSTEMTAP_TAPSET
+}
+
+@test "doctor: somebody else's file with python.function.*, as Fedora's python2 brings" {
+  local file
+  make_machine
+  file=/usr/share/systemtap/tapset/libpython2.7-64.stp
+  printf '/* Systemtap tapset */\n\nprobe python.function.entry = process("python").library("/usr/lib64/libpython2.7.so.1.0").mark("function__entry")\n{\n}\n' >"$machine$file"
+  doctor() {
+    "$(type -P env)" STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin" "$(type -P timeout)" -k 5 60 "$launcher" doctor
+  }
+  finds tapset "$file has python.function.* of its own" "mv $file $file.off$"
+  cp /bin/true "$machine/bin/python"
+  run doctor
+  [ "$status" = 0 ]
+  grep -q "^note  tapset .*$file has" <<<"$output"
+  rm "$machine/bin/python"
+  mkdir "$machine/usr/share/systemtap/tapset/x86_64"
+  mv "$machine$file" "$machine/usr/share/systemtap/tapset/x86_64"
+  finds tapset tapset/x86_64/libpython2.7-64.stp mv
 }
 
 @test "doctor tells of this machine what is so" {
