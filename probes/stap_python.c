@@ -64,6 +64,16 @@ void die(int status, const char *text, ...)
     exit(status);
 }
 
+/* With that status, if all that was printed is where it should be. */
+static void finish(int status) __attribute__((noreturn));
+
+static void finish(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(FAILED, "stdout: %s", strerror(errno));
+    exit(status);
+}
+
 char *format(const char *text, ...)
 {
     char *result;
@@ -282,7 +292,7 @@ void help_if_asked(char **arguments, const char *text)
     if (!arguments[0] || (strcmp(arguments[0], "--help") != 0 && strcmp(arguments[0], "-h") != 0))
         return;
     fputs(text, stdout);
-    exit(fflush(stdout) == 0 ? 0 : FAILED);
+    finish(0);
 }
 
 static void run_program(char **command)
@@ -438,15 +448,15 @@ int main(int count, char **arguments)
     help_if_asked(arguments, usage);
     if (strcmp(word, "--version") == 0) {
         puts("stap-python " PACKAGE_VERSION);
-        return 0;
+        finish(0);
     }
     if (strcmp(word, "--list-scripts") == 0)
-        return list_scripts();
+        finish(list_scripts());
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(word, commands[i].name) == 0)
-            return commands[i].main(arguments + 1);
+            finish(commands[i].main(arguments + 1));
     char *script = script_file(word);
     if (script)
-        return script_main(script, arguments + 1);
+        finish(script_main(script, arguments + 1));
     die(USAGE, "'%s' is neither a command nor a script (see stap-python --help)", word);
 }

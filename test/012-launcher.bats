@@ -85,6 +85,18 @@ runs() {
   refuses 2 'one interpreter' disable -x
 }
 
+@test "what can't be printed is one line and status 1" {
+  local words
+  for words in --version --help 'list --help' --list-scripts list 'list /usr/bin/python3' doctor; do
+    # shellcheck disable=SC2086
+    run timeout 60 sh -c '"$0" "$@" >/dev/full' "$launcher" $words
+    echo "$words: $status $output"
+    [ "$status $output" = "1 stap-python: stdout: No space left on device" ]
+  done
+  run timeout 60 sh -c '"$0" --version >&-' "$launcher"
+  [ "$status $output" = "1 stap-python: stdout: Bad file descriptor" ]
+}
+
 @test "what is not there is one line and status 1" {
   refuses 1 '/nonexistent/python: No such file' list /nonexistent/python
   refuses 1 'no-such-python: no such file, and none of this name in PATH' list no-such-python
