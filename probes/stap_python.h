@@ -106,7 +106,7 @@ struct process {
     unsigned long long start; /* its start time: a PID alone may be another's by now */
     char *shim;               /* the shim's file in its maps, or NULL */
     char *libc;               /* its C library's file with dlopen(), to be opened by us, or NULL */
-    char *libc_name; /* as in its maps */
+    char *libc_name;          /* as in its maps */
     unsigned long libc_bias;
     struct interpreter python; /* code: to be opened by us */
     char *code_name;           /* as in its maps */

@@ -18,11 +18,11 @@
 #include "marker_names.h"
 
 enum {
-    NOTE_TYPE_SDT = 3,         /* <sys/sdt.h> */
-    FILE_MAX = 1 << 30,        /* bytes; those of CPython have tens of millions */
-    SYMBOLS_MAX = 2 << 20,     /* of a table */
-    DYNAMIC_MAX = 1 << 16,     /* entries */
-    CONSTANTS_MAX = 64 << 20,  /* bytes */
+    NOTE_TYPE_SDT = 3,        /* <sys/sdt.h> */
+    FILE_MAX = 1 << 30,       /* bytes; those of CPython have tens of millions */
+    SYMBOLS_MAX = 2 << 20,    /* of a table */
+    DYNAMIC_MAX = 1 << 16,    /* entries */
+    CONSTANTS_MAX = 64 << 20, /* bytes */
 };
 
 const char *marker_name(unsigned number)
@@ -259,8 +259,7 @@ static Elf_Data *constants_of(Elf *elf)
     GElf_Shdr header;
     Elf_Data *names = elf_getshdrstrndx(elf, &number) == 0 ? strings_of(elf, number) : NULL;
     for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        const char *name =
-            gelf_getshdr(section, &header) ? string_at(names, header.sh_name) : NULL;
+        const char *name = gelf_getshdr(section, &header) ? string_at(names, header.sh_name) : NULL;
         if (name && header.sh_type == SHT_PROGBITS && strcmp(name, ".rodata") == 0)
             return data_of(section, &header);
     }

@@ -21,7 +21,9 @@ static const char enable_usage[] =
     "Lets every start of an interpreter (python3 in PATH; a name in PATH or a path) load the "
     "shim,\n"
     "by two files in its site-packages: python_stap.pth, and the link python_stap.so. Without\n"
-    "them, or without the shim, the interpreter starts as before. Not with python's -S.\n";
+    "them, or without the shim, the interpreter starts as before. Not with python's -S. Root can "
+    "do\n"
+    "it to interpreters only that no other user can change.\n";
 
 static const char disable_usage[] =
     "usage: stap-python disable [PYTHON]\n"
