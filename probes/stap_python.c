@@ -220,8 +220,13 @@ const char *hold_of_others(const char *path)
         shared = status.st_mode & (S_IWGRP | S_IWOTH);
         if (shared && !(S_ISDIR(status.st_mode) && status.st_mode & S_ISVTX))
             return format("others than root may change %s: chmod go-w mends that", done);
-        if (!rest[strspn(rest, "/")])
-            return NULL;
+        if (!rest[strspn(rest, "/")]) {
+            /* The links of /proc/PID lead elsewhere than they say. */
+            struct stat file;
+            bool same = stat(path, &file) == 0 && file.st_dev == status.st_dev &&
+                        file.st_ino == status.st_ino;
+            return same ? NULL : "it can't be told whose it is: give its path";
+        }
     }
     return strerror(ELOOP);
 }

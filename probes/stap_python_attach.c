@@ -700,11 +700,13 @@ int attach_main(char **arguments)
     why = asked && comes_up(&process, REMOTE_MS) ? NULL : attach_by_ptrace(&process);
     if (!why && !is_loaded(&process))
         why = "the shim did not come up in it";
-    bool ended = process_start(pid) != process.start;
+    bool ended = has_ended(&process);
     /* Else its main thread still wants the script, and the name must not become another's. */
     if (why && script && ended)
         unlink(script);
-    if (why && script && !ended && exists(script))
+    if (why && ended)
+        why = "it has ended";
+    else if (why && script && exists(script))
         why = format("%s; its main thread will load it when it next runs Python code", why);
     if (why)
         die(FAILED, "attach: %d: %s", pid, why);

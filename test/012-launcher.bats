@@ -892,6 +892,15 @@ threads_of() {
   done
   chmod 1777 "$folder/bin"
   refuses 1 "$python may be another user's" enable "$python"
+  chmod 755 "$folder/bin"
+  # what the links of /proc say may be something else here
+  need unshare
+  mkdir "$BATS_TEST_TMPDIR/mounted"
+  unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 60' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
+  programs+=($!)
+  soon test -e "$folder/mounted"
+  cp -r "$folder/bin" "$BATS_TEST_TMPDIR/mounted"
+  refuses 1 "can't be told whose it is" enable "/proc/$!/root$BATS_TEST_TMPDIR/mounted/bin/python3"
   [ ! -e "$BATS_TEST_TMPDIR/started" ]
 }
 
