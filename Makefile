@@ -247,7 +247,7 @@ uninstall: $(BUILD)/python_objects.stp $(man_pages)
 # What it needs to know of where things are.
 installcheck:
 	@DESTDIR="$(DESTDIR)" tapsetdir="$(tapsetdir)" python_stp="$(python_stp)" shimdir="$(shimdir)" \
-		shim_path="$(shim_path)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
+		shim_path="$(shim_path)" bindir="$(bindir)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
 
 version := $(shell cat VERSION)
 tarball := $(BUILD)/systemtap-cpython-$(version).tar.gz

@@ -144,17 +144,26 @@ installed() {
   [ "$status" != 0 ]
   [[ $output == *"does not name /usr/local/lib/libpython-stap.so.0"* ]]
 
-  make_target install
-  rm "$destdir/usr/share/systemtap/tapset/python_target.stp"
-  run make_target installcheck
-  [ "$status" != 0 ]
-  [[ $output == *"python_target.stp is not there"* ]]
+  for file in usr/share/systemtap/tapset/{python_stacks.stp,python_objects.stp,python_markers.stpm} usr/local/bin/stap-python \
+    usr/local/share/man/man8/stap-python.8; do
+    make_target install
+    rm "$destdir/$file"
+    run make_target installcheck
+    [ "$status" != 0 ]
+    [[ $output == *"$destdir/$file is not there"* ]]
+  done
 
   make_target install
   cp /bin/true "$destdir/usr/local/lib/libpython-stap.so.0"
   run make_target installcheck
   [ "$status" != 0 ]
   [[ $output == *"the shim does not come up"* ]]
+}
+
+@test "make installcheck knows man pages that a package has compressed" {
+  make_target install
+  gzip "$destdir"/usr/local/share/man/man?/*
+  make_target installcheck
 }
 
 @test "python-stp refuses what it does not know" {
