@@ -175,6 +175,29 @@ installed() {
   [[ $output == *"usage: python-stp put OURS PLACE"* ]]
 }
 
+@test "python-stp leaves SystemTap's python.stp in force where ours can't be put there" {
+  local bin=$BATS_TEST_TMPDIR/bin tool
+  stock_python_stp 5.1
+  refute "$top/packaging/python-stp" put /nonexistent/python.stp "$stp"
+  stock_is_back 5.1
+  [ "$(installed | wc -l)" = 1 ]
+  mkdir "$bin"
+  for tool in cp chmod ln mv; do
+    # half of it, as where the disk is full
+    # shellcheck disable=SC2016
+    printf '%s\n' '#!/bin/sh' 'for file; do :; done' '[ -e "$file" ] || echo "// half" >"$file"' 'exit 1' >"$bin/$tool"
+    chmod +x "$bin/$tool"
+    refute env PATH="$bin:$PATH" "$top/packaging/python-stp" put "$top/tapset/python.stp" "$stp"
+    [ "$(cat "$stp")" = "// SystemTap's own, 5.1" ]
+    refute test -e "$stp.new"
+    rm "$bin/$tool"
+  done
+  # and the next time all is well
+  "$top/packaging/python-stp" put "$top/tapset/python.stp" "$stp"
+  ours_is_in_force
+  grep 5.1 "$stp.distrib"
+}
+
 # usage: dist_in TREE FILE [VARIABLE=VALUE...]
 dist_in() {
   (cd "$BATS_TEST_TMPDIR" && env "${@:3}" "$1/packaging/dist" "$2" >/dev/null)
