@@ -126,6 +126,41 @@ installed() {
   [ "$(installed | wc -l)" = 1 ]
 }
 
+# A dpkg-query and an rpm in $PATH that say the state of our package: what the first prints, the second's
+# exit status.
+packaged() {
+  mkdir -p "$BATS_TEST_TMPDIR/bin"
+  printf '#!/bin/sh\nprintf %%s "%s"\n' "$1" >"$BATS_TEST_TMPDIR/bin/dpkg-query"
+  printf '#!/bin/sh\nexit %s\n' "$2" >"$BATS_TEST_TMPDIR/bin/rpm"
+  chmod +x "$BATS_TEST_TMPDIR/bin/dpkg-query" "$BATS_TEST_TMPDIR/bin/rpm"
+  [[ $PATH == "$BATS_TEST_TMPDIR/bin:"* ]] || PATH=$BATS_TEST_TMPDIR/bin:$PATH
+}
+
+@test "make install and uninstall refuse to touch what a package has installed" {
+  # not the machine's own, where these would not refuse
+  local here=("DESTDIR=" "prefix=$destdir/usr/local" "tapsetdir=$destdir/usr/share/systemtap/tapset") state target
+  for state in "install ok installed:1" "install ok half-configured:1" ":0"; do
+    packaged "${state%:*}" "${state#*:}"
+    for target in install uninstall; do
+      run make_target "$target" "${here[@]}"
+      echo "$output"
+      [ "$status" != 0 ]
+      [[ ${lines[0]} == "make $target: the package systemtap-cpython-tapset is installed"*": remove it first, or "* ]]
+    done
+    refute test -e "$destdir"
+  done
+  # for a package
+  make_target install
+  make_target uninstall
+  for state in "deinstall ok config-files" "unknown ok not-installed" ""; do
+    packaged "$state" 1
+    make_target install "${here[@]}"
+    ours_is_in_force
+    make_target uninstall "${here[@]}"
+    [ "$(installed | wc -l)" = 0 ]
+  done
+}
+
 @test "make installcheck: stap resolves all in what is installed, and what is wrong is told" {
   need stap
   make_target install
