@@ -116,9 +116,9 @@ $(BUILD)/probes/marker_names.h: probes/markers.awk probes/python.d | $(BUILD)/pr
 
 # Made anew where another make has other values.
 $(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
-	@printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
-		SCRIPTS_DIR '$(exampledir)' MULTIARCH 'lib/$(shell $(CC) -print-multiarch)' >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@new=$$(printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
+		SCRIPTS_DIR '$(exampledir)' MULTIARCH 'lib/$(shell $(CC) -print-multiarch)'); \
+	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@
 
 $(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \

@@ -60,6 +60,17 @@ installed() {
   refute grep -rF "$destdir" "$destdir"
 }
 
+@test "make install writes nothing into the tree whose make is done" {
+  # as root, whose files the next make of somebody else could not replace
+  make_target install
+  touch "$BATS_TEST_TMPDIR/before"
+  sleep 0.05
+  make_target install
+  make_target uninstall
+  find "$top"/build/{probes,man,stap-python,stap-python.8,libpython-stap.so.0,python_objects.stp} -newer "$BATS_TEST_TMPDIR/before" |
+    refute grep .
+}
+
 @test "make uninstall leaves nothing, and of other people's files all" {
   make_target install
   echo mine >"$destdir/usr/local/share/systemtap/examples/mine.stp"
