@@ -120,9 +120,9 @@ library_folder = $(or $(addprefix lib/,$(shell $(CC) -print-multiarch 2>/dev/nul
 
 # Made anew where another make has other values.
 $(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
-	@printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
-		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)' >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@new=$$(printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
+		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)'); \
+	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@
 
 $(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
@@ -228,7 +228,14 @@ $(call $(1),DATA,$(docdir),$(docs))
 endef
 put = $(if $(strip $(3)),$(INSTALL) -d "$(DESTDIR)$(2)" && $(INSTALL_$(1)) $(3) "$(DESTDIR)$(2)")
 drop = $(if $(strip $(3)),cd "$(DESTDIR)$(2)" 2>/dev/null || exit 0; rm -f $(notdir $(3)))
+# The tapset of a package would be in the same place, and dpkg or rpm no longer know what is there.
+unpackaged = @[ -n "$(DESTDIR)" ] || ! { \
+	dpkg-query -W -f '$${Status}\n' systemtap-cpython-tapset | grep -v -e ' not-installed$$' -e ' config-files$$' || \
+	rpm -q systemtap-cpython-tapset; } >/dev/null 2>&1 || \
+	{ echo "make $@: the package systemtap-cpython-tapset is installed, whose files these are: remove it first, or give a DESTDIR" >&2; exit 1; }
+
 install: $(shim) $(launcher) $(launcher).8 $(BUILD)/python_objects.stp $(man_pages)
+	$(unpackaged)
 	$(call each_installed,put)
 	$(INSTALL) -d "$(DESTDIR)$(completiondir)"
 	$(INSTALL_DATA) probes/stap-python.bash "$(DESTDIR)$(completiondir)/stap-python"
@@ -242,6 +249,7 @@ install-strip:
 	$(MAKE) INSTALL_PROGRAM='$(INSTALL_PROGRAM) -s' install
 
 uninstall: $(BUILD)/python_objects.stp $(man_pages)
+	$(unpackaged)
 	$(call each_installed,drop)
 	rm -f "$(DESTDIR)$(completiondir)/stap-python"
 	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp
@@ -251,7 +259,7 @@ uninstall: $(BUILD)/python_objects.stp $(man_pages)
 # What it needs to know of where things are.
 installcheck:
 	@DESTDIR="$(DESTDIR)" tapsetdir="$(tapsetdir)" python_stp="$(python_stp)" shimdir="$(shimdir)" \
-		shim_path="$(shim_path)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
+		shim_path="$(shim_path)" bindir="$(bindir)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
 
 version := $(shell cat VERSION)
 tarball := $(BUILD)/systemtap-cpython-$(version).tar.gz

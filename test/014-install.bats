@@ -60,6 +60,17 @@ installed() {
   refute grep -rF "$destdir" "$destdir"
 }
 
+@test "make install writes nothing into the tree whose make is done" {
+  # as root, whose files the next make of somebody else could not replace
+  make_target install
+  touch "$BATS_TEST_TMPDIR/before"
+  sleep 0.05
+  make_target install
+  make_target uninstall
+  find "$top"/build/{probes,man,stap-python,stap-python.8,libpython-stap.so.0,python_objects.stp} -newer "$BATS_TEST_TMPDIR/before" |
+    refute grep .
+}
+
 @test "make uninstall leaves nothing, and of other people's files all" {
   make_target install
   echo mine >"$destdir/usr/local/share/systemtap/examples/mine.stp"
@@ -126,6 +137,41 @@ installed() {
   [ "$(installed | wc -l)" = 1 ]
 }
 
+# A dpkg-query and an rpm in $PATH that say the state of our package: what the first prints, the second's
+# exit status.
+packaged() {
+  mkdir -p "$BATS_TEST_TMPDIR/bin"
+  printf '#!/bin/sh\nprintf %%s "%s"\n' "$1" >"$BATS_TEST_TMPDIR/bin/dpkg-query"
+  printf '#!/bin/sh\nexit %s\n' "$2" >"$BATS_TEST_TMPDIR/bin/rpm"
+  chmod +x "$BATS_TEST_TMPDIR/bin/dpkg-query" "$BATS_TEST_TMPDIR/bin/rpm"
+  [[ $PATH == "$BATS_TEST_TMPDIR/bin:"* ]] || PATH=$BATS_TEST_TMPDIR/bin:$PATH
+}
+
+@test "make install and uninstall refuse to touch what a package has installed" {
+  # not the machine's own, where these would not refuse
+  local here=("DESTDIR=" "prefix=$destdir/usr/local" "tapsetdir=$destdir/usr/share/systemtap/tapset") state target
+  for state in "install ok installed:1" "install ok half-configured:1" ":0"; do
+    packaged "${state%:*}" "${state#*:}"
+    for target in install uninstall; do
+      run make_target "$target" "${here[@]}"
+      echo "$output"
+      [ "$status" != 0 ]
+      [[ ${lines[0]} == "make $target: the package systemtap-cpython-tapset is installed"*": remove it first, or "* ]]
+    done
+    refute test -e "$destdir"
+  done
+  # for a package
+  make_target install
+  make_target uninstall
+  for state in "deinstall ok config-files" "unknown ok not-installed" ""; do
+    packaged "$state" 1
+    make_target install "${here[@]}"
+    ours_is_in_force
+    make_target uninstall "${here[@]}"
+    [ "$(installed | wc -l)" = 0 ]
+  done
+}
+
 @test "make installcheck: stap resolves all in what is installed, and what is wrong is told" {
   need stap
   make_target install
@@ -144,17 +190,26 @@ installed() {
   [ "$status" != 0 ]
   [[ $output == *"does not name /usr/local/lib/libpython-stap.so.0"* ]]
 
-  make_target install
-  rm "$destdir/usr/share/systemtap/tapset/python_target.stp"
-  run make_target installcheck
-  [ "$status" != 0 ]
-  [[ $output == *"python_target.stp is not there"* ]]
+  for file in usr/share/systemtap/tapset/{python_stacks.stp,python_objects.stp,python_markers.stpm} usr/local/bin/stap-python \
+    usr/local/share/man/man8/stap-python.8; do
+    make_target install
+    rm "$destdir/$file"
+    run make_target installcheck
+    [ "$status" != 0 ]
+    [[ $output == *"$destdir/$file is not there"* ]]
+  done
 
   make_target install
   cp /bin/true "$destdir/usr/local/lib/libpython-stap.so.0"
   run make_target installcheck
   [ "$status" != 0 ]
   [[ $output == *"the shim does not come up"* ]]
+}
+
+@test "make installcheck knows man pages that a package has compressed" {
+  make_target install
+  gzip "$destdir"/usr/local/share/man/man?/*
+  make_target installcheck
 }
 
 @test "python-stp refuses what it does not know" {
@@ -164,6 +219,29 @@ installed() {
   run "$top/packaging/python-stp" --help
   [ "$status" = 0 ]
   [[ $output == *"usage: python-stp put OURS PLACE"* ]]
+}
+
+@test "python-stp leaves SystemTap's python.stp in force where ours can't be put there" {
+  local bin=$BATS_TEST_TMPDIR/bin tool
+  stock_python_stp 5.1
+  refute "$top/packaging/python-stp" put /nonexistent/python.stp "$stp"
+  stock_is_back 5.1
+  [ "$(installed | wc -l)" = 1 ]
+  mkdir "$bin"
+  for tool in cp chmod ln mv; do
+    # half of it, as where the disk is full
+    # shellcheck disable=SC2016
+    printf '%s\n' '#!/bin/sh' 'for file; do :; done' '[ -e "$file" ] || echo "// half" >"$file"' 'exit 1' >"$bin/$tool"
+    chmod +x "$bin/$tool"
+    refute env PATH="$bin:$PATH" "$top/packaging/python-stp" put "$top/tapset/python.stp" "$stp"
+    [ "$(cat "$stp")" = "// SystemTap's own, 5.1" ]
+    refute test -e "$stp.new"
+    rm "$bin/$tool"
+  done
+  # and the next time all is well
+  "$top/packaging/python-stp" put "$top/tapset/python.stp" "$stp"
+  ours_is_in_force
+  grep 5.1 "$stp.distrib"
 }
 
 # usage: dist_in TREE FILE [VARIABLE=VALUE...]

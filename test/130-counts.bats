@@ -85,6 +85,22 @@ PY
   refute grep -vE '^ *[0-9]+ +[0-9]+  .+ +(/.*|<.*>|\(C\))$' <(tail -n +2 "$printed")
 }
 
+@test "pycalls with SECONDS has a long call when it starts, and its time when it returns" {
+  program long <<'PY'
+import time
+
+
+def waits():
+    time.sleep(3)
+
+
+waits()
+PY
+  script pycalls -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/long.py" 1
+  awk -v file="$BATS_TEST_TMPDIR/long.py" '$4 == file && $3 == "waits" { rows++; calls += $1; time += $2 }
+    END { exit !(rows && calls <= 1 && time >= 3000000) }' "$printed"
+}
+
 @test "pytop's seconds add up to the calls of the program" {
   script pytop -c "env LD_PRELOAD=$shim $system $counted" -G top=200
   diff <(counted_calls | awk '$2 > 1') <(awk -v file="$counted" '$3 == file { n[$2] += $1 }

@@ -150,6 +150,27 @@ stock_in_force() {
   ours_in_force
 }
 
+@test "installed after make install: ours is in force, and SystemTap's own comes back" {
+  local since
+  for since in nothing updated; do
+    use_debian bookworm
+    timeout -k 5 60 make -s -C "$top" DESTDIR="$root" prefix=/opt/made install
+    is_ours "$root$stp"
+    if [ "$since" = updated ]; then
+      echo "// of an older SystemTap" >"$root$stp.distrib"
+      cp "$BATS_TEST_TMPDIR/stock" "$root$stp"
+    fi
+    apt install "$top"/build/deb/systemtap-cpython{,-tapset}_*.deb
+    ours_in_force
+    all_resolve_in "$the_shim"
+    in_root dpkg --verify systemtap-cpython systemtap-cpython-tapset
+    apt purge systemtap-cpython systemtap-cpython-tapset
+    rm -r "$root/opt/made"
+    stock_in_force
+    drop_root
+  done
+}
+
 @test "the packages' own tests (autopkgtest) pass" {
   need autopkgtest
   use_debian bookworm
