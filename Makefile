@@ -114,10 +114,14 @@ $(BUILD)/probes/native_table.h: probes/native.awk probes/native.list | $(BUILD)/
 $(BUILD)/probes/marker_names.h: probes/markers.awk probes/python.d | $(BUILD)/probes
 	awk -v part=names -f $^ >$@
 
+# Where ld.so's $LIB leads: Debian's lib/x86_64-linux-gnu; lib64, and lib for 32 bits.
+library_folder = $(or $(addprefix lib/,$(shell $(CC) -print-multiarch 2>/dev/null)),$(shell $(CC) $(CFLAGS) \
+	-dM -E -x c /dev/null | grep -q __LP64__ && echo lib64 || echo lib))
+
 # Made anew where another make has other values.
 $(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
 	@new=$$(printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
-		SCRIPTS_DIR '$(exampledir)' MULTIARCH 'lib/$(shell $(CC) -print-multiarch)'); \
+		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)'); \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@
 
 $(launcher).8: probes/stap-python.8 VERSION | $(BUILD)/probes

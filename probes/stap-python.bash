@@ -7,7 +7,8 @@ _stap_python() {
   local word=${COMP_WORDS[COMP_CWORD]} words='' program pid commands='run doctor list attach enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words="$commands --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | cut -d' ' -f1)"
+    # names only: what compgen -W is given, it expands
+    words="$commands --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
   else
     case ${COMP_WORDS[1]} in
       list | attach)
@@ -19,13 +20,18 @@ _stap_python() {
         done
         ;;&
       list | enable | disable)
-        mapfile -t COMPREPLY < <(compgen -c -- "$word" | grep -E '(^|/)python3(\.[0-9]+t?)?$' | sort -u)
-        [[ $word != */* ]] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        if [[ $word == */* ]]; then
+          compopt -o filenames 2>/dev/null
+          mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        else
+          mapfile -t COMPREPLY < <(compgen -c -- "$word" | grep -xE 'python3(\.[0-9]+t?)?' | sort -u)
+        fi
         ;;
       run)
         if ((COMP_CWORD == 2)); then
           mapfile -t COMPREPLY < <(compgen -c -- "$word")
         else
+          compopt -o filenames 2>/dev/null
           mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi
         ;;

@@ -64,6 +64,16 @@ void die(int status, const char *text, ...)
     exit(status);
 }
 
+/* With that status, if all that was printed is where it should be. */
+static void finish(int status) __attribute__((noreturn));
+
+static void finish(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(FAILED, "stdout: %s", strerror(errno));
+    exit(status);
+}
+
 char *format(const char *text, ...)
 {
     char *result;
@@ -98,10 +108,14 @@ char *contents(const char *path, size_t limit)
     while (text && length < limit && (got = read(fd, text + length, limit - length)) > 0)
         length += (size_t)got;
     close(fd);
-    if (!text || got < 0)
+    if (!text || got < 0) {
+        free(text);
         return NULL;
+    }
     text[length] = '\0';
-    return text;
+    /* limit may be many times the length; what is asked for in bytes is kept. */
+    char *fitting = limit < 4096 ? NULL : realloc(text, length + 1);
+    return fitting ? fitting : text;
 }
 
 static long now_ms(void)
@@ -171,6 +185,52 @@ char *program_in_path(const char *word)
     return NULL;
 }
 
+const char *hold_of_others(const char *path)
+{
+    enum { LINKS = 40 };
+    char *rest = *path == '/' ? format("/.%s", path) : format("/.%s/%s", getcwd(NULL, 0), path);
+    char *done = strdup("/"), target[PATH_MAX];
+    /* Others may have made what is in the folder: a hard link to any file of root's. */
+    bool shared = false;
+    for (int links = 0; links < LINKS;) {
+        struct stat status;
+        rest += strspn(rest, "/");
+        size_t length = strcspn(rest, "/");
+        if (length == 2 && strncmp(rest, "..", 2) == 0)
+            strcpy(strrchr(done, '/'), strchr(done + 1, '/') ? "" : "/");
+        else if (length && (length != 1 || *rest != '.'))
+            done = format("%s/%.*s", done[1] ? done : "", (int)length, rest);
+        rest += length;
+        if (lstat(done, &status) != 0)
+            return format("%s: %s", done, strerror(errno));
+        if (status.st_uid != 0)
+            return format("it is of another user (id %u): run this as that user", status.st_uid);
+        if (shared && !S_ISDIR(status.st_mode))
+            return format("%s may be another user's: its folder is open to all", done);
+        if (S_ISLNK(status.st_mode)) {
+            ssize_t size = readlink(done, target, sizeof target - 1);
+            target[size < 0 ? 0 : size] = '\0';
+            rest = format("%s/%s", target, rest);
+            strcpy(strrchr(done, '/'), strchr(done + 1, '/') ? "" : "/");
+            if (*target == '/')
+                strcpy(done, "/");
+            links++;
+            continue;
+        }
+        shared = status.st_mode & (S_IWGRP | S_IWOTH);
+        if (shared && !(S_ISDIR(status.st_mode) && status.st_mode & S_ISVTX))
+            return format("others than root may change %s: chmod go-w mends that", done);
+        if (!rest[strspn(rest, "/")]) {
+            /* The links of /proc/PID lead elsewhere than they say. */
+            struct stat file;
+            bool same = stat(path, &file) == 0 && file.st_dev == status.st_dev &&
+                        file.st_ino == status.st_ino;
+            return same ? NULL : "it can't be told whose it is: give its path";
+        }
+    }
+    return strerror(ELOOP);
+}
+
 /* In a checkout this program is in its folder build. */
 static void find_source_tree(void)
 {
@@ -196,20 +256,22 @@ const char *shim_preload(void)
     return source_tree ? format("%s/build/libpython-stap.so.0", source_tree) : SHIM_PATH;
 }
 
-/* $LIB is lib64 for ld.so, or lib, or Debian's lib/x86_64-linux-gnu. */
+/* $LIB is lib64 for ld.so, or lib, or Debian's lib/x86_64-linux-gnu; where none has it, by what the
+ * compiler says. */
 const char *shim_file(void)
 {
     static const char *const folders[] = {MULTIARCH, "lib64", "lib"};
     const char *path = shim_preload(), *lib = strstr(path, "$LIB");
     if (!lib)
         return path;
-    char *file = NULL;
+    char *file, *first = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         file = format("%.*s%s%s", (int)(lib - path), path, folders[i], lib + strlen("$LIB"));
         if (exists(rooted(file)))
             return file;
+        first = first ? first : file;
     }
-    return file;
+    return first;
 }
 
 char *preload_value(void)
@@ -235,7 +297,7 @@ void help_if_asked(char **arguments, const char *text)
     if (!arguments[0] || (strcmp(arguments[0], "--help") != 0 && strcmp(arguments[0], "-h") != 0))
         return;
     fputs(text, stdout);
-    exit(fflush(stdout) == 0 ? 0 : FAILED);
+    finish(0);
 }
 
 static void run_program(char **command)
@@ -391,15 +453,15 @@ int main(int count, char **arguments)
     help_if_asked(arguments, usage);
     if (strcmp(word, "--version") == 0) {
         puts("stap-python " PACKAGE_VERSION);
-        return 0;
+        finish(0);
     }
     if (strcmp(word, "--list-scripts") == 0)
-        return list_scripts();
+        finish(list_scripts());
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(word, commands[i].name) == 0)
-            return commands[i].main(arguments + 1);
+            finish(commands[i].main(arguments + 1));
     char *script = script_file(word);
     if (script)
-        return script_main(script, arguments + 1);
+        finish(script_main(script, arguments + 1));
     die(USAGE, "'%s' is neither a command nor a script (see stap-python --help)", word);
 }

@@ -36,6 +36,9 @@ char *contents(const char *path, size_t limit);
 char *output_of(const char *const *arguments, int seconds, int *status);
 /* The file that the shell would run for this word; NULL: none. */
 char *program_in_path(const char *word);
+/* What root must not run: a file that others can change, or put another in its place; why, or NULL.
+ */
+const char *hold_of_others(const char *path);
 /* The shim as LD_PRELOAD takes it, perhaps with ld.so's $LIB; and its file, or where that should
  * be. */
 const char *shim_preload(void);
@@ -103,6 +106,7 @@ struct process {
     unsigned long long start; /* its start time: a PID alone may be another's by now */
     char *shim;               /* the shim's file in its maps, or NULL */
     char *libc;               /* its C library's file with dlopen(), to be opened by us, or NULL */
+    char *libc_name;          /* as in its maps */
     unsigned long libc_bias;
     struct interpreter python; /* code: to be opened by us */
     char *code_name;           /* as in its maps */

@@ -41,9 +41,13 @@ static const char usage[] =
 enum {
     PATIENCE_MS = 5000, /* for a thread to come to a safe point */
     REMOTE_MS = 2000,   /* for the main thread to run Python code */
-    CALL_MS = 20000,    /* for dlopen() to return */
     REST_MS = 25,       /* a thread that stays in a system call for so long rests there */
 };
+
+/* For dlopen() to return, until we say so; a test has less. */
+#ifndef CALL_MS
+#define CALL_MS 60000
+#endif
 
 static void sleep_ms(long ms)
 {
@@ -95,6 +99,18 @@ static const char *refused_by_yama(void)
     return NULL;
 }
 
+/* Whether a path leads it to the same file as us. */
+static bool has_our_view(const struct process *process)
+{
+    struct stat here, there;
+    char ours[64] = "", its[64] = "";
+    return stat("/", &here) == 0 && stat(format("/proc/%d/root", process->pid), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
+           readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 &&
+           readlink(format("/proc/%d/ns/mnt", process->pid), its, sizeof its - 1) > 0 &&
+           strcmp(ours, its) == 0;
+}
+
 /* It has other eyes than ours: in its root, our path must lead to a shim too. */
 static const char *refused_by_root(const struct process *process)
 {
@@ -103,14 +119,7 @@ static const char *refused_by_root(const struct process *process)
     char *path = format("/proc/%d/root%s", process->pid, shim_file());
     if (elf_read(path, &file, &why) && file.entries)
         return NULL;
-    struct stat here, there;
-    bool same = stat("/", &here) == 0 && stat(format("/proc/%d/root", process->pid), &there) == 0 &&
-                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
-    char ours[64] = "", its[64] = "";
-    if (readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) < 0 ||
-        readlink(format("/proc/%d/ns/mnt", process->pid), its, sizeof its - 1) < 0)
-        return "it can't be told whether it sees the shim's file";
-    if (same && strcmp(ours, its) == 0)
+    if (has_our_view(process))
         return format("the shim is not there: %s: %s", shim_file(),
                       source_tree ? "run make" : "install systemtap-cpython anew");
     return format(
@@ -149,6 +158,17 @@ static bool has_ended(const struct process *process)
            readlink(rooted(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
 }
 
+/* Whether the process's own program is a Python that has it. */
+static bool has_remote_exec(const struct process *process)
+{
+    struct stat ours, its;
+    const char *name = strrchr(process->python.path, '/');
+    return process->python.file.minor >= 14 && name && strncmp(name, "/python3", 8) == 0 &&
+           stat(process->python.path, &ours) == 0 &&
+           stat(format("/proc/%d/exe", process->pid), &its) == 0 && ours.st_dev == its.st_dev &&
+           ours.st_ino == its.st_ino;
+}
+
 /* NULL: nothing forbids it, as far as can be told without trying. */
 static const char *refusal(const struct process *process)
 {
@@ -171,6 +191,12 @@ static const char *refusal(const struct process *process)
         return "it has a shadow stack, which forbids such calls: start it with stap-python run";
     if (has_word_in(process->pid, "environ", "PYTHON_STAP=off"))
         return "it was started with PYTHON_STAP=off";
+    if (has_remote_exec(process) &&
+        (has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
+         has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
+         has_word_in(process->pid, "cmdline", "-Xdisable-remote-debug")))
+        return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG, -X "
+               "disable-remote-debug)";
     if (!process->libc)
         return "it has no dlopen(): it is static, or has another C library than glibc";
     return refused_by_root(process);
@@ -199,15 +225,14 @@ static const char loading[] =
     "load()\n"
     "del load\n";
 
-/* Whether the process's own program is a Python that we can start too. */
-static bool has_remote_exec(const struct process *process)
+/* Whether we can start that Python too; root never does one that others can change. It must see our
+ * script: not with systemd's PrivateTmp. */
+static bool may_start_its_python(const struct process *process)
 {
-    struct stat ours, its;
-    const char *name = strrchr(process->python.path, '/');
-    return process->python.file.minor >= 14 && name && strncmp(name, "/python3", 8) == 0 &&
-           stat(process->python.path, &ours) == 0 &&
-           stat(format("/proc/%d/exe", process->pid), &its) == 0 && ours.st_dev == its.st_dev &&
-           ours.st_ino == its.st_ino;
+    if (!has_our_view(process))
+        return false;
+    return (geteuid() != 0 && !refused_by_user(proc_text(process->pid, "status"))) ||
+           !hold_of_others(process->python.path);
 }
 
 static char *python_string(const char *text)
@@ -229,7 +254,9 @@ static char *python_string(const char *text)
 static char *make_script(const struct process *process)
 {
     char *path = strdup("/tmp/stap-python-XXXXXX.py");
-    struct stat its;
+    const char *status = proc_text(process->pid, "status"), *uids = field_of(status, "Uid"),
+               *gids = field_of(status, "Gid");
+    unsigned uid, gid;
     int fd = mkstemps(path, strlen(".py"));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -238,8 +265,10 @@ static char *make_script(const struct process *process)
     ssize_t length = (ssize_t)strlen(text);
     if (fd < 0)
         return NULL;
-    bool done = stat(format("/proc/%d", process->pid), &its) == 0 &&
-                (geteuid() != 0 || fchown(fd, its.st_uid, its.st_gid) == 0) &&
+    /* What cleans /tmp leaves a file with that bit alone: the name must not become another's. */
+    bool done = uids && gids && sscanf(uids, "%*u %u", &uid) == 1 &&
+                sscanf(gids, "%*u %u", &gid) == 1 &&
+                (geteuid() != 0 || fchown(fd, uid, gid) == 0) && fchmod(fd, S_ISVTX | 0600) == 0 &&
                 write(fd, text, (size_t)length) == length;
     close(fd);
     if (!done)
@@ -247,23 +276,22 @@ static char *make_script(const struct process *process)
     return done ? path : NULL;
 }
 
-/* Has the main thread told to load it, when it next runs Python code; NULL or why that can't be. */
-static const char *ask_by_remote_exec(const struct process *process)
+/* Has the main thread told to load it, when it next runs Python code, by that script; NULL or why
+ * that can't be. */
+static const char *ask_by_remote_exec(const struct process *process, char **path)
 {
     int status;
-    if (has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
-        has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
-        has_word_in(process->pid, "cmdline", "-Xdisable-remote-debug"))
-        return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG, -X "
-               "disable-remote-debug)";
     char *script = make_script(process), *pid = format("%d", process->pid);
     if (!script)
         return format("no file can be made in /tmp: %s", strerror(errno));
     const char *const command[] = {
         process->python.path, "-I", "-c", remote_exec, pid, script, NULL};
-    if (process_start(process->pid) != process->start)
+    if (process_start(process->pid) != process->start) {
+        unlink(script);
         return "it has ended";
+    }
     char *answer = output_of(command, 20, &status);
+    *path = script;
     if (status == 0)
         return NULL;
     unlink(script);
@@ -292,6 +320,7 @@ enum { RED_ZONE = 128, XSTATE_MAX = 65536, CS_64 = 0x33 };
 /* The addresses of the process that matter. */
 struct places {
     unsigned long dlopen, dlerror;
+    long offset; /* of dlopen in its mapping: with the C library's name, what an exec changes */
 };
 
 struct thread {
@@ -299,18 +328,21 @@ struct thread {
     struct user_regs_struct registers; /* with which it goes on */
     char xstate[XSTATE_MAX];
     size_t xstate_size;
+    uint64_t blocked; /* signals, as the kernel has them */
 };
 
-/* Waits for the thread's next stop; false: it didn't come in time, or the thread is gone. */
-static bool wait_for_stop(pid_t tid, long ms, int *status)
+enum waited { STOPPED, LATE, GONE };
+
+/* Waits for the thread's next stop. */
+static enum waited wait_for_stop(pid_t tid, long ms, int *status)
 {
     long end = now_ms() + ms;
     for (;;) {
         pid_t got = waitpid(tid, status, __WALL | WNOHANG);
-        if (got == tid)
-            return WIFSTOPPED(*status);
-        if (got < 0 || now_ms() > end)
-            return false;
+        if (got)
+            return got == tid && WIFSTOPPED(*status) ? STOPPED : GONE;
+        if (now_ms() > end)
+            return LATE;
         sleep_ms(1);
     }
 }
@@ -319,15 +351,25 @@ static bool wait_for_stop(pid_t tid, long ms, int *status)
 static char *waiting_in(pid_t pid, pid_t tid)
 {
     char *text = contents(format("/proc/%d/task/%d/syscall", pid, tid), 256);
-    return text ? text : "";
+    return text ? text : strdup("");
+}
+
+static bool is_running(pid_t pid, pid_t tid)
+{
+    char *waiting = waiting_in(pid, tid);
+    bool is = strncmp(waiting, "running", 7) == 0;
+    free(waiting);
+    return is;
 }
 
 /* R, S and so on; 0: it is gone. */
 static char state_of(pid_t pid, pid_t tid)
 {
     char *text = contents(format("/proc/%d/task/%d/stat", pid, tid), 4096);
-    char *state = text ? strrchr(text, ')') : NULL;
-    return state && state[1] == ' ' && !strchr("ZXx", state[2]) ? state[2] : '\0';
+    char *end = text ? strrchr(text, ')') : NULL;
+    char state = end && end[1] == ' ' && !strchr("ZXx", end[2]) ? end[2] : '\0';
+    free(text);
+    return state;
 }
 
 /* The bits of a line of /proc/PID/task/TID/status. */
@@ -353,17 +395,29 @@ static bool handles_signal(pid_t pid, pid_t tid)
     return !status || (bits_of(status, "SigBlk") & bits_of(status, "SigCgt"));
 }
 
-/* How far it is from the address to the start of its mapping, and the file of that; -1: nowhere. */
+/* How far it is from the address to the start of its mapping, and the file of that, valid until the
+ * next call; -1: nowhere. */
 static long offset_in_mapping(pid_t pid, unsigned long address, const char **name)
 {
+    static char *text;
+    free(text);
+    text = contents(format("/proc/%d/maps", pid), 16 << 20);
     unsigned long start, end;
-    char *text = contents(format("/proc/%d/maps", pid), 16 << 20);
-    for (char *line; text && (line = strsep(&text, "\n"));)
+    char *rest = text;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
         if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end) {
             *name = line + strcspn(line, "/[");
             return (long)(address - start);
         }
     return -1;
+}
+
+/* An exec leaves a process its PID and start time, and nothing at its place. */
+static bool has_places(const struct process *process, const struct places *places)
+{
+    const char *name;
+    return offset_in_mapping(process->pid, places->dlopen, &name) == places->offset &&
+           strcmp(name, process->libc_name) == 0;
 }
 
 /* Whether a stopped thread is at a safe point: where it has waited for a while, by what
@@ -397,14 +451,25 @@ static bool save(struct thread *thread)
     bool done = ptrace(PTRACE_GETREGS, thread->tid, NULL, &thread->registers) == 0 &&
                 ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_X86_XSTATE, &xstate) == 0;
     thread->xstate_size = xstate.iov_len;
-    return done;
+    return done && ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                          &thread->blocked) == 0;
 }
 
 static bool restore(struct thread *thread)
 {
     struct iovec xstate = {thread->xstate, thread->xstate_size};
     return ptrace(PTRACE_SETREGSET, thread->tid, (void *)NT_X86_XSTATE, &xstate) == 0 &&
-           ptrace(PTRACE_SETREGS, thread->tid, NULL, &thread->registers) == 0;
+           ptrace(PTRACE_SETREGS, thread->tid, NULL, &thread->registers) == 0 &&
+           ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                  &thread->blocked) == 0;
+}
+
+/* No handler of the program's is to run within dlopen(), nor to leave it. */
+static bool block_signals(const struct thread *thread)
+{
+    uint64_t all = ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) |
+                     1ULL << (SIGFPE - 1));
+    return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof all, &all) == 0;
 }
 
 static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t size)
@@ -429,17 +494,23 @@ static const char *call(pid_t pid, struct thread *thread, unsigned long function
     now.rip = function;
     now.eflags &= ~0x400UL; /* the direction of string instructions */
     now.orig_rax = -1UL;    /* no system call to go on with */
-    if (!write_to(pid, now.rdi, text, strlen(text) + 1) ||
+    if (!block_signals(thread) || !write_to(pid, now.rdi, text, strlen(text) + 1) ||
         !write_to(pid, now.rsp, &nowhere, sizeof nowhere) ||
         ptrace(PTRACE_SETREGS, thread->tid, NULL, &now) != 0)
         return format("its thread can't be changed: %s", strerror(errno));
-    long end = now_ms() + CALL_MS, signal = 0;
+    long signal = 0;
     while (ptrace(PTRACE_CONT, thread->tid, NULL, (void *)signal) == 0) {
-        if (!wait_for_stop(thread->tid, end - now_ms(), &status)) {
-            if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
-                wait_for_stop(thread->tid, 1000, &status);
-            return "dlopen() did not return in it";
-        }
+        /* Without us its return would be its end. */
+        enum waited waited = wait_for_stop(thread->tid, CALL_MS, &status);
+        if (waited == LATE)
+            fprintf(stderr,
+                    "stap-python: attach: %d: dlopen() takes long in it: waiting for that, since "
+                    "the program would die without us\n",
+                    pid);
+        while (waited == LATE)
+            waited = wait_for_stop(thread->tid, CALL_MS, &status);
+        if (waited == GONE)
+            break;
         signal = status >> 16 ? 0 : WSTOPSIG(status);
         if (signal != SIGSEGV && signal != SIGBUS)
             continue;
@@ -497,7 +568,8 @@ static const char *try_thread(const struct process *process, const struct places
                                 "another tracer)"
                               : strerror(errno);
     }
-    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 || !wait_for_stop(tid, 2000, &status)) {
+    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 ||
+        wait_for_stop(tid, 2000, &status) != STOPPED) {
         if (!state_of(process->pid, tid))
             return NULL;
         die(FAILED, "attach: %d: its thread %d can't be stopped", process->pid, tid);
@@ -505,7 +577,7 @@ static const char *try_thread(const struct process *process, const struct places
     if (status >> 16 != PTRACE_EVENT_STOP)
         signal = WSTOPSIG(status);
     else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-             save(&thread) && is_safe(process, &thread, waiting) &&
+             has_places(process, places) && save(&thread) && is_safe(process, &thread, waiting) &&
              has_room(process->pid, thread.registers.rsp)) {
         *done = true;
         /* Nothing but SIGKILL may end us in between. */
@@ -534,6 +606,7 @@ static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
 static const char *attach_by_ptrace(const struct process *process)
 {
     enum { THREADS = 64 };
+    static const char another[] = "it has begun to run another program: try it again";
     pid_t tids[THREADS];
     char *before[THREADS];
     struct places places = {0};
@@ -543,10 +616,20 @@ static const char *attach_by_ptrace(const struct process *process)
     places.dlerror = elf_symbol(process->libc, "dlerror", NULL);
     if (places.dlerror)
         places.dlerror += process->libc_bias;
+    /* The process may have changed since it was opened. */
+    struct process now;
+    const char *name;
+    places.offset = offset_in_mapping(process->pid, places.dlopen, &name);
+    if (places.offset < 0 || strcmp(name, process->libc_name) != 0 ||
+        !process_open(process->pid, &now, &why) || now.libc_bias != process->libc_bias)
+        return another;
+    why = NULL;
     for (long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
         size_t count = threads_of(process->pid, tids, THREADS);
         if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
             return "it has ended";
+        if (!has_places(process, &places))
+            return another;
         for (size_t i = 0; i < count; i++)
             before[i] =
                 state_of(process->pid, tids[i]) == 'S' ? waiting_in(process->pid, tids[i]) : "";
@@ -554,7 +637,7 @@ static const char *attach_by_ptrace(const struct process *process)
          * anew. */
         for (int i = 0; i < REST_MS && !done; i++) {
             for (size_t j = 0; j < count && !done; j++)
-                if (strncmp(waiting_in(process->pid, tids[j]), "running", 7) == 0)
+                if (is_running(process->pid, tids[j]))
                     why = try_thread(process, &places, tids[j], NULL, &done);
             sleep_ms(1);
         }
@@ -573,6 +656,11 @@ static const char *attach_by_ptrace(const struct process *process)
 
 static const char *attach_by_ptrace(const struct process *process)
 {
+    if (has_remote_exec(process) && !may_start_its_python(process))
+        return has_our_view(process) ? "others than root can change its interpreter, which root "
+                                       "must not start: run this as its user"
+                                     : "it has other mounts or another root than this: run this "
+                                       "there (nsenter -t PID -m)";
     return format("attaching to CPython 3.%d is made for x86-64 only: use a debugger, or "
                   "sys.remote_exec() from "
                   "3.14 on",
@@ -604,14 +692,24 @@ int attach_main(char **arguments)
     }
     if ((why = refusal(&process)))
         die(FAILED, "attach: %d: %s", pid, has_ended(&process) ? "it has ended" : why);
-    bool asked = has_remote_exec(&process);
-    if (asked && (why = ask_by_remote_exec(&process)))
+    bool asked = has_remote_exec(&process) && may_start_its_python(&process);
+    char *script = NULL;
+    if (asked && (why = ask_by_remote_exec(&process, &script)))
         die(FAILED, "attach: %d: %s", pid, why);
     /* A main thread that waits for something may wait for long. */
-    if ((!asked || !comes_up(&process, REMOTE_MS)) && (why = attach_by_ptrace(&process)))
+    why = asked && comes_up(&process, REMOTE_MS) ? NULL : attach_by_ptrace(&process);
+    if (!why && !is_loaded(&process))
+        why = "the shim did not come up in it";
+    bool ended = has_ended(&process);
+    /* Else its main thread still wants the script, and the name must not become another's. */
+    if (why && script && ended)
+        unlink(script);
+    if (why && ended)
+        why = "it has ended";
+    else if (why && script && exists(script))
+        why = format("%s; its main thread will load it when it next runs Python code", why);
+    if (why)
         die(FAILED, "attach: %d: %s", pid, why);
-    if (!is_loaded(&process))
-        die(FAILED, "attach: %d: the shim did not come up in it", pid);
     printf("%d: loaded: %s\n", pid, shim_file());
     return 0;
 }

@@ -115,19 +115,21 @@ static char *install(const char *apt, const char *dnf, const char *zypper)
     }
 }
 
+/* The shim and the tapset are two packages. */
 static char *reinstall(void)
 {
+    static const char packages[] = "systemtap-cpython systemtap-cpython-tapset";
     if (source_tree)
         return format("make -C %s", source_tree);
     switch (manager()) {
     case APT:
-        return format("%sapt-get install --reinstall systemtap-cpython", sudo());
+        return format("%sapt-get install --reinstall %s", sudo(), packages);
     case DNF:
-        return format("%sdnf reinstall systemtap-cpython", sudo());
+        return format("%sdnf reinstall %s", sudo(), packages);
     case ZYPPER:
-        return format("%szypper install --force systemtap-cpython", sudo());
+        return format("%szypper install --force %s", sudo(), packages);
     default:
-        return "install systemtap-cpython anew";
+        return format("install %s anew", packages);
     }
 }
 
@@ -625,6 +627,36 @@ static void check_tapset(void)
                           : "neither the shim nor python.line and so on");
 }
 
+/* A file of others that has probe points of ours too: stap wants to resolve both. */
+static void check_others_in(const char *pattern)
+{
+    glob_t found;
+    if (glob(rooted(pattern), 0, NULL, &found) != 0)
+        return;
+    size_t root = strlen(rooted("/")) - 1;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i] + root;
+        bool is_ours = file_has(path, "__python_stp_is_ours");
+        if (strcmp(strrchr(path, '/'), "/python.stp") == 0 || is_ours ||
+            !file_has(path, "\nprobe python.function."))
+            continue;
+        say(program_in_path("python") ? NOTE : WRONG, "tapset",
+            format("%smv %s %s.off", sudo(), path, path),
+            "%s has python.function.* of its own, which stap resolves beside the others, or fails "
+            "where it finds no python",
+            path);
+    }
+    globfree(&found);
+}
+
+static void check_others(void)
+{
+    for (char **folder = tapset_folders(); *folder; folder++) {
+        check_others_in(format("%s/*.stp", *folder));
+        check_others_in(format("%s/*/*.stp", *folder));
+    }
+}
+
 /* ---------------------------------------------------------------- */
 
 int doctor_main(char **arguments)
@@ -645,6 +677,7 @@ int doctor_main(char **arguments)
     check_interpreters();
     check_shim();
     check_tapset();
+    check_others();
     if (wrong)
         printf("\n%u %s between this machine and a first probe: mend the first, and ask again\n",
                wrong, wrong == 1 ? "thing stands" : "things stand");

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +17,13 @@
 
 #include "marker_names.h"
 
-enum { NOTE_TYPE_SDT = 3 }; /* <sys/sdt.h> */
+enum {
+    NOTE_TYPE_SDT = 3,        /* <sys/sdt.h> */
+    FILE_MAX = 1 << 30,       /* bytes; those of CPython have tens of millions */
+    SYMBOLS_MAX = 2 << 20,    /* of a table */
+    DYNAMIC_MAX = 1 << 16,    /* entries */
+    CONSTANTS_MAX = 64 << 20, /* bytes */
+};
 
 const char *marker_name(unsigned number)
 {
@@ -25,6 +32,13 @@ const char *marker_name(unsigned number)
 }
 
 /* ---------------------------------------------------------------- the file */
+
+/* What may still be read of the open file, of which headers may give any part any number of times;
+ * and which sections have been. */
+static struct {
+    uint64_t left;
+    char *read;
+} budget;
 
 /* Not what a FIFO or a device has: opening or reading such may take for ever. */
 static Elf *open_elf(const char *path, int *fd, const char **why)
@@ -36,11 +50,14 @@ static Elf *open_elf(const char *path, int *fd, const char **why)
         return NULL;
     *why = "not a regular file";
     if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        *why = "not an ELF file";
+        size_t sections;
+        *why = status.st_size > FILE_MAX ? "bigger than 1 GB" : "not an ELF file";
         elf_version(EV_CURRENT);
         /* Not mapped: the file may become shorter meanwhile. */
-        Elf *elf = elf_begin(*fd, ELF_C_READ, NULL);
-        if (elf && elf_kind(elf) == ELF_K_ELF)
+        Elf *elf = status.st_size > FILE_MAX ? NULL : elf_begin(*fd, ELF_C_READ, NULL);
+        budget.left = (uint64_t)status.st_size;
+        if (elf && elf_kind(elf) == ELF_K_ELF && elf_getshdrnum(elf, &sections) == 0 &&
+            (budget.read = calloc(sections + 1, 1)))
             return elf;
         elf_end(elf);
     }
@@ -50,6 +67,7 @@ static Elf *open_elf(const char *path, int *fd, const char **why)
 
 static void close_elf(Elf *elf, int fd)
 {
+    free(budget.read);
     elf_end(elf);
     close(fd);
 }
@@ -59,8 +77,35 @@ static Elf_Data *data_of(Elf_Scn *section, GElf_Shdr *header)
 {
     if (!gelf_getshdr(section, header) || header->sh_type == SHT_NOBITS)
         return NULL;
+    char *read = &budget.read[elf_ndxscn(section)];
+    if (!*read && header->sh_size > budget.left)
+        return NULL;
+    budget.left -= *read ? 0 : header->sh_size;
+    *read = 1;
     Elf_Data *data = elf_getdata(section, NULL);
     return data && data->d_buf ? data : NULL;
+}
+
+static Elf_Scn *first_section(Elf *elf, unsigned type, GElf_Shdr *header)
+{
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));)
+        if (gelf_getshdr(section, header) && header->sh_type == type)
+            return section;
+    return NULL;
+}
+
+/* A section of strings whose last one ends; else NULL. */
+static Elf_Data *strings_of(Elf *elf, size_t number)
+{
+    GElf_Shdr header;
+    Elf_Scn *section = elf_getscn(elf, number);
+    Elf_Data *data = section ? data_of(section, &header) : NULL;
+    return data && data->d_size && !((char *)data->d_buf)[data->d_size - 1] ? data : NULL;
+}
+
+static const char *string_at(const Elf_Data *strings, uint64_t at)
+{
+    return strings && at < strings->d_size ? (char *)strings->d_buf + at : NULL;
 }
 
 /* ---------------------------------------------------------------- notes */
@@ -95,15 +140,13 @@ static void read_notes(struct elf_file *file, Elf_Data *data)
 static bool find_symbol(Elf *elf, unsigned table, const char *name, GElf_Sym *symbol)
 {
     GElf_Shdr header;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        if (!gelf_getshdr(section, &header) || header.sh_type != table)
-            continue;
-        Elf_Data *data = data_of(section, &header);
-        for (int i = 0; data && gelf_getsym(data, i, symbol); i++) {
-            const char *found = elf_strptr(elf, header.sh_link, symbol->st_name);
-            if (found && symbol->st_shndx != SHN_UNDEF && strcmp(found, name) == 0)
-                return true;
-        }
+    Elf_Scn *section = first_section(elf, table, &header);
+    Elf_Data *data = section ? data_of(section, &header) : NULL;
+    Elf_Data *strings = data ? strings_of(elf, header.sh_link) : NULL;
+    for (int i = 0; strings && i < SYMBOLS_MAX && gelf_getsym(data, i, symbol); i++) {
+        const char *found = string_at(strings, symbol->st_name);
+        if (found && symbol->st_shndx != SHN_UNDEF && strcmp(found, name) == 0)
+            return true;
     }
     return false;
 }
@@ -209,33 +252,33 @@ static int minor_by_text(const char *bytes, size_t size)
     return -1;
 }
 
-static bool is_constants(Elf *elf, const GElf_Shdr *header)
+/* Its section .rodata, or NULL. */
+static Elf_Data *constants_of(Elf *elf)
 {
-    size_t names;
-    if (header->sh_type != SHT_PROGBITS || elf_getshdrstrndx(elf, &names) != 0)
-        return false;
-    const char *name = elf_strptr(elf, names, header->sh_name);
-    return name && strcmp(name, ".rodata") == 0;
+    size_t number;
+    GElf_Shdr header;
+    Elf_Data *names = elf_getshdrstrndx(elf, &number) == 0 ? strings_of(elf, number) : NULL;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        const char *name = gelf_getshdr(section, &header) ? string_at(names, header.sh_name) : NULL;
+        if (name && header.sh_type == SHT_PROGBITS && strcmp(name, ".rodata") == 0)
+            return data_of(section, &header);
+    }
+    return NULL;
 }
 
 static void read_version(Elf *elf, const char *path, struct elf_file *file)
 {
     static const char free_threaded[] = "free-threading build";
+    Elf_Data *constants = constants_of(elf);
+    size_t size = constants ? constants->d_size : 0;
+    size = size < CONSTANTS_MAX ? size : CONSTANTS_MAX;
+    file->free_threaded =
+        constants && memmem(constants->d_buf, size, free_threaded, sizeof free_threaded - 1);
     file->minor = minor_by_symbol(elf, file);
     if (file->minor < 0)
         file->minor = minor_by_name(path);
-    GElf_Shdr header;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        if (!gelf_getshdr(section, &header) || !is_constants(elf, &header))
-            continue;
-        Elf_Data *data = data_of(section, &header);
-        if (!data)
-            continue;
-        if (memmem(data->d_buf, data->d_size, free_threaded, sizeof free_threaded - 1))
-            file->free_threaded = true;
-        if (file->minor < 0)
-            file->minor = minor_by_text(data->d_buf, data->d_size);
-    }
+    if (file->minor < 0 && constants)
+        file->minor = minor_by_text(constants->d_buf, size);
 }
 
 /* ---------------------------------------------------------------- how it is linked */
@@ -243,24 +286,23 @@ static void read_version(Elf *elf, const char *path, struct elf_file *file)
 static void read_dynamic(Elf *elf, struct elf_file *file)
 {
     GElf_Shdr header;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNAMIC)
+    GElf_Dyn entry;
+    Elf_Scn *section = first_section(elf, SHT_DYNAMIC, &header);
+    Elf_Data *data = section ? data_of(section, &header) : NULL;
+    Elf_Data *strings = data ? strings_of(elf, header.sh_link) : NULL;
+    for (int i = 0; strings && i < DYNAMIC_MAX && gelf_getdyn(data, i, &entry); i++) {
+        const char *text = string_at(strings, entry.d_un.d_val);
+        if (entry.d_tag == DT_NULL)
+            return;
+        if (!text || strnlen(text, PATH_MAX) == PATH_MAX)
             continue;
-        Elf_Data *data = data_of(section, &header);
-        GElf_Dyn entry;
-        for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
-            if (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RUNPATH && entry.d_tag != DT_RPATH)
-                continue;
-            const char *text = elf_strptr(elf, header.sh_link, entry.d_un.d_val);
-            if (!text)
-                continue;
-            if (entry.d_tag != DT_NEEDED)
-                file->runpath = strdup(text);
-            else if (strncmp(text, "libpython3.", 11) == 0 && !strchr(text, '/'))
-                file->libpython = strdup(text);
-            else if (strncmp(text, "libc.musl", 9) == 0)
-                file->is_musl = true;
-        }
+        if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH)
+            file->runpath = file->runpath ? file->runpath : strdup(text);
+        else if (entry.d_tag == DT_NEEDED && strncmp(text, "libpython3.", 11) == 0 &&
+                 !strchr(text, '/'))
+            file->libpython = file->libpython ? file->libpython : strdup(text);
+        else if (entry.d_tag == DT_NEEDED && strncmp(text, "libc.musl", 9) == 0)
+            file->is_musl = true;
     }
 }
 
@@ -272,7 +314,7 @@ static void read_segments(Elf *elf, struct elf_file *file)
     elf_getphdrnum(elf, &count);
     for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++) {
         dynamic |= segment.p_type == PT_DYNAMIC;
-        if (segment.p_type != PT_INTERP || segment.p_filesz > 4096)
+        if (segment.p_type != PT_INTERP || segment.p_filesz > 4096 || interpreter)
             continue;
         interpreter = true;
         Elf_Data *data =

@@ -21,7 +21,9 @@ static const char enable_usage[] =
     "Lets every start of an interpreter (python3 in PATH; a name in PATH or a path) load the "
     "shim,\n"
     "by two files in its site-packages: python_stap.pth, and the link python_stap.so. Without\n"
-    "them, or without the shim, the interpreter starts as before. Not with python's -S.\n";
+    "them, or without the shim, the interpreter starts as before. Not with python's -S. Root can "
+    "do\n"
+    "it to interpreters only that no other user can change.\n";
 
 static const char disable_usage[] =
     "usage: stap-python disable [PYTHON]\n"
@@ -57,6 +59,9 @@ static struct site find_site(const char *command, char **arguments, const char *
     site.python = program_in_path(word);
     if (!site.python)
         die(FAILED, "%s: no such program", word);
+    const char *others = geteuid() == 0 ? hold_of_others(site.python) : NULL;
+    if (others)
+        die(FAILED, "%s: %s", site.python, others);
     const char *const ask[] = {site.python, "-I", "-c", question, NULL};
     char *answer = output_of(ask, 20, &status);
     char *line = strstr(answer, "\nsite: ");
@@ -122,8 +127,7 @@ static void fail(const char *path)
 {
     int error = errno;
     die(FAILED, "%s: %s%s", path, strerror(error),
-        error == EACCES || error == EPERM ? ": try it as the owner of that folder, or with sudo"
-                                          : "");
+        error == EACCES || error == EPERM ? ": try it as the owner of that folder" : "");
 }
 
 int enable_main(char **arguments)

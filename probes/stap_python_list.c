@@ -277,6 +277,7 @@ unsigned long long process_start(pid_t pid)
         field = strchr(field + 1, ' ');
     if (field)
         sscanf(field, "%llu", &start);
+    free(text);
     return start;
 }
 
@@ -331,7 +332,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     if (!process->start)
         return false;
     *why = "its maps can't be read: is it yours?";
-    char *text = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20);
+    char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20), *text = maps;
     if (!text)
         return false;
     /* Also a zombie, or a thread of the kernel. */
@@ -353,6 +354,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
             char *file = file_of(pid, &mapping);
             if (elf_symbol(file, "dlopen", NULL)) {
                 process->libc = file;
+                process->libc_name = strdup(mapping.name);
                 process->libc_bias = bias_of(file, &mapping);
             }
         } else if (strncmp(name, "libpython3.", 11) == 0 || strcmp(mapping.name, program) == 0) {
@@ -369,6 +371,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
             process->code_bias = bias_of(file, &mapping);
         }
     }
+    free(maps);
     return process->python.code != NULL;
 }
 

@@ -85,6 +85,18 @@ runs() {
   refuses 2 'one interpreter' disable -x
 }
 
+@test "what can't be printed is one line and status 1" {
+  local words
+  for words in --version --help 'list --help' --list-scripts list 'list /usr/bin/python3' doctor; do
+    # shellcheck disable=SC2086
+    run timeout 60 sh -c '"$0" "$@" >/dev/full' "$launcher" $words
+    echo "$words: $status $output"
+    [ "$status $output" = "1 stap-python: stdout: No space left on device" ]
+  done
+  run timeout 60 sh -c '"$0" --version >&-' "$launcher"
+  [ "$status $output" = "1 stap-python: stdout: Bad file descriptor" ]
+}
+
 @test "what is not there is one line and status 1" {
   refuses 1 '/nonexistent/python: No such file' list /nonexistent/python
   refuses 1 'no-such-python: no such file, and none of this name in PATH' list no-such-python
@@ -127,6 +139,8 @@ runs() {
   launcher=$prefix/bin/stap-python
   refuses 1 "the shim is not there: $prefix/lib.*/libpython-stap.so.0: install systemtap-cpython anew" run true
   refuses 1 "there are no scripts in $prefix/share/systemtap/examples/cpython" --list-scripts
+  run launcher doctor
+  grep -A 1 '^wrong shim' <<<"$output" | grep -qE 'mend: .*install.* systemtap-cpython systemtap-cpython-tapset'
   cp "$shim" "$prefix/$lib"
   cp "$top"/scripts/pygc.* "$prefix/share/systemtap/examples/cpython"
   run launcher run sh -c 'echo "$LD_PRELOAD"; exec /usr/bin/python3 -c "print([line.split()[-1] for line in open(\"/proc/self/maps\") if \"stap\" in line][0])"'
@@ -138,6 +152,21 @@ runs() {
   chmod +x "$BATS_TEST_TMPDIR/stap"
   run env STAP="$BATS_TEST_TMPDIR/stap" timeout 20 "$launcher" pygc -c true
   [ "$output" = "|$prefix/share/systemtap/examples/cpython/pygc.stp -c env 'LD_PRELOAD=$prefix/\$LIB/libpython-stap.so.0' true" ]
+}
+
+@test "the folder of libraries is what the compiler says, else lib64, or lib for 32 bits" {
+  local cc=$BATS_TEST_TMPDIR/cc folder
+  need gcc
+  # gcc of other distributions, or of another machine
+  printf '#!/bin/sh\ncase $* in -print-multiarch) echo $MULTIARCH ;; *-dM*) echo "#define ${WIDE:-__ILP32__} 1" ;; esac\n' >"$cc"
+  chmod +x "$cc"
+  folder_of() {
+    env "$@" make -s -C "$top" CC="$cc" BUILD="$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/probes/installed.h"
+    sed -n 's/^#define MULTIARCH //p' "$BATS_TEST_TMPDIR/probes/installed.h"
+  }
+  [ "$(folder_of MULTIARCH=lib-x WIDE=__LP64__)" = '"lib/lib-x"' ]
+  [ "$(folder_of WIDE=__LP64__)" = '"lib64"' ]
+  [ "$(folder_of WIDE=__ILP32__)" = '"lib"' ]
 }
 
 # ---------------------------------------------------------------- scripts
@@ -333,6 +362,41 @@ PY
   echo "$output"
   [ "$status$output" = 0 ]
   [ "$failed" = 0 ]
+}
+
+@test "list reads no more of a file than it has, whatever its headers say" {
+  cat >"$BATS_TEST_TMPDIR/hostile.py" <<'PY'
+import resource, struct, subprocess, sys, time
+
+COUNT = 100000
+
+
+# Sections of that type, each the whole file, and behind them 4 MB of any words.
+def write(kind, link, filling):
+    size = 64 + 64 * COUNT + (4 << 20)
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 0, 1)
+    first = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, COUNT, 0, 0, 0, 0)
+    section = struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, 0, size, link, 0, 4, 24 if kind != 6 else 16)
+    with open("python3", "wb") as file:
+        file.write(head + first + section * (COUNT - 1) + filling * ((4 << 20) // len(filling)))
+
+
+# notes, both symbol tables, what is linked; the last strings end or do not
+for kind in 7, 11, 2, 6:
+    for filling in b"\1\0\0\0", b"\1", b"\0":
+        write(kind, 2, filling)
+        start = time.time()
+        status = subprocess.call([sys.argv[1], "list", "./python3"], timeout=8)
+        print(kind, filling, "status", status, round(time.time() - start, 1), "s")
+        assert status == 1
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
+with open("python3", "r+b") as file:
+    file.truncate((1 << 30) + 1)
+assert b"bigger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"], timeout=8, stderr=subprocess.PIPE).stderr
+PY
+  cd "$BATS_TEST_TMPDIR"
+  ulimit -v 1000000
+  timeout 90 /usr/bin/python3 hostile.py "$launcher"
 }
 
 @test "list tells of a process whether it has the shim" {
@@ -619,6 +683,25 @@ C
   finds tapset 'is ours, but python_shim.stp is missing beside it' SYSTEMTAP_TAPSET
 }
 
+@test "doctor: somebody else's file with python.function.*, as Fedora's python2 brings" {
+  local file
+  make_machine
+  file=/usr/share/systemtap/tapset/libpython2.7-64.stp
+  printf '/* Systemtap tapset */\n\nprobe python.function.entry = process("python").library("/usr/lib64/libpython2.7.so.1.0").mark("function__entry")\n{\n}\n' >"$machine$file"
+  doctor() {
+    "$(type -P env)" STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin" "$(type -P timeout)" -k 5 60 "$launcher" doctor
+  }
+  finds tapset "$file has python.function.* of its own" "mv $file $file.off$"
+  cp /bin/true "$machine/bin/python"
+  run doctor
+  [ "$status" = 0 ]
+  grep -q "^note  tapset .*$file has" <<<"$output"
+  rm "$machine/bin/python"
+  mkdir "$machine/usr/share/systemtap/tapset/x86_64"
+  mv "$machine$file" "$machine/usr/share/systemtap/tapset/x86_64"
+  finds tapset tapset/x86_64/libpython2.7-64.stp mv
+}
+
 @test "doctor tells of this machine what is so" {
   local line
   run launcher doctor
@@ -770,7 +853,7 @@ threads_of() {
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
   echo "$output"
   [ "$status" = 1 ]
-  [ "$output" = "stap-python: $site/python_stap.so: Permission denied: try it as the owner of that folder, or with sudo" ]
+  [ "$output" = "stap-python: $site/python_stap.so: Permission denied: try it as the owner of that folder" ]
   [ -z "$(ls "$site")" ]
   launcher enable "$python"
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" disable "$python"
@@ -779,6 +862,46 @@ threads_of() {
   [ "$(threads_of "$python")" = 2 ]
   # others may use what root has enabled
   [ "$(threads_of setpriv --reuid=65534 --regid=65534 --clear-groups "$python")" = 2 ]
+}
+
+@test "enable and disable as root don't start an interpreter that another user can change" {
+  local python folder way
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  folder=$BATS_TEST_TMPDIR/others
+  python=$folder/bin/python3
+  mkdir -p "$folder/bin"
+  printf '#!/bin/sh\necho "$0" >"%s/started"\n' "$BATS_TEST_TMPDIR" >"$python"
+  chmod 755 "$folder" "$folder/bin" "$python"
+  refuses 1 'not a Python' enable "$python"
+  rm "$BATS_TEST_TMPDIR/started"
+  chown 65534 "$python"
+  refuses 1 "$python: it is of another user \(id 65534\): run this as that user" enable "$python"
+  refuses 1 "id 65534" disable "$python"
+  PATH=$folder/bin:$PATH refuses 1 'id 65534' enable
+  ln -s "$python" "$BATS_TEST_TMPDIR/python3"
+  (cd "$BATS_TEST_TMPDIR" && refuses 1 'id 65534' enable ./python3)
+  (cd "$folder" && refuses 1 'id 65534' enable bin/../bin/python3)
+  chown 0 "$python"
+  chown 65534 "$folder"
+  refuses 1 'id 65534' enable "$python"
+  chown 0 "$folder"
+  for way in g+w o+w; do
+    chmod "$way" "$folder/bin"
+    refuses 1 "others than root may change $folder/bin: chmod go-w" enable "$python"
+    chmod go-w "$folder/bin"
+  done
+  chmod 1777 "$folder/bin"
+  refuses 1 "$python may be another user's" enable "$python"
+  chmod 755 "$folder/bin"
+  # what the links of /proc say may be something else here
+  need unshare
+  mkdir "$BATS_TEST_TMPDIR/mounted"
+  unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 60' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
+  programs+=($!)
+  soon test -e "$folder/mounted"
+  cp -r "$folder/bin" "$BATS_TEST_TMPDIR/mounted"
+  refuses 1 "can't be told whose it is" enable "/proc/$!/root$BATS_TEST_TMPDIR/mounted/bin/python3"
+  [ ! -e "$BATS_TEST_TMPDIR/started" ]
 }
 
 @test "enable refuses a Python that is not for the shim" {
@@ -1035,6 +1158,86 @@ C
   refute compgen -G '/tmp/stap-python-*.py'
 }
 
+# A program that is taken for a CPython 3.14.  Started again by attach, it writes the mode, user and
+# group of its script, and the script's path, to the file $started, and does no more.
+make_fake_python() {
+  started=$BATS_TEST_TMPDIR/started
+  mkdir -p "$BATS_TEST_TMPDIR/bin"
+  cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+const char *Py_GetVersion(void) { return "3.14.0"; }
+const unsigned long Py_Version = 0x030e00f0;
+int main(int count, char **words)
+{
+    struct stat script;
+    if (count == 6 && stat(words[5], &script) == 0) {
+        FILE *file = fopen(STARTED, "w");
+        fprintf(file, "%o %u %u %s\n", script.st_mode & 07777, script.st_uid, script.st_gid, words[5]);
+        return fclose(file);
+    }
+    /* its files in /proc are root's */
+    prctl(PR_SET_DUMPABLE, 0);
+    for (int i = 0; i < 60; i++)
+        sleep(1);
+    return 0;
+}
+C
+  gcc -rdynamic -DSTARTED="\"$started\"" -o "$BATS_TEST_TMPDIR/bin/python3" "$BATS_TEST_TMPDIR/python.c"
+}
+
+@test "attach as root doesn't start an interpreter that another user can change" {
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  need gcc setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  make_fake_python
+  chown 65534 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[0]}"
+  echo "$output"
+  [ ! -e "$started" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
+  [ "$(uname -m)" = x86_64 ] || [[ $output == *"run this as its user" ]]
+  # root's own is
+  chown 0 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[1]}"
+  cat "$started"
+  rm "$(cut -d' ' -f4 "$started")"
+  [[ $(cat "$started") == "1600 65534 65534 /tmp/stap-python-"*.py ]]
+}
+
+@test "attach asks no program by sys.remote_exec() that doesn't see our /tmp, nor leaves a script behind" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need gcc unshare
+  make_fake_python
+  unshare -m sh -c "mount -t tmpfs none /var/tmp && exec '$BATS_TEST_TMPDIR/bin/python3'" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[0]}"
+  echo "$output"
+  [ ! -e "$started" ] || rm "$(cut -d' ' -f4 "$started")"
+  [ ! -e "$started" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
+  [ "$(uname -m)" = x86_64 ] || [[ $output == *"has other mounts"* ]]
+  # a script that its sys.remote_exec() doesn't take
+  "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  mkdir "$started"
+  run launcher attach "${programs[1]}"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"sys.remote_exec() fails"* ]]
+  refute compgen -G '/tmp/stap-python-*.py'
+}
+
 @test "attach refuses another user's program" {
   [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
   need setpriv
@@ -1135,16 +1338,8 @@ make_tree() {
   program_ends
 }
 
-@test "attach that is told to end at any time leaves the program unharmed" {
-  local i attach
-  start_program /usr/bin/python3
-  for i in {1..30}; do
-    timeout -s TERM "0.0$((i % 10))" "$launcher" attach "$program" >/dev/null 2>&1 || true
-  done
-  program_ends
-  # while dlopen() runs in it: a shim that takes its time
-  need gcc
-  make_tree
+# A shim in that checkout which takes 2 s to load.
+make_slow_shim() {
   cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
 #include <sys/sdt.h>
 #include <unistd.h>
@@ -1155,6 +1350,19 @@ __attribute__((constructor)) static void load(void)
 }
 C
   gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
+}
+
+@test "attach that is told to end at any time leaves the program unharmed" {
+  local i attach
+  start_program /usr/bin/python3
+  for i in {1..30}; do
+    timeout -s TERM "0.0$((i % 10))" "$launcher" attach "$program" >/dev/null 2>&1 || true
+  done
+  program_ends
+  # while dlopen() runs in it: a shim that takes its time
+  need gcc
+  make_tree
+  make_slow_shim
   start_program /usr/bin/python3
   "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" >"$BATS_TEST_TMPDIR/attached" 2>&1 &
   attach=$!
@@ -1163,6 +1371,74 @@ C
   kill -TERM "$attach"
   wait "$attach" || true
   program_ends
+}
+
+@test "attach never leaves a dlopen() that takes long, which would kill the program" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need gcc
+  make -s -C "$top" BUILD="$BATS_TEST_TMPDIR/hasty" CFLAGS='-O1 -DCALL_MS=500' "$BATS_TEST_TMPDIR/hasty/stap-python"
+  launcher=$BATS_TEST_TMPDIR/hasty/stap-python
+  make_tree
+  make_slow_shim
+  start_program /usr/bin/python3
+  run timeout 20 "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "${lines[0]}" = "stap-python: attach: $program: dlopen() takes long in it: waiting for that, since the program would die without us" ]
+  [ "${lines[1]}" = "$program: loaded: $BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" ]
+  program_ends
+}
+
+@test "no signal handler runs within attach's dlopen(), and none is lost" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need gcc
+  make_tree
+  # a handler in C: one of Python's would only be noted
+  cat >"$BATS_TEST_TMPDIR/handler.c" <<'C'
+#include <signal.h>
+volatile sig_atomic_t loading, within, calls;
+static void handle(int number) { (void)number; calls++; within += loading; }
+void set(void) { signal(SIGUSR1, handle); }
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/handler.so" "$BATS_TEST_TMPDIR/handler.c"
+  cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
+#include <signal.h>
+#include <sys/sdt.h>
+#include <time.h>
+extern volatile sig_atomic_t loading;
+__attribute__((constructor)) static void load(void)
+{
+    struct timespec left = {2, 0};
+    STAP_PROBE(python, line);
+    loading = 1;
+    while (nanosleep(&left, &left))
+        ;
+    loading = 0;
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
+  /usr/bin/python3 -c "
+import ctypes, os, sys, time
+c = ctypes.CDLL('$BATS_TEST_TMPDIR/handler.so', ctypes.RTLD_GLOBAL)
+c.set()
+calls, within = ctypes.c_int.in_dll(c, 'calls'), ctypes.c_int.in_dll(c, 'within')
+print('started', flush=True)
+while not os.path.exists('$BATS_TEST_TMPDIR/end'):
+    time.sleep(0.01)
+print('calls', calls.value, 'within', within.value)" >"$BATS_TEST_TMPDIR/output" 2>&1 &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" &
+  soon grep -q "tree/build/libpython-stap.so.0" "/proc/$program/maps"
+  sleep 0.5
+  kill -USR1 "$program"
+  wait "$!"
+  sleep 0.2
+  : >"$BATS_TEST_TMPDIR/end"
+  wait "$program"
+  cat "$BATS_TEST_TMPDIR/output"
+  [ "$(tail -n 1 "$BATS_TEST_TMPDIR/output")" = 'calls 1 within 0' ]
 }
 
 @test "attach gives up after a while on a program that comes to no safe point, which goes on" {
@@ -1180,8 +1456,37 @@ ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST
   programs+=("$program")
   soon grep -q started "$BATS_TEST_TMPDIR/output"
   sleep 0.2
+  (sleep 3 && grep VmPeak "/proc/$(pgrep -xf "$launcher attach $program")/status" >"$BATS_TEST_TMPDIR/peak") &
   attach_refuses 'none of its threads came to a safe point within 5 s'
+  wait "$!"
+  cat "$BATS_TEST_TMPDIR/peak"
+  # each try gives back what it took
+  [ "$(awk '{ print $2 }' "$BATS_TEST_TMPDIR/peak")" -lt 200000 ]
   grep -q 'State:.R' "/proc/$program/status"
+}
+
+@test "attach notices that the program became another by exec, and calls nothing there" {
+  need gcc
+  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+#include <time.h>
+void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
+  start_program sh -c 'exec /usr/bin/python3 -c "
+import ctypes, os, sys
+print(\"spins\", flush=True)
+ctypes.PyDLL(sys.argv[1]).spin(3)
+os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[2:])" "$@"' sh "$BATS_TEST_TMPDIR/spin.so" &
+  end=$BATS_TEST_TMPDIR/end
+  soon grep -qs spins "$BATS_TEST_TMPDIR/output"
+  program=$(pgrep -f "^/usr/bin/python3 -c .*$BATS_TEST_TMPDIR/spin.so" | head -n 1)
+  programs+=("$program")
+  attach_refuses 'it has begun to run another program: try it again'
+  soon grep -qs started "$BATS_TEST_TMPDIR/output"
+  run launcher attach "$program"
+  [ "$status" = 0 ]
+  : >"$end"
+  soon grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
 }
 
 # ---------------------------------------------------------------- man page, completion
@@ -1203,6 +1508,7 @@ ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST
 completions() {
   bash -c '
     source "$1/probes/stap-python.bash"
+    compopt() { echo "compopt $*"; }
     PATH=$1/build:$PATH
     read -ra COMP_WORDS <<<"$2"
     [[ $2 != *" " ]] || COMP_WORDS+=("")
@@ -1230,4 +1536,15 @@ completions() {
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
   completions 'stap-python run tru' | grep -qx true
   [ "$(completions 'stap-python doctor ')" = --help ]
+  # bash is to quote these, and to end folders with a slash
+  mkdir "$BATS_TEST_TMPDIR/a folder"
+  completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
+  completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx "$BATS_TEST_TMPDIR/a folder"
+  completions "stap-python run cat $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
+  refute grep -qx 'compopt -o filenames' <(completions 'stap-python enable pyth')
+  # what a script's name says is a word, never run
+  printf '#!/bin/sh\necho "pygood  good"\necho "\$(touch %s/run)  bad"\n' "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/stap-python"
+  chmod +x "$BATS_TEST_TMPDIR/stap-python"
+  completions "$BATS_TEST_TMPDIR/stap-python py" | grep -qx pygood
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
 }
