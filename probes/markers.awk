@@ -120,9 +120,10 @@ END {
     print "#ifndef MADV_WIPEONFORK /* glibc before 2.26; Linux 4.14 */\n#define MADV_WIPEONFORK 18\n#endif\n"
     for (i = 1; i <= n; i++)
       print "unsigned short " semaphore(i) " __attribute__((section(\".probes\"), used, visibility(\"hidden\")));"
-    print "\n/* A nop of one byte is skipped by any kernel.  Linux from 6.18 on turns a breakpoint on one of five"
-    print " * bytes into a call, at half the cost; others run it out of line, which costs more"
-    print " * (arch/x86/kernel/uprobes.c: can_optimize(), which wants it in one page; branch_setup_xol_ops())."
+    print "\n/* A nop of one byte is skipped by any kernel.  Linux 6.18 turns a breakpoint on one of five bytes"
+    print " * into a call, at half the cost (7.2 was seen not to, both sites then costing the same); before that"
+    print " * it runs out of line, which costs more (arch/x86/kernel/uprobes.c: can_optimize(), which wants it in"
+    print " * one page; branch_setup_xol_ops())."
     print " * The call writes below the stack pointer: no red zone in this file. */"
     print_sites("narrow")
     print "#ifdef __x86_64__\n#undef _SDT_NOP\n#define _SDT_NOP .balign 8; 990: .nops 5\n#endif\n"
