@@ -265,8 +265,7 @@ static void entry_311(void *data)
     struct frame_311 *frame = data;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
-    if (layout_wants()) /* its caller: this frame may not have begun */
-        layout_meet(py.PyEval_GetFrame());
+    layout_meet_current(); /* its caller: this frame may not have begun */
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname),
                            line_311(frame, record), frame_stand_in(frame, FRAME_ENTRY),
                            code_module(record, frame->globals));
@@ -279,8 +278,7 @@ static void return_311(void *data)
     struct frame_311 *previous = frame->previous;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
-    if (layout_wants())
-        layout_meet(py.PyEval_GetFrame());
+    layout_meet_current();
     PyFrameObject *shown = frame_stand_in(frame, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname),
                             line_311(frame, record), shown, code_module(record, frame->globals));

@@ -43,8 +43,7 @@ static int offset_of(PyObject *const *arguments)
 /* Of the calling thread's innermost frame. */
 static void fire_entry(PyObject *code, struct code *record, int line)
 {
-    if (layout_wants())
-        layout_meet(py.PyEval_GetFrame());
+    layout_meet_current();
     struct frame_now frame = frame_now(code, FRAME_ENTRY);
     marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
                            frame.shown, code_module(record, frame.globals));
@@ -52,8 +51,7 @@ static void fire_entry(PyObject *code, struct code *record, int line)
 
 static void fire_return(PyObject *code, struct code *record, int line)
 {
-    if (layout_wants())
-        layout_meet(py.PyEval_GetFrame());
+    layout_meet_current();
     struct frame_now frame = frame_now(code, FRAME_RETURN);
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
                             frame.shown, code_module(record, frame.globals));

@@ -32,4 +32,11 @@ static inline void layout_meet(PyFrameObject *frame)
         layout_check(frame);
 }
 
+/* The same with the calling thread's innermost frame, which it then has made. */
+static inline void layout_meet_current(void)
+{
+    if (layout_wants())
+        layout_meet(py.PyEval_GetFrame());
+}
+
 #endif

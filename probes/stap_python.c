@@ -118,7 +118,7 @@ char *contents(const char *path, size_t limit)
     return fitting ? fitting : text;
 }
 
-static long now_ms(void)
+long now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

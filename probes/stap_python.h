@@ -31,6 +31,8 @@ const char *rooted(const char *path);
 bool exists(const char *path);
 /* At most limit bytes of a regular file or one of /proc, as a string; NULL if it can't be read. */
 char *contents(const char *path, size_t limit);
+/* Of a clock that only goes on. */
+long now_ms(void);
 /* Runs a program for at most so many seconds and returns what it printed on stdout (and stderr), as
  * a string; *status is that of waitpid(), -1 where it couldn't be started or took longer. */
 char *output_of(const char *const *arguments, int seconds, int *status);
@@ -70,8 +72,8 @@ struct elf_file {
 
 /* Reads it; else false, and *why says in a few words why not. */
 bool elf_read(const char *path, struct elf_file *file, const char **why);
-/* Where the function or object lies in the file's addresses, and its size; 0: nowhere. */
-unsigned long elf_symbol(const char *path, const char *name, unsigned long *size);
+/* Where the function or object lies in the file's addresses; 0: nowhere. */
+unsigned long elf_symbol(const char *path, const char *name);
 /* The address that the file's byte at this offset is linked for; -1: none. */
 long elf_address_of(const char *path, unsigned long offset);
 /* The number-th marker of the provider, NULL behind the last. */
@@ -110,7 +112,6 @@ struct process {
     unsigned long libc_bias;
     struct interpreter python; /* code: to be opened by us */
     char *code_name;           /* as in its maps */
-    unsigned long code_bias;
 };
 
 /* False: there is no such process, or none with a CPython, and *why says so. */

@@ -54,13 +54,6 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-static long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* ---------------------------------------------------------------- what forbids it */
 
 static char *proc_text(pid_t pid, const char *name)
@@ -612,8 +605,8 @@ static const char *attach_by_ptrace(const struct process *process)
     struct places places = {0};
     const char *why = NULL;
     bool done = false;
-    places.dlopen = elf_symbol(process->libc, "dlopen", NULL) + process->libc_bias;
-    places.dlerror = elf_symbol(process->libc, "dlerror", NULL);
+    places.dlopen = elf_symbol(process->libc, "dlopen") + process->libc_bias;
+    places.dlerror = elf_symbol(process->libc, "dlerror");
     if (places.dlerror)
         places.dlerror += process->libc_bias;
     /* The process may have changed since it was opened. */

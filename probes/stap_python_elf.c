@@ -151,7 +151,7 @@ static bool find_symbol(Elf *elf, unsigned table, const char *name, GElf_Sym *sy
     return false;
 }
 
-unsigned long elf_symbol(const char *path, const char *name, unsigned long *size)
+unsigned long elf_symbol(const char *path, const char *name)
 {
     int fd;
     const char *why;
@@ -161,8 +161,6 @@ unsigned long elf_symbol(const char *path, const char *name, unsigned long *size
         return 0;
     bool found = find_symbol(elf, SHT_DYNSYM, name, &symbol);
     close_elf(elf, fd);
-    if (size)
-        *size = found ? symbol.st_size : 0;
     return found ? symbol.st_value : 0;
 }
 

@@ -352,7 +352,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
         else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
                  strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0) {
             char *file = file_of(pid, &mapping);
-            if (elf_symbol(file, "dlopen", NULL)) {
+            if (elf_symbol(file, "dlopen")) {
                 process->libc = file;
                 process->libc_name = strdup(mapping.name);
                 process->libc_bias = bias_of(file, &mapping);
@@ -368,7 +368,6 @@ bool process_open(pid_t pid, struct process *process, const char **why)
                        &elf.minor);
             process->python = (struct interpreter){strdup(program), file, elf, 0, 0};
             process->code_name = strdup(mapping.name);
-            process->code_bias = bias_of(file, &mapping);
         }
     }
     free(maps);
@@ -385,8 +384,7 @@ static unsigned shim_markers(void)
     return elf_read(rooted(shim_file()), &shim, &why) ? shim.markers : 0;
 }
 
-static void print_markers(const struct interpreter *python, const char *code_name, const char *shim,
-                          unsigned shims)
+static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
 {
     bool looked_in = tapset_looks_in(code_name);
     printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim",
@@ -397,7 +395,7 @@ static void print_markers(const struct interpreter *python, const char *code_nam
         const char *from = has ? "the shim" : "nobody";
         if (looked_in && (strcmp(own, "live") == 0 || (!has && strcmp(own, "partly") == 0)))
             from = "CPython";
-        printf("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : shim, from);
+        printf("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
     }
 }
 
@@ -424,8 +422,7 @@ static void print_interpreter(const struct interpreter *python)
         printf("  the shim is not there: %s\n", shim_file());
     else if (python->file.is_cpython)
         printf("  the shim: where it is started with stap-python run\n");
-    print_markers(python, python->code, "-",
-                  reason || !python->file.is_cpython ? 0 : shim_markers());
+    print_markers(python, python->code, reason || !python->file.is_cpython ? 0 : shim_markers());
 }
 
 static void print_process(const struct process *process)
@@ -441,7 +438,7 @@ static void print_process(const struct process *process)
         printf("  the shim: loaded, %s\n", process->shim);
     else
         printf("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
-    print_markers(&process->python, process->code_name, "-",
+    print_markers(&process->python, process->code_name,
                   reason || !process->shim ? 0 : shim_markers());
 }
 
