@@ -276,7 +276,7 @@ function__entry "/a.py" "sleeps" 1 0x30 "m"
 sleep 300
 function__return "/a.py" "sleeps" 1 0x30 "m"
 function__entry "/a.py" "burns" 1 0x30 "m"
-20000000 * line "/a.py" "burns" 1
+100000000 * line "/a.py" "burns" 1
 function__return "/a.py" "burns" 1 0x30 "m"
 500 * function__return "/a.py" "deeper" 1 0x20 "mo.dule"
 function__return "/a.py" "semi;colon and\nline" 1 0x10 "m"
