@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "installed.h"
+#include "plain.h"
 
 static const char usage[] =
     "usage: stap-python COMMAND [ARGUMENTS...]\n"
@@ -52,14 +53,22 @@ const char *source_tree;
 
 /* ---------------------------------------------------------------- what all use */
 
+static char *formatted(const char *text, va_list values) __attribute__((format(printf, 1, 0)));
+
+static char *formatted(const char *text, va_list values)
+{
+    char *result;
+    if (vasprintf(&result, text, values) < 0)
+        abort();
+    return result;
+}
+
 void die(int status, const char *text, ...)
 {
     va_list values;
     va_start(values, text);
     fflush(stdout);
-    fputs("stap-python: ", stderr);
-    vfprintf(stderr, text, values);
-    fputc('\n', stderr);
+    fprintf(stderr, "stap-python: %s\n", plain(formatted(text, values), ""));
     va_end(values);
     exit(status);
 }
@@ -76,13 +85,24 @@ static void finish(int status)
 
 char *format(const char *text, ...)
 {
-    char *result;
     va_list values;
     va_start(values, text);
-    if (vasprintf(&result, text, values) < 0)
-        abort();
+    char *result = formatted(text, values);
     va_end(values);
     return result;
+}
+
+void show_values(const char *text, va_list values)
+{
+    fputs(plain(formatted(text, values), "\n"), stdout);
+}
+
+void show(const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    show_values(text, values);
+    va_end(values);
 }
 
 const char *rooted(const char *path)

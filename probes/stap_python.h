@@ -9,6 +9,7 @@
 #ifndef STAP_PYTHON_H
 #define STAP_PYTHON_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +26,9 @@ extern const char *source_tree;
 /* One line on stderr, with the program's name before it, and that status. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 char *format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* As printf(), for what others have said: control characters but for \n are ? */
+void show(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void show_values(const char *format, va_list values) __attribute__((format(printf, 1, 0)));
 /* The path within STAP_PYTHON_ROOT, which tests set; itself without one, and wherever the
  * environment is not to be trusted. */
 const char *rooted(const char *path);

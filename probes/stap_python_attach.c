@@ -680,7 +680,7 @@ int attach_main(char **arguments)
     if (!process_open(pid, &process, &why))
         die(FAILED, "attach: %d: %s", pid, why);
     if (process.shim && !unfit(&process.python.file)) {
-        printf("%d: already loaded: %s\n", pid, process.shim);
+        show("%d: already loaded: %s\n", pid, process.shim);
         return 0;
     }
     if ((why = refusal(&process)))
@@ -703,6 +703,6 @@ int attach_main(char **arguments)
         why = format("%s; its main thread will load it when it next runs Python code", why);
     if (why)
         die(FAILED, "attach: %d: %s", pid, why);
-    printf("%d: loaded: %s\n", pid, shim_file());
+    show("%d: loaded: %s\n", pid, shim_file());
     return 0;
 }

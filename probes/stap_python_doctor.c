@@ -59,11 +59,11 @@ static void say(enum verdict verdict, const char *topic, const char *mend, const
         printf("%-6s", words[verdict]);
     printf("%-9s ", topic);
     va_start(values, text);
-    vprintf(text, values);
+    show_values(text, values);
     va_end(values);
     putchar('\n');
     if (mend)
-        printf("%-16smend: %s\n", "", mend);
+        show("%-16smend: %s\n", "", mend);
     wrong += verdict == WRONG;
 }
 

@@ -139,7 +139,7 @@ int enable_main(char **arguments)
             source_tree ? "run make" : "install systemtap-cpython anew");
     refuse_others(&site);
     if (is_our_pth(site.pth) && links_to(site.link, shim)) {
-        printf("already enabled: %s\n", site.pth);
+        show("already enabled: %s\n", site.pth);
         return 0;
     }
     /* A Python that starts meanwhile finds all of it or no .pth; other users are to read it. */
@@ -160,7 +160,7 @@ int enable_main(char **arguments)
         errno = error;
         fail(site.pth);
     }
-    printf("enabled: %s\n", site.pth);
+    show("enabled: %s\n", site.pth);
     return 0;
 }
 
@@ -169,13 +169,13 @@ int disable_main(char **arguments)
     struct site site = find_site("disable", arguments, disable_usage);
     refuse_others(&site);
     if (!is_there(site.pth) && !is_there(site.link)) {
-        printf("not enabled: there is no %s\n", site.pth);
+        show("not enabled: there is no %s\n", site.pth);
         return 0;
     }
     if (unlink(site.pth) != 0 && errno != ENOENT)
         fail(site.pth);
     if (unlink(site.link) != 0 && errno != ENOENT)
         fail(site.link);
-    printf("disabled: %s\n", site.pth);
+    show("disabled: %s\n", site.pth);
     return 0;
 }

@@ -257,9 +257,11 @@ pid_t pid_of(const char *word)
 char *field_of(const char *text, const char *name)
 {
     size_t length = strlen(name);
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        if (strncmp(line, name, length) != 0 || line[length] != ':')
+    for (const char *line = text; line && *line; line += strspn(line, "\n")) {
+        if (strncmp(line, name, length) != 0 || line[length] != ':') {
+            line += strcspn(line, "\n");
             continue;
+        }
         line += length + 1;
         line += strspn(line, " \t");
         return strndup(line, strcspn(line, "\n"));
@@ -387,15 +389,14 @@ static unsigned shim_markers(void)
 static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
 {
     bool looked_in = tapset_looks_in(code_name);
-    printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim",
-           "python.* has it from");
+    show("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim", "python.* has it from");
     for (unsigned i = 0; marker_name(i); i++) {
         const char *own = own_marker(python, i);
         bool has = shims & 1u << i;
         const char *from = has ? "the shim" : "nobody";
         if (looked_in && (strcmp(own, "live") == 0 || (!has && strcmp(own, "partly") == 0)))
             from = "CPython";
-        printf("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
+        show("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
     }
 }
 
@@ -409,19 +410,19 @@ static void print_interpreter(const struct interpreter *python)
 {
     const char *reason = python->file.is_cpython ? unfit(&python->file) : NULL;
     char *enabled = enabled_by(python->path);
-    printf("%s: %s\n", python->path,
-           python->file.is_cpython ? version_text(&python->file)
-                                   : "no CPython, but markers of provider python");
+    show("%s: %s\n", python->path,
+         python->file.is_cpython ? version_text(&python->file)
+                                 : "no CPython, but markers of provider python");
     if (strcmp(python->path, python->code) != 0)
-        printf("  its code: %s\n", python->code);
+        show("  its code: %s\n", python->code);
     if (reason)
-        printf("  the shim does nothing in it: %s\n", reason);
+        show("  the shim does nothing in it: %s\n", reason);
     else if (enabled)
-        printf("  the shim: loaded at each start, by %s\n", enabled);
+        show("  the shim: loaded at each start, by %s\n", enabled);
     else if (!exists(rooted(shim_file())))
-        printf("  the shim is not there: %s\n", shim_file());
+        show("  the shim is not there: %s\n", shim_file());
     else if (python->file.is_cpython)
-        printf("  the shim: where it is started with stap-python run\n");
+        show("  the shim: where it is started with stap-python run\n");
     print_markers(python, python->code, reason || !python->file.is_cpython ? 0 : shim_markers());
 }
 
@@ -429,15 +430,15 @@ static void print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
     const char *reason = unfit(file);
-    printf("%d: %s, %s\n", process->pid, process->python.path, version_text(file));
+    show("%d: %s, %s\n", process->pid, process->python.path, version_text(file));
     if (strcmp(process->python.path, process->code_name) != 0)
-        printf("  its code: %s\n", process->code_name);
+        show("  its code: %s\n", process->code_name);
     if (reason)
-        printf("  the shim does nothing in it: %s\n", reason);
+        show("  the shim does nothing in it: %s\n", reason);
     else if (process->shim)
-        printf("  the shim: loaded, %s\n", process->shim);
+        show("  the shim: loaded, %s\n", process->shim);
     else
-        printf("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
+        show("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
     print_markers(&process->python, process->code_name,
                   reason || !process->shim ? 0 : shim_markers());
 }

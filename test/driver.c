@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "code.h"
+#include "plain.h"
 #include "table.h"
 
 #include <ctype.h>
@@ -79,13 +80,15 @@ static char *at;
 
 _Noreturn static void die(int status, const char *format, ...)
 {
+    char text[1024];
     va_list arguments;
     va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     fputs("driver: ", stderr);
     if (line)
         fprintf(stderr, "%s:%zu: ", file, line);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s\n", plain(text, ""));
     exit(status);
 }
 
@@ -439,7 +442,7 @@ static int marker_named(const char *name)
     die(2, "%s is no marker: driver --list shows them", name);
 }
 
-static void finish(void)
+_Noreturn static void finish(void)
 {
     if (fflush(stdout) != 0)
         die(1, "standard output can't be written to: %s", strerror(errno));

@@ -1,0 +1,148 @@
+/*
+ * What the tapset's embedded C has of the kernel and of SystemTap's runtime, for a program of
+ * ours: tapset.awk puts it before that C.  User memory is what user_byte() says.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef unsigned long long u64;
+typedef long long s64;
+typedef int pid_t;
+#define __user
+
+/* As SystemTap has it where -DMAXSTRINGLEN doesn't say otherwise. */
+#define MAXSTRINGLEN 512
+#define PAGE_SIZE 4096UL
+#define HZ 250
+
+#define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define min3(a, b, c) min(min(a, b), c)
+
+/* A byte of the traced process, or -1. */
+static int user_byte(unsigned long address);
+/* How many reads there were, and their bytes. */
+static unsigned long user_reads, user_bytes;
+
+/* How many bytes could not be copied. */
+static inline unsigned long _stp_copy_from_user(void *to, const char *from, unsigned long size)
+{
+    user_reads++;
+    for (unsigned long i = 0; i < size; i++) {
+        int byte = user_byte((unsigned long)from + i);
+        if (byte < 0)
+            return size - i;
+        user_bytes++;
+        ((unsigned char *)to)[i] = (unsigned char)byte;
+    }
+    return 0;
+}
+
+/* The length without the NUL; size where there is none, which is then not put there. */
+static inline long _stp_strncpy_from_user(char *to, const char *from, long size)
+{
+    user_reads++;
+    for (long i = 0; i < size; i++) {
+        int byte = user_byte((unsigned long)from + (unsigned long)i);
+        if (byte < 0)
+            return -EFAULT;
+        user_bytes++;
+        to[i] = (char)byte;
+        if (!byte)
+            return i;
+    }
+    return size;
+}
+
+/* What was printed. */
+static char printed[1 << 22];
+static size_t printed_length;
+
+static inline void _stp_print(const char *text)
+{
+    size_t length = strlen(text);
+    if (length > sizeof printed - 1 - printed_length)
+        abort();
+    memcpy(printed + printed_length, text, length + 1);
+    printed_length += length;
+}
+
+__attribute__((format(printf, 3, 4))) static inline int scnprintf(char *to, size_t size,
+                                                                  const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(to, size, format, values);
+    va_end(values);
+    return length < (int)size ? length : (int)size - 1;
+}
+
+static inline size_t kernel_strlcpy(char *to, const char *from, size_t size)
+{
+    size_t length = strlen(from), copied = length < size ? length : size - 1;
+    memcpy(to, from, copied);
+    to[copied] = '\0';
+    return length;
+}
+#define strlcpy kernel_strlcpy
+
+static inline int fls(unsigned value)
+{
+    return value ? 32 - __builtin_clz(value) : 0;
+}
+
+static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned shift)
+{
+    return (u64)((unsigned __int128)a * b >> shift);
+}
+
+/* One thread, and no tasks but its own. */
+struct file {
+    struct {
+        struct {
+            struct {
+                const unsigned char *name;
+            } d_name;
+        } * dentry;
+    } f_path;
+};
+struct mm_struct {
+    struct file *exe_file;
+};
+struct task_struct {
+    struct mm_struct *mm;
+};
+static struct mm_struct current_mm;
+static struct task_struct current_task = {&current_mm};
+#define current (&current_task)
+#define rcu_read_lock() ((void)0)
+#define rcu_read_unlock() ((void)0)
+#define rcu_dereference(pointer) (pointer)
+#define assert_is_myproc() ((void)0)
+#define DEFINE_RAW_SPINLOCK(name) int name
+#define raw_spin_lock_irqsave(lock, flags) ((void)(flags = 0), (void)*(lock))
+#define raw_spin_unlock_irqrestore(lock, flags) ((void)flags, (void)*(lock))
+
+static inline void sort(void *base, size_t count, size_t size,
+                        int (*compare)(const void *, const void *), void *swap)
+{
+    (void)swap;
+    qsort(base, count, size, compare);
+}
+
+#endif

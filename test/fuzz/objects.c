@@ -1,0 +1,174 @@
+/*
+ * Fuzzes what the tapset does in the kernel with memory that the traced process has made up:
+ * python_argstr(), python_backtrace(), print_python_backtrace(), python_version(), and the stacks
+ * of names.  All of a process is the input: it may have put anything anywhere, also on the layout
+ * page.
+ *
+ * Each must stay within its string, end it, print nothing that a terminal takes for a command, and
+ * come to an end soon.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tapset.h"
+
+static const uint8_t *memory;
+static size_t memory_size;
+
+/* What an input begins with. */
+struct head {
+    struct layout_page layout;
+    u64 object;
+    u8 depth, has_layout;
+};
+
+enum { LOW = 0x1000 };
+static struct head head;
+
+/* The layout page; from LOW on the input, once; and from 1 TB to 128 TB the input again and again:
+ * the memory of a process may be as big as it likes. */
+static int user_byte(unsigned long address)
+{
+    if (address - LAYOUT_ADDRESS < PAGE_SIZE) {
+        unsigned long at = address - LAYOUT_ADDRESS;
+        return head.has_layout & 1 ? at < sizeof head.layout ? ((u8 *)&head.layout)[at] : 0 : -1;
+    }
+    if (address - LOW < memory_size)
+        return memory[address - LOW];
+    return memory_size && address >= 1UL << 40 && address < 1UL << 47
+               ? memory[address % memory_size]
+               : -1;
+}
+
+static void check(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "objects: %s\n", what);
+    abort();
+}
+
+/* Escaped, and whole characters. */
+static void check_text(const char *text, const char *function)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        int more = *c < 0x80 ? 0 : *c < 0xe0 ? 1 : *c < 0xf0 ? 2 : 3;
+        u32 value = more ? *c & (0x3f >> more) : *c;
+        check(*c < 0x80 || (*c >= 0xc2 && *c < 0xf5), function);
+        for (c++; more; more--, c++) {
+            check((*c & 0xc0) == 0x80, function);
+            value = value << 6 | (*c & 0x3f);
+        }
+        check(value == '\n' || (value >= 0x20 && (value < 0x7f || value >= 0xa0)), function);
+        check(value < 0xd800 || (value >= 0xe000 && value <= 0x10ffff), function);
+    }
+}
+
+/* In the room that SystemTap gives a string, of which ASan sees the end. */
+static char *room(void)
+{
+    char *string = malloc(MAXSTRINGLEN);
+    check(string, "no memory");
+    memset(string, 'x', MAXSTRINGLEN);
+    return string;
+}
+
+/* FUZZ_SHOW=1: what became of an input. */
+static void show(const char *text)
+{
+    static int wanted = -1;
+    if (wanted < 0)
+        wanted = getenv("FUZZ_SHOW") != NULL;
+    if (wanted)
+        fprintf(stderr, "%s\n", text);
+}
+
+static void check_string(char *string, const char *function)
+{
+    check(memchr(string, '\0', MAXSTRINGLEN), function);
+    check_text(string, function);
+    show(string);
+    free(string);
+}
+
+/* So many reads are some milliseconds, in which others may wait. */
+static void check_effort(unsigned long most, const char *function)
+{
+    check(user_reads <= most, function);
+    user_reads = user_bytes = 0;
+}
+
+/* The names that a process gives, in stacks. */
+static void check_stacks(const uint8_t *data, size_t size)
+{
+    static u64 sum;
+    s64 stack = 0, number, count;
+    char name[16];
+    for (; size; data++, size--) {
+        size_t length = min_t(size_t, size - 1, *data % sizeof name);
+        memcpy(name, data + 1, length);
+        name[length] = '\0';
+        /* Any number, also none of a stack. */
+        number = __python_stack_2(*data & 0x80 ? stack : *data, name);
+        check(number >= 0 && number < PYTHON_MOST_STACKS, "python_stack");
+        stack = number;
+        __python_stack_add_2(stack, *data);
+        sum += *data;
+    }
+    check(__python_stack_at_1(-1) == 0 && __python_stack_at_1(PYTHON_MOST_STACKS) == 0, "at");
+    if (sum % 64)
+        return;
+    count = __python_stacks_sort_0();
+    for (number = 0; number < min_t(s64, count, 8); number++) {
+        printed_length = 0;
+        __python_stack_print_1(__python_stack_at_1(number));
+        check(__python_stack_count_1(__python_stack_at_1(number)) > 0, "count");
+        check(__python_stack_longest_1(__python_stack_at_1(number)) <=
+                  __python_stack_time_1(__python_stack_at_1(number)),
+              "longest");
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < sizeof head)
+        return 0;
+    memcpy(&head, data, sizeof head);
+    memory_size = size - sizeof head;
+    /* Of its own, so that what lies beyond is seen. */
+    uint8_t *copy = malloc(memory_size + 1);
+    check(copy, "no memory");
+    memcpy(copy, data + sizeof head, memory_size);
+    memory = copy;
+    user_reads = user_bytes = 0;
+
+    char *string = room();
+    python_argstr_1(string, (s64)head.object);
+    check_string(string, "python_argstr");
+    check_effort(100000, "python_argstr");
+
+    string = room();
+    python_backtrace_2(string, (s64)head.object, (signed char)head.depth);
+    check_string(string, "python_backtrace");
+    check_effort(500000, "python_backtrace");
+
+    string = room();
+    python_backtrace_2(string, (s64)head.object, 1LL << 40);
+    check_string(string, "python_backtrace");
+    check_effort(500000, "python_backtrace");
+
+    printed_length = 0;
+    printed[0] = '\0';
+    print_python_backtrace_2((s64)head.object, head.has_layout & 2 ? 1LL << 40 : head.depth);
+    check_text(printed, "print_python_backtrace");
+    show(printed);
+    check_effort(500000, "print_python_backtrace");
+
+    string = room();
+    python_version_0(string);
+    check(memchr(string, '\0', MAXSTRINGLEN), "python_version");
+    free(string);
+    if (head.has_layout & 4)
+        check_stacks(memory, memory_size);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,263 @@
+# seeds.py FOLDER: the inputs with which the fuzzers begin, a folder for each: FOLDER/objects and so on.
+#
+# SPDX-License-Identifier: MIT
+import os
+import struct
+import sys
+
+top = sys.argv[1]
+
+
+def seed(fuzzer, name, data):
+    folder = os.path.join(top, fuzzer)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+
+
+# ---- objects: struct head of objects.c, then memory from LOW on
+
+LOW = 0x1000
+
+
+class Memory:
+    def __init__(self):
+        self.bytes = bytearray()
+
+    def put(self, data):
+        while len(self.bytes) % 8:
+            self.bytes.append(0)
+        self.bytes += data
+        return LOW + len(self.bytes) - len(data)
+
+    def words(self, *words):
+        return self.put(struct.pack("<%dQ" % len(words), *(w % 2**64 for w in words)))
+
+    def type(self, name, flags, basicsize=16, itemsize=0, base=0):
+        name = self.put(name.encode() + b"\0" * 8)
+        return self.words(1, 0, 0, name, basicsize, itemsize, *[0] * 15, flags, *[0] * 10, base)
+
+
+class Python:
+    "The objects of a CPython, as python_objects.stp.in knows them."
+
+    def __init__(self, minor):
+        self.minor = minor
+        self.memory = m = Memory()
+        self.old = minor < 12
+        static = 0 if self.old else 2
+        self.base = m.type("object", static)
+        self.types = {
+            "str": m.type("str", 1 << 28 | static, 80 if self.old else 64, 0, self.base),
+            "int": m.type("int", 1 << 24 | static, 24, 4, self.base),
+            "tuple": m.type("tuple", 1 << 26 | static, 24, 8, self.base),
+            "list": m.type("list", 1 << 25 | static, 40, 0, self.base),
+            "bytes": m.type("bytes", 1 << 27 | static, 33, 1, self.base),
+            "float": m.type("float", static, 24, 0, self.base),
+            "NoneType": m.type("NoneType", static, 16, 0, self.base),
+            "code": m.type("code", static, 184, 0, self.base),
+        }
+        self.types["bool"] = m.type("bool", 1 << 24 | static, 24, 4, self.types["int"])
+
+    def str(self, text):
+        kind = 1 if all(ord(c) < 256 for c in text) else 2 if all(ord(c) < 65536 for c in text) else 4
+        ascii = all(ord(c) < 128 for c in text)
+        state = kind << 2 | 0x20 | (0x40 if ascii else 0) | 0x80
+        raw = text.encode({1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[kind], "surrogatepass")
+        middle = [] if ascii else [0, 0]
+        end = [0] if self.old else []
+        return self.memory.put(
+            struct.pack("<%dQ" % (5 + len(middle + end)), 1, self.types["str"], len(text), 0, state, *(end + middle))
+            + raw
+            + b"\0" * 4
+        )
+
+    def int(self, value, type="int"):
+        digits, rest = [], abs(value)
+        while rest:
+            digits.append(rest % 2**30)
+            rest >>= 30
+        if self.old:
+            size = -len(digits) if value < 0 else len(digits)
+        else:
+            size = len(digits) << 3 | (2 if value < 0 else 0)
+        return self.memory.put(
+            struct.pack("<QQq%dI" % max(1, len(digits)), 1, self.types[type], size, *(digits or [0]))
+        )
+
+    def bytes_(self, data):
+        return self.memory.put(struct.pack("<QQQQ", 1, self.types["bytes"], len(data), 0) + data + b"\0")
+
+    def float(self, value):
+        return self.memory.put(struct.pack("<QQd", 1, self.types["float"], value))
+
+    def tuple(self, *items):
+        return self.memory.words(1, self.types["tuple"], len(items), *items)
+
+    def list(self, *items):
+        items_at = self.memory.words(*items)
+        return self.memory.words(1, self.types["list"], len(items), items_at, len(items))
+
+    def none(self):
+        return self.memory.words(1, self.types["NoneType"])
+
+    def layout(self):
+        "As probes/layout.c fills it in."
+        n = self.minor
+        filename = 112 if n >= 11 else 104 if n >= 8 else 96
+        return struct.pack(
+            "<I20s11H2x",
+            0x31707473,
+            b"3.%d.1" % n,
+            3 if n >= 11 else 2 if n == 10 else 1,
+            24 if n >= 11 else 0,
+            8 if n >= 12 else 48 if n == 11 else 24,
+            0 if n >= 12 else 32,
+            56 if n >= 11 else 96 if n == 10 else 104 if n >= 7 else 120,
+            70 if n in (12, 13) else 0,
+            filename,
+            filename + 8,
+            68 if n >= 12 else 72 if n == 11 else 40 if n >= 8 else 36,
+            filename + (24 if n >= 11 else 16),
+            184 if n >= 11 else 0,
+        )
+
+    def frames(self, names, table):
+        "A stack; the last one's PyFrameObject."
+        layout = struct.unpack("<I20s11H2x", self.layout())
+        (_, _, _, object_frame, back, code_at, instruction, owner, filename_at, name_at, first_line, lines, codes) = layout
+        frame = 0
+        for name in names:
+            code = bytearray(256)
+            filename, funcname, linetable = self.str("/srv/x.py"), self.str(name), self.bytes_(table)
+            struct.pack_into("<QQ", code, 0, 1, self.types["code"])
+            struct.pack_into("<Q", code, filename_at, filename)
+            struct.pack_into("<Q", code, name_at, funcname)
+            struct.pack_into("<Q", code, lines, linetable)
+            struct.pack_into("<i", code, first_line, 7)
+            code = self.memory.put(bytes(code))
+            made = bytearray(160)
+            struct.pack_into("<Q", made, back, frame)
+            struct.pack_into("<Q", made, code_at, code)
+            if self.minor >= 11:
+                struct.pack_into("<Q", made, instruction, code + codes + 4)
+            else:
+                struct.pack_into("<i", made, instruction, 4)
+            frame = self.memory.put(bytes(made))
+        return self.memory.words(1, 0, 0, frame) if object_frame else frame
+
+    def seed(self, name, object, flags=3):
+        head = self.layout() + struct.pack("<QBB6x", object, 20, flags)
+        seed("objects", "%s.3.%d" % (name, self.minor), head + bytes(self.memory.bytes))
+
+
+for minor in (9, 10, 11, 13, 14):
+    table = bytes([0x80, 0, 0x81, 2]) * 4 if minor < 11 else bytes([0x82, 3, 1, 2, 0xE9, 2, 0xF0, 65, 3])
+    p = Python(minor)
+    p.seed("stack", p.frames(["<module>", "f", "\u00e9t\u00e9", "\ud800\U0001f40d"], table))
+    p = Python(minor)
+    numbers = p.list(p.int(0), p.int(-5), p.int(2**62), p.int(2**64 - 1), p.int(-(2**70)), p.int(1, "bool"))
+    floats = [p.float(x) for x in (0.0, -1.5, 1e300, 1e-300, 0.1, float("nan"), float("-inf"))]
+    p.seed("arguments", p.tuple(p.str("/etc/hosts"), p.bytes_(b"'\xff\n"), numbers, p.none(), p.tuple(*floats)), 7)
+    p = Python(minor)
+    nested = p.tuple()
+    for i in range(6):
+        nested = p.tuple(nested, p.str("\u20ac\x1b'\\"), p.list(nested))
+    p.seed("nested", nested)
+seed("objects", "names", bytes(72) + b"\x07" + bytes(7) + b"\x85abcde\x03xyz\x83f;g" * 3)
+
+
+# ---- descriptions
+
+seed(
+    "descriptions",
+    "all",
+    r"""# a comment
+function__entry "x.py" "f" 3 0xdead "mod"   # and one more
+2 * function__return "\x41\n\t\\\"" NULL -7 NULL "m" * 3
+sleep 1
+2 * {
+  3 * { # within
+    line "x.py" "a" * 100 2147483647
+  }
+  sleep 0
+}
+gc__start 2
+gc__done -9223372036854775808
+import__find__load__start "json"
+import__find__load__done 0xffffffffffffffff 0
+audit "open" 0x1
+cfunction__entry "x.py" "len" 1 "builtins"
+0 * cfunction__return "" "" 1 ""
+""",
+)
+for i, text in enumerate(
+    ('audit "\\x00" NULL', "9223372036854775808 * {", '1 * gc__start "', "}", "line 1 2", '"x" * 1073741825', "\x1b[31m")
+):
+    seed("descriptions", "bad%d" % i, text)
+
+
+# ---- proc: what is asked, the target of the link exe, and the files, as in proc.c
+
+MAPS = """00400000-00401000 r-xp 00000000 fe:00 1234                               /bin/python3.11
+7f0000000000-7f0000001000 r--p 00000000 fe:00 2                          /lib/libpython3.11.so.1.0
+7f0000001000-7f0000002000 r-xp 00001000 fe:00 2                          /lib/libpython3.11.so.1.0
+7f0000003000-7f0000004000 r-xp 00000000 fe:00 3                          /lib/libc.so.6
+7f0000005000-7f0000006000 r-xp 00000000 fe:00 4                          /usr/lib/libpython-stap.so.0 (deleted)
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]
+"""
+STAT = "2147483647 (a) b)) S 1 1 1 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 1 1\n"
+STATUS = """Name:	python3
+State:	S (sleeping)
+TracerPid:	0
+Uid:	0	0	0	0
+Gid:	0	0	0	0
+SigBlk:	0000000000000000
+Seccomp:	0
+x86_Thread_features:	
+CapBnd:	000001ffffffffff
+CapEff:	000001ffffffffff
+"""
+MACHINE = (
+    'ID=fedora\nID_LIKE="rhel suse"\nVERSION_ID=1\n',
+    "6.1.0-18-amd64\n",
+    "CONFIG_MODULES=y\n# CONFIG_UPROBES is not set\nCONFIG_UPROBE_EVENTS=y\n",
+    "none [integrity] confidentiality\n",
+    "Y\n",
+    "1\n",
+    "\6\0\0\0\1",
+    '@define __python_shim_path %( "/lib/*.so.?" %)\n',
+    "__python_stp_is_ours\nprobe python.function.entry = never {}\n",
+    "stapdev:x:1:me\nstapusr:x:2:\n",
+    "me:x:1000:1000::/:/bin/sh\n",
+)
+ENVIRONMENT = "A=b\0PYTHON_STAP=offs\0PYTHON_DISABLE_REMOTE_DEBUG\0"
+for what, name in enumerate(("list", "attach", "doctor")):
+    for maps in (MAPS, MAPS.replace("-stap", "")):
+        parts = ("/bin/python3.11", maps, STAT, STATUS, ENVIRONMENT, "python3\0-X\0", "1\n", STATUS) + MACHINE
+        seed("proc", "%s%d" % (name, len(maps)), bytes([what]) + b"\xff".join(p.encode() for p in parts))
+
+# ---- words
+
+SITE = "\nsite: 3 11 False /usr/lib/python3/dist-packages\n"
+for i, words in enumerate(
+    (
+        ["run", "--", "python3", "x.py"],
+        ["run", "-x"],
+        ["list", "/bin/sh"],
+        ["list", "1"],
+        ["enable", "python3"],
+        ["disable"],
+        ["attach", "1"],
+        ["doctor", "x"],
+        ["--list-scripts"],
+        ["--version"],
+        ["pyflow", "-c", "python3 x.py"],
+        ["pyflow.stp", "-vccd 'x'; ls", "--", "-c", "x"],
+        ["pycalls", "cfunctions", "5", "-G", "a=b", "-x", "1", "-o", "/dev/null", "-c", "a | b"],
+        ["../pyflow", "-c"],
+    )
+):
+    words = b"".join(word.encode() + b"\0" for word in words)
+    seed("words", str(i), words + b"\xff" + SITE.encode())
+seed("words", "other", b"enable\0\xff\nsite: 2 7 False \n")

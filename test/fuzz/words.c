@@ -1,0 +1,219 @@
+/*
+ * Fuzzes stap-python's command line, and what an interpreter answers to enable and disable: the
+ * input is the words, each with a NUL behind it, and after a byte 0xff the answer.  Nothing is run,
+ * nothing is written: what would be is checked instead.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fuzz.h"
+#include "stap_python.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "installed.h"
+
+int launcher_main(int count, char **arguments);
+
+enum { WORDS = 64 };
+static char *words[WORDS + 2], *originals[WORDS + 2], *answer;
+static size_t count;
+static bool is_script, running;
+
+/* ---------------------------------------------------------------- what is not done */
+
+char *__wrap_output_of(const char *const *arguments, int seconds, int *status);
+int __wrap_doctor_main(char **arguments);
+int __wrap_attach_main(char **arguments);
+size_t __wrap_interpreters_find(struct interpreter **found);
+int __wrap_symlink(const char *target, const char *path);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_unlink(const char *path);
+int __wrap_setenv(const char *name, const char *value, int replace);
+int __wrap_execvp(const char *file, char *const *arguments);
+
+char *__wrap_output_of(const char *const *arguments, int seconds, int *status)
+{
+    fuzz_check(strcmp(arguments[1], "-I") == 0, "something is run");
+    (void)seconds;
+    *status = answer ? 0 : -1;
+    return strdup(answer ? answer : "");
+}
+
+int __wrap_doctor_main(char **arguments)
+{
+    (void)arguments;
+    return 0;
+}
+
+int __wrap_attach_main(char **arguments)
+{
+    (void)arguments;
+    return 0;
+}
+
+size_t __wrap_interpreters_find(struct interpreter **found)
+{
+    *found = NULL;
+    return 0;
+}
+
+/* What run sets; the environment stays as it is. */
+static const char *preload;
+
+int __wrap_setenv(const char *name, const char *value, int replace)
+{
+    if (strcmp(name, "LD_PRELOAD") == 0)
+        preload = value;
+    else
+        fuzz_check(strcmp(name, "SYSTEMTAP_TAPSET") == 0 && !replace, "another variable is set");
+    return 0;
+}
+
+static int refuse(const char *path)
+{
+    /* In the folder that the interpreter named, and there only by these names. */
+    const char *name = strrchr(path, '/');
+    fuzz_check(name && strncmp(name, "/python_stap.", 13) == 0, "another file is touched");
+    errno = EACCES;
+    return -1;
+}
+
+int __wrap_symlink(const char *target, const char *path)
+{
+    fuzz_check(strcmp(target, shim_file()) == 0, "another link");
+    return refuse(path);
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    refuse(from);
+    return refuse(to);
+}
+
+/* libFuzzer does it too. */
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path)
+{
+    return running ? refuse(path) : __real_unlink(path);
+}
+
+/* Reads a shell's words with nothing but '...' and \' that is special; the number-th, or NULL. */
+static char *shell_word(const char *text, size_t number)
+{
+    char *word = calloc(strlen(text) + 1, 1), *end = word;
+    for (; *text == ' '; text++)
+        ;
+    for (bool quoted = false; *text && (quoted || *text != ' '); text++)
+        if (*text == '\'')
+            quoted = !quoted;
+        else if (!quoted && *text == '\\' && text[1])
+            *end++ = *++text;
+        else
+            *end++ = *text;
+    *end = '\0';
+    return number && *text ? shell_word(text, number - 1) : number ? NULL : word;
+}
+
+/* The command of -c has the shim, and is what it was. */
+static void check_command(const char *command, const char *original)
+{
+    char *variable = shell_word(command, 1), *shell = shell_word(command, 2);
+    fuzz_check(strncmp(command, "env '", 5) == 0, "a command without the shim");
+    fuzz_check(variable && strcmp(variable, "LD_PRELOAD=" SHIM_PATH) == 0,
+               "a command with another LD_PRELOAD");
+    if (strpbrk(original, "|&;<>()`\n")) {
+        char *text = shell_word(command, 4);
+        fuzz_check(shell && strcmp(shell, "sh") == 0 && text && strcmp(text, original) == 0,
+                   "a shell gets another command");
+    } else {
+        size_t length = strlen(command), end = strlen(original);
+        fuzz_check(length > end && strcmp(command + length - end, original) == 0,
+                   "it is another command");
+    }
+}
+
+int __wrap_execvp(const char *file, char *const *arguments)
+{
+    fuzz_check(file == arguments[0], "another program than the first word");
+    if (!is_script) {
+        fuzz_check(preload && strcmp(preload, SHIM_PATH) == 0, "run: LD_PRELOAD is another");
+        fuzz_check(strcmp(originals[1], "run") == 0, "a command is run");
+        for (size_t i = 0; arguments[i]; i++)
+            fuzz_check(i + 2 < count, "a word too many");
+        fuzz_leave(0);
+    }
+    fuzz_check(strcmp(file, "true") == 0, "another program than stap");
+    const char *folder = SCRIPTS_DIR "/";
+    fuzz_check(strncmp(arguments[1], folder, strlen(folder)) == 0 &&
+                   !strchr(arguments[1] + strlen(folder), '/'),
+               "a script that is not ours");
+    for (size_t i = 2; i < count; i++) {
+        fuzz_check(arguments[i] != NULL, "a word is lost");
+        if (strcmp(arguments[i], originals[i]) == 0)
+            continue;
+        /* -c COMMAND, -cCOMMAND or -vcCOMMAND */
+        size_t same = 0;
+        while (arguments[i][same] == originals[i][same])
+            same++;
+        const char *at = strstr(arguments[i], "env 'LD_PRELOAD=");
+        fuzz_check(at != NULL, "a word is changed");
+        size_t start = (size_t)(at - arguments[i]);
+        fuzz_check(start <= same, "a word is changed before the command");
+        fuzz_check(start ? arguments[i][start - 1] == 'c' && arguments[i][0] == '-'
+                         : originals[i - 1][0] == '-' && strchr(originals[i - 1], 'c'),
+                   "a word is changed that is no command");
+        check_command(at, originals[i] + start);
+    }
+    fuzz_check(arguments[count] == NULL, "a word too many");
+    fuzz_leave(0);
+    return -1;
+}
+
+/* ---------------------------------------------------------------- running */
+
+static void start(void)
+{
+    char **copy = calloc(WORDS + 3, sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = strdup(words[i]);
+    launcher_main((int)count, copy);
+}
+
+int LLVMFuzzerInitialize(int *argument_count, char ***arguments)
+{
+    (void)argument_count;
+    (void)arguments;
+    unsetenv("LD_PRELOAD");
+    /* Not setenv(): that is replaced. */
+    putenv((char *)"STAP=true");
+    putenv((char *)"PATH=/usr/bin:/bin");
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t length;
+    char *part = fuzz_part(&data, &size, &length), *end = part + length;
+    answer = data ? strndup((const char *)data, size) : NULL;
+    words[0] = (char *)"stap-python";
+    count = 1;
+    for (char *word = part; word < end && count < WORDS; word += strlen(word) + 1)
+        words[count++] = word;
+    words[count] = NULL;
+    memcpy(originals, words, sizeof words);
+    is_script = count > 1 && strcmp(words[1], "run") != 0;
+    preload = NULL;
+    running = true;
+    int status = fuzz_run(start);
+    running = false;
+    fuzz_check(status >= -1 && (status <= 2 || (status >= 126 && status <= 127)),
+               "its exit status");
+    fuzz_check_said(status);
+    free(answer);
+    free(part);
+    return 0;
+}
