@@ -298,6 +298,21 @@ LINES
   refuses 1 'no CPython' list /bin/true
 }
 
+@test "what others have written reaches the terminal without commands for it" {
+  local folder=$BATS_TEST_TMPDIR/root escape=$'\e]0;mine\a\xc2\x9b31m\x7f'
+  mkdir "$folder"
+  # a file that needs a library with such a name, and one that has it
+  echo 'const char *Py_GetVersion(void) { return "3.11.2"; }' |
+    gcc -shared -nostdlib -fPIC -x c - -Wl,-soname,"libpython3.11.so$escape" -o "$folder/library"
+  echo 'int main(void) { return 0; }' | gcc -x c - -x none -Wl,--no-as-needed "$folder/library" -o "$folder/program"
+  refuses 1 'libpython3\.11\.so\?]0;mine\?\?\?31m\?, which it needs, is not found' list "$folder/program"
+  mv "$folder/library" "$folder/libpython3.11$escape.so"
+  launcher list "$folder/libpython3.11$escape.so" >"$folder/list"
+  grep -F 'libpython3.11?]0;mine???31m?.so: CPython 3.11' "$folder/list"
+  refute grep -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$folder/list"
+  refuses 2 "'\?\[31m' is neither" $'\e[31m'
+}
+
 @test "list survives a file that is cut off, or has any byte of its headers and notes changed" {
   local size at failed=0 status
   need gcc

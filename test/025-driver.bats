@@ -224,6 +224,7 @@ EVENTS
 
 @test "a bad description fires nothing and is one line that names file, line, cause and cure" {
   refuses 'nosuch is no marker: driver --list' 'nosuch 1'
+  refuses '??]0;x? is no marker' $'\e\x7f]0;x\a'
   refuses 'lacks its argument 3, "int lineno": add it' '' '# one line more' 'line "a" "b"'
   refuses '2 is too much' 'gc__start 1 2'
   refuses '"int generation": give a number from -2147483648 to 2147483647' 'gc__start 2147483648'

@@ -233,9 +233,11 @@ MACHINE = (
 )
 ENVIRONMENT = "A=b\0PYTHON_STAP=offs\0PYTHON_DISABLE_REMOTE_DEBUG\0"
 for what, name in enumerate(("list", "attach", "doctor")):
-    for maps in (MAPS, MAPS.replace("-stap", "")):
+    for maps in (MAPS, MAPS.replace("-stap", ""), MAPS.replace("-stap", "\x1b]0;x\7").rstrip("\n")):
         parts = ("/bin/python3.11", maps, STAT, STATUS, ENVIRONMENT, "python3\0-X\0", "1\n", STATUS) + MACHINE
         seed("proc", "%s%d" % (name, len(maps)), bytes([what]) + b"\xff".join(p.encode() for p in parts))
+    # lines that don't end
+    seed("proc", name + "cut", bytes([what]) + b"\xff".join(p.rstrip("\n").encode() for p in parts))
 
 # ---- words
 
@@ -261,3 +263,20 @@ for i, words in enumerate(
     words = b"".join(word.encode() + b"\0" for word in words)
     seed("words", str(i), words + b"\xff" + SITE.encode())
 seed("words", "other", b"enable\0\xff\nsite: 2 7 False \n")
+
+
+# ---- names: 1 and make()'s bytes, or 0 and others()', as in names.py
+
+
+def text(kind, data):
+    return bytes([kind, len(data)]) + data
+
+
+odd = (text(0, b"x.py"), text(0, b"\xff\xe9"), text(1, b"\xe9\0z"), text(2, b"\0\xd8a\0"), text(3, b"\x0d\xf4\1\0"), text(0xC0, b"long"))
+for kind in range(5):
+    for i, name in enumerate(odd):
+        module = bytes([kind * 3]) + name
+        seed("names", "function%d%d" % (kind, i), bytes([1, kind]) + name + odd[i - 1] + module + bytes([kind + i, 2, 7, 0, 3, 0x82, 3, 1]))
+for kind in range(3):
+    for i, name in enumerate(odd):
+        seed("names", "other%d%d" % (kind, i), bytes([0, kind + 3 * i + 0x40]) + name + bytes([5]) + b"".join(bytes([k]) + name for k in range(12)))
