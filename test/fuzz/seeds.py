@@ -164,6 +164,9 @@ for minor in (9, 10, 11, 13, 14):
     for i in range(6):
         nested = p.tuple(nested, p.str("\u20ac\x1b'\\"), p.list(nested))
     p.seed("nested", nested)
+    p = Python(minor)
+    long_name = p.memory.type("x" * 200, 0, 16, 0, p.base)
+    p.seed("types", p.list(p.memory.words(1, long_name), p.memory.words(1, p.types["code"])))
 seed("objects", "names", bytes(72) + b"\x07" + bytes(7) + b"\x85abcde\x03xyz\x83f;g" * 3)
 
 
