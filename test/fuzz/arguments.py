@@ -29,6 +29,10 @@ PIECES = (
 STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.S)
 
 
+# Where an argument is a regular expression.
+REGEX = re.compile(r"[=!]~ @[0-9]")
+
+
 def argument(dice):
     pieces = [dice.choice(PIECES) for _ in range(dice.choice((1, 1, 2, 3, 5)))]
     if dice.random() < 0.7:
@@ -38,6 +42,10 @@ def argument(dice):
 
 def check_script(script, words):
     "What is wrong, or None."
+    with open(script) as file:
+        if REGEX.search(file.read()):
+            # With others stap 4.8 itself ends with a segmentation fault (scripts/README.md).
+            words = [re.sub(r"[^\x01-\x7f]", ".", word) for word in words]
     command = [os.path.join(TOP, "test/vm/stap"), "-p2", script, *words]
     # So that stap takes none of them for an option of its own.
     command[3:3] = ["--"] if words and words[0].startswith("-") else []
