@@ -111,7 +111,7 @@ static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned shift)
     return (u64)((unsigned __int128)a * b >> shift);
 }
 
-/* One thread, and no tasks but its own. */
+/* One CPU, which runs one of the tasks. */
 struct file {
     struct {
         struct {
@@ -126,10 +126,18 @@ struct mm_struct {
 };
 struct task_struct {
     struct mm_struct *mm;
+    pid_t pid;
+    u64 start_time, self_exec_id;
+    struct {
+        u64 sum_exec_runtime;
+        bool sched_delayed;
+    } se;
+    int on_rq;
+    unsigned __state;
 };
 static struct mm_struct current_mm;
-static struct task_struct current_task = {&current_mm};
-#define current (&current_task)
+static struct task_struct first_task = {.mm = &current_mm, .pid = 1};
+static struct task_struct *current = &first_task;
 #define rcu_read_lock() ((void)0)
 #define rcu_read_unlock() ((void)0)
 #define rcu_dereference(pointer) (pointer)
@@ -137,6 +145,23 @@ static struct task_struct current_task = {&current_mm};
 #define DEFINE_RAW_SPINLOCK(name) int name
 #define raw_spin_lock_irqsave(lock, flags) ((void)(flags = 0), (void)*(lock))
 #define raw_spin_unlock_irqrestore(lock, flags) ((void)flags, (void)*(lock))
+
+/* Tasks by their PIDs: task_of() says. */
+struct task_struct *task_of(pid_t pid);
+enum { PIDTYPE_PID, TASK_RUNNING = 0, TASK_DEAD = 128 };
+static const int init_pid_ns;
+#define find_pid_ns(pid, space) ((void)*(space), pid)
+#define pid_task(pid, type) task_of(pid)
+
+/* Time, as the fuzzer has it pass. */
+static u64 now_ns;
+static unsigned long jiffies;
+#define ktime_get_ns() now_ns
+#define time_before(a, b) ((long)((a) - (b)) < 0)
+#define READ_ONCE(word) (word)
+#define KERNEL_VERSION(a, b, c) ((a)*65536 + (b)*256 + (c))
+#define LINUX_VERSION_CODE KERNEL_VERSION(6, 12, 0)
+void *kallsyms_lookup_name(const char *name);
 
 static inline void sort(void *base, size_t count, size_t size,
                         int (*compare)(const void *, const void *), void *swap)

@@ -72,8 +72,8 @@ class Reader:
         "Of any kind that a str has, with lone surrogates, NULs, of any length."
         kind = self.byte()
         raw = self.take(self.byte())
-        if kind & 0x80:
-            raw *= 1 + self.byte() * (37 if kind & 0x40 else 1)
+        if kind & 0x80:  # of some pages
+            raw *= 1 + self.byte() // 2
         if kind % 4 == 0:
             text = raw.decode("utf-8", "surrogateescape")
         elif kind % 4 == 1:
@@ -150,6 +150,11 @@ def function(reader):
         del space["__name__"]
         module = None
     return types.FunctionType(code, space), utf8(filename), utf8(name), utf8(module)
+
+
+# An import finds nothing, and is soon over.
+sys.path[:] = []
+sys.path_importer_cache.clear()
 
 
 def make(data):
