@@ -12,7 +12,7 @@ setup() {
 }
 
 @test "fuzzing finds nothing in what reads ELF files, descriptions, /proc, command lines and the memory of processes" {
-  timeout -k 5 300 "$top/test/fuzz/run" --seconds 3 elf descriptions proc words objects
+  timeout -k 5 300 "$top/test/fuzz/run" --seconds 3 elf descriptions proc words objects calls
 }
 
 @test "fuzzing finds nothing in the shim: names of all kinds arrive as they are" {

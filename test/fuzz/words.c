@@ -64,8 +64,11 @@ size_t __wrap_interpreters_find(struct interpreter **found)
 /* What run sets; the environment stays as it is. */
 static const char *preload;
 
+int __real_setenv(const char *name, const char *value, int replace);
 int __wrap_setenv(const char *name, const char *value, int replace)
 {
+    if (!running)
+        return __real_setenv(name, value, replace);
     if (strcmp(name, "LD_PRELOAD") == 0)
         preload = value;
     else
@@ -188,9 +191,8 @@ int LLVMFuzzerInitialize(int *argument_count, char ***arguments)
     (void)argument_count;
     (void)arguments;
     unsetenv("LD_PRELOAD");
-    /* Not setenv(): that is replaced. */
-    putenv((char *)"STAP=true");
-    putenv((char *)"PATH=/usr/bin:/bin");
+    setenv("STAP", "true", 1);
+    setenv("PATH", "/usr/bin:/bin", 1);
     return 0;
 }
 
