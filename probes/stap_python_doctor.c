@@ -53,17 +53,19 @@ static void say(enum verdict verdict, const char *topic, const char *mend, const
     static const char *const words[] = {"ok", "note", "wrong"}, *const colour[] = {"32", "33",
                                                                                    "31"};
     va_list values;
+    char *line;
     if (colours)
         printf("\033[%sm%-6s\033[m", colour[verdict], words[verdict]);
     else
         printf("%-6s", words[verdict]);
     printf("%-9s ", topic);
     va_start(values, text);
-    vprintf(text, values);
+    if (vasprintf(&line, text, values) < 0)
+        abort();
     va_end(values);
-    putchar('\n');
+    puts(printable(line));
     if (mend)
-        printf("%-16smend: %s\n", "", mend);
+        printf("%-16smend: %s\n", "", printable(mend));
     wrong += verdict == WRONG;
 }
 

@@ -40,9 +40,16 @@ struct site {
     char *pth, *link;
 };
 
+/* By -S no file in its folders is run; so a virtual environment is found here, as site.py does. */
 static const char question[] =
-    "import site, sys, sysconfig\n"
-    "folders = getattr(site, 'getsitepackages', list)() or [sysconfig.get_path('purelib')]\n"
+    "import os, site, sys\n"
+    "folder = os.path.dirname(sys.executable)\n"
+    "for home in (folder, os.path.dirname(folder)):\n"
+    "    if folder and os.path.isfile(os.path.join(home, 'pyvenv.cfg')):\n"
+    "        sys.prefix = sys.exec_prefix = os.path.dirname(folder)\n"
+    "import sysconfig\n"
+    "folders = getattr(site, 'getsitepackages', lambda prefixes: [])([sys.prefix])\n"
+    "folders = folders or [sysconfig.get_path('purelib')]\n"
     "print('\\nsite:', sys.version_info[0], sys.version_info[1], 't' in getattr(sys, 'abiflags', "
     "''), folders[0])\n";
 
@@ -59,10 +66,10 @@ static struct site find_site(const char *command, char **arguments, const char *
     site.python = program_in_path(word);
     if (!site.python)
         die(FAILED, "%s: no such program", word);
-    const char *others = geteuid() == 0 ? hold_of_others(site.python) : NULL;
+    const char *others = geteuid() == 0 ? hold_of_python(site.python) : NULL;
     if (others)
         die(FAILED, "%s: %s", site.python, others);
-    const char *const ask[] = {site.python, "-I", "-c", question, NULL};
+    const char *const ask[] = {site.python, "-IS", "-c", question, NULL};
     char *answer = output_of(ask, 20, &status);
     char *line = strstr(answer, "\nsite: ");
     if (status != 0 || !line ||
@@ -77,6 +84,9 @@ static struct site find_site(const char *command, char **arguments, const char *
     folder[strcspn(folder, "\n")] = '\0';
     if (!exists(folder))
         die(FAILED, "%s: its folder %s is not there", site.python, folder);
+    others = geteuid() == 0 ? hold_of_others(folder) : NULL;
+    if (others)
+        die(FAILED, "%s: %s", folder, others);
     site.pth = format("%s/python_stap.pth", folder);
     site.link = format("%s/python_stap.so", folder);
     return site;

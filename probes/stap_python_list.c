@@ -160,6 +160,27 @@ bool interpreter_open(const char *path, struct interpreter *found, const char **
     return identify(found);
 }
 
+const char *hold_of_python(const char *program)
+{
+    struct interpreter python;
+    glob_t found;
+    char real[PATH_MAX];
+    const char *why = hold_of_others(program), *none;
+    /* A script says nothing of what it starts. */
+    if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
+        return why;
+    why = hold_of_others(python.code);
+    char *library =
+        format("%s/lib*/python3.%d*", dirname(dirname(strdup(real))), python.file.minor);
+    if (why || glob(library, 0, NULL, &found) != 0)
+        return why;
+    for (size_t i = 0; i < found.gl_pathc && !why; i++) {
+        char *encodings = format("%s/encodings", found.gl_pathv[i]);
+        why = hold_of_others(exists(encodings) ? encodings : found.gl_pathv[i]);
+    }
+    return why;
+}
+
 struct interpreters {
     struct interpreter *all;
     size_t count;
@@ -324,6 +345,17 @@ static unsigned long bias_of(const char *file, const struct mapping *mapping)
     return address < 0 ? 0 : mapping->start - (unsigned long)address;
 }
 
+/* Ours by its user, and yet not ours to look into. */
+static bool is_barred(pid_t pid)
+{
+    struct stat folder;
+    unsigned user;
+    char *status = contents(rooted(format("/proc/%d/status", pid)), 65536);
+    char *users = status ? field_of(status, "Uid") : NULL;
+    return users && sscanf(users, "%u", &user) == 1 && user == geteuid() &&
+           stat(rooted(format("/proc/%d", pid)), &folder) == 0 && folder.st_uid != user;
+}
+
 bool process_open(pid_t pid, struct process *process, const char **why)
 {
     struct mapping mapping;
@@ -331,7 +363,9 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     *why = "there is no such process";
     if (!process->start)
         return false;
-    *why = "its maps can't be read: is it yours?";
+    *why = is_barred(pid) ? "the kernel lets only root look into it: it has more rights than its "
+                            "user (set-user-ID, capabilities), or has asked for that (prctl())"
+                          : "its maps can't be read: is it yours?";
     char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20), *text = maps;
     if (!text)
         return false;
@@ -409,15 +443,15 @@ static void print_interpreter(const struct interpreter *python)
 {
     const char *reason = python->file.is_cpython ? unfit(&python->file) : NULL;
     char *enabled = enabled_by(python->path);
-    printf("%s: %s\n", python->path,
+    printf("%s: %s\n", printable(python->path),
            python->file.is_cpython ? version_text(&python->file)
                                    : "no CPython, but markers of provider python");
     if (strcmp(python->path, python->code) != 0)
-        printf("  its code: %s\n", python->code);
+        printf("  its code: %s\n", printable(python->code));
     if (reason)
         printf("  the shim does nothing in it: %s\n", reason);
     else if (enabled)
-        printf("  the shim: loaded at each start, by %s\n", enabled);
+        printf("  the shim: loaded at each start, by %s\n", printable(enabled));
     else if (!exists(rooted(shim_file())))
         printf("  the shim is not there: %s\n", shim_file());
     else if (python->file.is_cpython)
@@ -429,13 +463,13 @@ static void print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
     const char *reason = unfit(file);
-    printf("%d: %s, %s\n", process->pid, process->python.path, version_text(file));
+    printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
     if (strcmp(process->python.path, process->code_name) != 0)
-        printf("  its code: %s\n", process->code_name);
+        printf("  its code: %s\n", printable(process->code_name));
     if (reason)
         printf("  the shim does nothing in it: %s\n", reason);
     else if (process->shim)
-        printf("  the shim: loaded, %s\n", process->shim);
+        printf("  the shim: loaded, %s\n", printable(process->shim));
     else
         printf("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
     print_markers(&process->python, process->code_name,
