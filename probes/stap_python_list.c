@@ -348,12 +348,10 @@ static unsigned long bias_of(const char *file, const struct mapping *mapping)
 /* Ours by its user, and yet not ours to look into. */
 static bool is_barred(pid_t pid)
 {
-    struct stat folder;
     unsigned user;
     char *status = contents(rooted(format("/proc/%d/status", pid)), 65536);
     char *users = status ? field_of(status, "Uid") : NULL;
-    return users && sscanf(users, "%u", &user) == 1 && user == geteuid() &&
-           stat(rooted(format("/proc/%d", pid)), &folder) == 0 && folder.st_uid != user;
+    return users && sscanf(users, "%*u %u", &user) == 1 && user == geteuid();
 }
 
 bool process_open(pid_t pid, struct process *process, const char **why)
@@ -363,7 +361,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     *why = "there is no such process";
     if (!process->start)
         return false;
-    *why = is_barred(pid) ? "the kernel lets only root look into it: it has more rights than its "
+    *why = is_barred(pid) ? "the kernel keeps you out of it: it has more rights than its "
                             "user (set-user-ID, capabilities), or has asked for that (prctl())"
                           : "its maps can't be read: is it yours?";
     char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20), *text = maps;
