@@ -193,7 +193,7 @@ thread.join()'
   [ "$(id -u)" = 0 ] || skip "needs root, to give it up"
   local python
   for python in $(pythons_by_hook); do
-    run env LD_PRELOAD="$shim" "$python" -c '
+    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -c '
 import os
 os.setgroups([])
 os.setgid(65534)
