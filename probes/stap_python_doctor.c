@@ -461,8 +461,8 @@ static void check_rights(void)
             "%s is in stapusr and stapdev, but this session began before", user);
     else
         say(WRONG, "rights", format("sudo usermod -aG stapusr,stapdev %s && su - %s", user, user),
-            "%s is neither root nor in the groups stapusr and stapdev (stapsys is not enough: the "
-            "tapset has C of its own)",
+            "%s is neither root nor in the groups stapusr and stapdev (stapsys is not enough: "
+            "it loads only what a compile server has signed)",
             user);
 }
 

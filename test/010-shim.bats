@@ -210,6 +210,25 @@ for task in os.listdir("/proc/self/task"):
   done
 }
 
+@test "what a program gives up in one thread alone the shim's thread keeps, which isn't there with PYTHON_STAP=off" {
+  cat >"$BATS_TEST_TMPDIR/filtered.py" <<'PY'
+import ctypes, os, struct
+
+libc = ctypes.CDLL(None)
+# a filter that lets everything pass; without SECCOMP_FILTER_FLAG_TSYNC
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(allow)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+for task in os.listdir("/proc/self/task"):
+    text = open("/proc/self/task/%s/status" % task).read()
+    print(text.split()[1], text.split("Seccomp:")[1].split()[0])
+PY
+  run env LD_PRELOAD="$shim" /usr/bin/python3 "$BATS_TEST_TMPDIR/filtered.py"
+  [ "$(sort <<<"$output")" = $'python-stap 0\npython3 2' ]
+  run env PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3 "$BATS_TEST_TMPDIR/filtered.py"
+  [ "$output" = 'python3 2' ]
+}
+
 @test "a word that PYTHON_STAP doesn't know is named, with PYTHON_STAP_DEBUG, and means off" {
   run env PYTHON_STAP=on PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" /usr/bin/python3 -c 'print(1)'
   [ "$status" = 0 ]
