@@ -600,8 +600,8 @@ static const char *try_thread(const struct process *process, const struct places
     if (status >> 16 != PTRACE_EVENT_STOP)
         signal = WSTOPSIG(status);
     else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-             has_places(process, places) && save(&thread) && is_safe(process, &thread, waiting) &&
-             has_room(process->pid, thread.registers.rsp)) {
+             has_places(process, places) && !refused_by_root(process) && save(&thread) &&
+             is_safe(process, &thread, waiting) && has_room(process->pid, thread.registers.rsp)) {
         *done = true;
         /* Nothing but SIGKILL may end us in between. */
         sigfillset(&all);
@@ -653,6 +653,8 @@ static const char *attach_by_ptrace(const struct process *process)
             return "it has ended";
         if (!has_places(process, &places))
             return another;
+        if ((why = refused_by_root(process)))
+            return why;
         for (size_t i = 0; i < count; i++)
             before[i] =
                 state_of(process->pid, tids[i]) == 'S' ? waiting_in(process->pid, tids[i]) : "";

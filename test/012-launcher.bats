@@ -1421,6 +1421,30 @@ start_with_own_build() {
   program_ends
 }
 
+@test "attach looks at the program's shim again when it has waited for a safe point" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need gcc
+  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+#include <time.h>
+void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
+  # it has our mounts, and then its own
+  /usr/bin/python3 -c "
+import ctypes, os, time
+print('started', flush=True)
+ctypes.PyDLL('$BATS_TEST_TMPDIR/spin.so').spin(1)
+ctypes.CDLL(None).unshare(0x20000)
+assert os.system('mount --make-rprivate / && cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && chown 65534 $shim') == 0
+ctypes.PyDLL('$BATS_TEST_TMPDIR/spin.so').spin(2)
+time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  attach_refuses 'whose shim others may change'
+  kill -0 "$program"
+}
+
 @test "attach loads what the root of the program's user namespace has put there" {
   [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
   need unshare setpriv
