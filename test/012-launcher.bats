@@ -1364,7 +1364,7 @@ C
   attach_refuses "in a container or another root, without the shim: copy $shim there"
   program_ends
   # with the shim there, in another file
-  start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
+  start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs -o mode=755 none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
   run launcher attach "$program"
   echo "$output"
   [ "$status $output" = "0 $program: loaded: $shim" ]
