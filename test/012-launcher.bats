@@ -1424,23 +1424,35 @@ start_with_own_build() {
 @test "attach looks at the program's shim again when it has waited for a safe point" {
   [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
   need gcc
-  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+  mkdir "$BATS_TEST_TMPDIR/theirs"
+  cp "$shim" "$BATS_TEST_TMPDIR/theirs"
+  chown -R 65534 "$BATS_TEST_TMPDIR/theirs"
+  # it has our mounts, and then its own, and comes to no safe point before
+  cat >"$BATS_TEST_TMPDIR/mounts.c" <<'C'
+#include <sched.h>
+#include <sys/mount.h>
 #include <time.h>
-void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+static void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+int change(const char *from, const char *to)
+{
+    spin(3);
+    int failed = unshare(CLONE_NEWNS) || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0) || mount(from, to, 0, MS_BIND, 0);
+    spin(1);
+    return failed;
+}
 C
-  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
-  # it has our mounts, and then its own
+  gcc -O2 -D_GNU_SOURCE -shared -fPIC -o "$BATS_TEST_TMPDIR/mounts.so" "$BATS_TEST_TMPDIR/mounts.c"
   /usr/bin/python3 -c "
-import ctypes, os, time
+import ctypes, time
+change = ctypes.PyDLL('$BATS_TEST_TMPDIR/mounts.so').change
 print('started', flush=True)
-ctypes.PyDLL('$BATS_TEST_TMPDIR/spin.so').spin(1)
-ctypes.CDLL(None).unshare(0x20000)
-assert os.system('mount --make-rprivate / && cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && chown 65534 $shim') == 0
-ctypes.PyDLL('$BATS_TEST_TMPDIR/spin.so').spin(2)
+assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build') == 0
 time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
   program=$!
   programs+=("$program")
   soon grep -q started "$BATS_TEST_TMPDIR/output"
+  # it is on its way there
+  sleep 0.2
   attach_refuses 'whose shim others may change'
   kill -0 "$program"
 }
