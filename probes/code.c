@@ -104,6 +104,15 @@ static struct code *code_make(PyObject *code)
 /* Stands for every code object of which no record could be kept. */
 static struct code unknown;
 
+struct code *code_known(PyObject *object)
+{
+    void *record = NULL;
+    if (py._PyCode_GetExtra(object, extra_index, &record) == 0)
+        return record;
+    py.PyErr_Clear();
+    return NULL;
+}
+
 struct code *code_of(PyObject *code)
 {
     /* 3.6 looks for the records under a lock, which Py_Finalize() holds while it drops what other
@@ -111,11 +120,9 @@ struct code *code_of(PyObject *code)
      */
     if (py.finalizing && *py.finalizing)
         return &unknown;
-    void *record = NULL;
-    if (py._PyCode_GetExtra(code, extra_index, &record) == 0 && record)
-        return record;
-    py.PyErr_Clear();
-    record = code_make(code);
+    struct code *record = code_known(code);
+    if (!record)
+        record = code_make(code);
     return record ? record : &unknown;
 }
 

@@ -34,6 +34,10 @@ bool code_setup(void);
 /* In the child of a fork, in which no other thread is. */
 void code_forked(void);
 
+/* The record that an object has: NULL where it has none yet, or is no code object.  GIL held, no
+ * exception in flight. */
+struct code *code_known(PyObject *object);
+
 /* The record of a code object, which lives as long as the code object.  GIL held, no exception in
  * flight.  Never NULL; its names are NULL where memory ran out. */
 struct code *code_of(PyObject *code);

@@ -98,15 +98,6 @@ PyFrameObject *frame_current(void)
 
 /* ---------------------------------------------------------------- 3.11 and later */
 
-/* PyFrameObject, Include/internal/pycore_frame.h. */
-struct frame_object_311 {
-    Py_ssize_t references;
-    PyObject *type;
-    PyFrameObject *back;
-    void *frame;
-    void *rest[4]; /* f_trace, f_lineno and so on: none */
-};
-
 /* What is known of _PyInterpreterFrame from 3.12 on (pycore_interpframe_structs.h in 3.14). */
 struct frame_312 {
     uintptr_t code; /* from 3.14 on with a tag */

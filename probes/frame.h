@@ -19,6 +19,15 @@ PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 void frame_fire_entry(PyFrameObject *frame, int line);
 void frame_fire_return(PyFrameObject *frame, int line);
 
+/* PyFrameObject from 3.11 on, Include/internal/pycore_frame.h. */
+struct frame_object_311 {
+    Py_ssize_t references;
+    PyObject *type;
+    PyFrameObject *back;
+    void *frame;   /* a _PyInterpreterFrame */
+    void *rest[4]; /* f_trace, f_lineno and so on */
+};
+
 /* What a marker passes for a frame.  Up to 3.10 its PyFrameObject.  From 3.11 on CPython makes that
  * only for who asks, at more than the cost of the rest of a marker: so there it is a stand-in,
  * which reads as the object would, from the frame's entry to its return.  NULL where memory runs

@@ -31,11 +31,6 @@ struct frame_311 {
     struct frame_311 *previous;
     uint16_t *previous_instruction;
 };
-struct frame_object_311 {
-    void *head[2]; /* PyObject_HEAD */
-    PyFrameObject *back;
-    struct frame_311 *frame;
-};
 
 /* Include/cpython/pystate.h, 3.11 */
 struct cframe_311 {

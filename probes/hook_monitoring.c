@@ -26,13 +26,21 @@ static bool fits(void)
     return py.minor >= 12;
 }
 
-/* From 3.13 on a C library may report events of its own (PyMonitoring_FirePyStartEvent() and the
- * like) with any object in place of a code object: of those no marker tells. */
-static inline bool is_code(PyObject *object)
+/* The record of the code object that an event is of.  NULL: from 3.13 on a C library may report
+ * events of its own (PyMonitoring_FirePyStartEvent() and the like) with any object in place of a
+ * code object, which has no record; of those no marker tells. */
+static inline struct code *record_of(PyObject *object)
 {
-    if (py.minor < 13)
-        return true;
-    return cpython_type(object) == py.code_type;
+    struct code *record = code_known(object);
+    if (__builtin_expect(record != NULL, 1))
+        return record;
+    return py.minor < 13 || cpython_type(object) == py.code_type ? code_of(object) : NULL;
+}
+
+/* What callbacks return; None is immortal from 3.12 on (PEP 683). */
+static inline PyObject *none(void)
+{
+    return py.none;
 }
 
 static int offset_of(PyObject *const *arguments)
@@ -112,13 +120,12 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
 {
     (void)self, (void)count;
     if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
-        return cpython_none();
+        return none();
     catch_up(true);
-    if (MARKER_ON(function__entry) && is_code(arguments[0])) {
-        struct code *record = code_of(arguments[0]);
+    struct code *record = MARKER_ON(function__entry) ? record_of(arguments[0]) : NULL;
+    if (record)
         fire_entry(arguments[0], record, record->first_line);
-    }
-    return cpython_none();
+    return none();
 }
 
 /* PY_RESUME(code, offset), PY_THROW(code, offset, exception) */
@@ -126,11 +133,10 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(true);
-    if (MARKER_ON(function__entry) && is_code(arguments[0])) {
-        struct code *record = code_of(arguments[0]);
+    struct code *record = MARKER_ON(function__entry) ? record_of(arguments[0]) : NULL;
+    if (record)
         fire_entry(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
-    }
-    return cpython_none();
+    return none();
 }
 
 /* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value) */
@@ -138,11 +144,10 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(false);
-    if (MARKER_ON(function__return) && is_code(arguments[0])) {
-        struct code *record = code_of(arguments[0]);
+    struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
+    if (record)
         fire_return(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
-    }
-    return cpython_none();
+    return none();
 }
 
 /* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
@@ -151,17 +156,16 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(false);
-    if (MARKER_ON(function__return) && is_code(arguments[0])) {
+    struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
+    if (record) {
         PyFrameObject *frame = py.PyEval_GetFrame();
-        fire_return(arguments[0], code_of(arguments[0]),
-                    frame ? py.PyFrame_GetLineNumber(frame) : 0);
+        fire_return(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0);
     }
-    return cpython_none();
+    return none();
 }
 
-static void fire_line(PyObject *code, int line)
+static void fire_line(struct code *record, int line)
 {
-    struct code *record = code_of(code);
     marker_line(code_text(&record->filename), code_text(&record->funcname), line);
 }
 
@@ -169,9 +173,10 @@ static void fire_line(PyObject *code, int line)
 static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    if (MARKER_ON(line) && is_code(arguments[0]))
-        fire_line(arguments[0], (int)py.PyLong_AsLong(arguments[1]));
-    return cpython_none();
+    struct code *record = MARKER_ON(line) ? record_of(arguments[0]) : NULL;
+    if (record)
+        fire_line(record, (int)py.PyLong_AsLong(arguments[1]));
+    return none();
 }
 
 /* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
@@ -180,13 +185,13 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 {
     (void)self, (void)count;
     int from = offset_of(arguments), to = (int)py.PyLong_AsLong(arguments[2]);
-    if (MARKER_ON(line) && to < from && is_code(arguments[0])) {
-        struct code *record = code_of(arguments[0]);
+    struct code *record = MARKER_ON(line) && to < from ? record_of(arguments[0]) : NULL;
+    if (record) {
         int line = code_line(arguments[0], record, to);
         if (line >= 0 && line == code_line(arguments[0], record, from))
-            fire_line(arguments[0], line);
+            fire_line(record, line);
     }
-    return cpython_none();
+    return none();
 }
 
 /* CALL(code, offset, callable, first argument), and C_RETURN and C_RAISE with the same */
@@ -195,9 +200,9 @@ static void fire_cfunction(PyObject *const *arguments,
 {
     /* CALL passes the bound method, C_RETURN what it calls. */
     PyObject *callable = callable_behind(arguments[2]);
-    if (!is_code(arguments[0]) || !callable_of_c(callable))
+    struct code *record = callable_of_c(callable) ? record_of(arguments[0]) : NULL;
+    if (!record)
         return;
-    struct code *record = code_of(arguments[0]);
     int line = code_line(arguments[0], record, offset_of(arguments));
     struct callable names = callable_open(callable);
     fire(code_text(&record->filename), names.name, line, names.module);
@@ -209,7 +214,7 @@ static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     (void)self, (void)count;
     if (MARKER_ON(cfunction__entry))
         fire_cfunction(arguments, marker_cfunction__entry);
-    return cpython_none();
+    return none();
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -217,7 +222,7 @@ static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssiz
     (void)self, (void)count;
     if (MARKER_ON(cfunction__return))
         fire_cfunction(arguments, marker_cfunction__return);
-    return cpython_none();
+    return none();
 }
 
 #define CALLBACK(function) \

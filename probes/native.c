@@ -24,7 +24,10 @@
 
 #include "native_list.h"
 
-enum { NOTE_TYPE_SDT = 3 }; /* <sys/sdt.h> */
+enum {
+    NOTE_TYPE_SDT = 3, /* <sys/sdt.h> */
+    PART_MAX = 1 << 20,
+};
 
 typedef const volatile unsigned short *semaphore;
 
@@ -67,16 +70,22 @@ static int is_interpreter(struct dl_phdr_info *info, size_t size, void *data)
 /* ---------------------------------------------------------------- its file */
 
 struct file {
-    const char *bytes;
+    const char *bytes; /* room for all of it */
     size_t size;
+    const int *fd; /* what a part is read from when it is asked for; NULL: it is all there */
 };
 
-/* The bytes from offset on, or NULL where the file has fewer. */
+/* The bytes from offset on, or NULL where the file has fewer.  They are read, as those of a mapped
+ * file are not there any more when somebody makes it shorter. */
 static const void *part(const struct file *file, size_t offset, size_t size)
 {
     if (offset > file->size || size > file->size - offset)
         return NULL;
-    return file->bytes + offset;
+    const char *bytes = file->bytes + offset;
+    if (file->fd &&
+        (size > PART_MAX || pread(*file->fd, (char *)bytes, size, (off_t)offset) != (ssize_t)size))
+        return NULL;
+    return bytes;
 }
 
 /* The header of a file that the object was loaded from, or NULL: another one may have its path by
@@ -171,7 +180,7 @@ static size_t padded(size_t size)
 static void read_section(const struct file *file, const ElfW(Shdr) * section,
                          const struct object *object, ElfW(Addr) base)
 {
-    struct file notes = {part(file, section->sh_offset, section->sh_size), section->sh_size};
+    struct file notes = {part(file, section->sh_offset, section->sh_size), section->sh_size, NULL};
     const ElfW(Nhdr) * note;
     size_t at = 0;
     while (notes.bytes && (note = part(&notes, at, sizeof *note))) {
@@ -216,9 +225,10 @@ static bool read_path(const struct object *object)
         return false;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
         size_t size = (size_t)status.st_size;
-        void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (bytes != MAP_FAILED) {
-            done = read_file(&(struct file){bytes, size}, object);
+            done = read_file(&(struct file){bytes, size, &fd}, object);
             munmap(bytes, size);
         }
     }

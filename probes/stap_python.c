@@ -17,13 +17,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "installed.h"
-#include "plain.h"
 
 static const char usage[] =
     "usage: stap-python COMMAND [ARGUMENTS...]\n"
@@ -53,22 +53,15 @@ const char *source_tree;
 
 /* ---------------------------------------------------------------- what all use */
 
-static char *formatted(const char *text, va_list values) __attribute__((format(printf, 1, 0)));
-
-static char *formatted(const char *text, va_list values)
-{
-    char *result;
-    if (vasprintf(&result, text, values) < 0)
-        abort();
-    return result;
-}
-
 void die(int status, const char *text, ...)
 {
     va_list values;
+    char *line;
     va_start(values, text);
     fflush(stdout);
-    fprintf(stderr, "stap-python: %s\n", plain(formatted(text, values), ""));
+    if (vasprintf(&line, text, values) < 0)
+        abort();
+    fprintf(stderr, "stap-python: %s\n", printable(line));
     va_end(values);
     exit(status);
 }
@@ -85,24 +78,45 @@ static void finish(int status)
 
 char *format(const char *text, ...)
 {
+    char *result;
     va_list values;
     va_start(values, text);
-    char *result = formatted(text, values);
+    if (vasprintf(&result, text, values) < 0)
+        abort();
     va_end(values);
     return result;
 }
 
-void show_values(const char *text, va_list values)
+/* The length of the UTF-8 character at text, 0 where there is none. */
+static size_t character_at(const unsigned char *text)
 {
-    fputs(plain(formatted(text, values), "\n"), stdout);
+    size_t length = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < length; i++)
+        if (text[i] >> 6 != 2)
+            return 0;
+    return *text < 0xf5 ? length : 0;
 }
 
-void show(const char *text, ...)
+char *printable(const char *text)
 {
-    va_list values;
-    va_start(values, text);
-    show_values(text, values);
-    va_end(values);
+    char *result = malloc(4 * strlen(text) + 1), *end = result;
+    const unsigned char *at = (const unsigned char *)text;
+    if (!result)
+        abort();
+    while (*at) {
+        size_t length = character_at(at);
+        /* C0, DEL, and C1 as UTF-8 has them. */
+        bool escaped = !length || *at < ' ' || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0);
+        length = length ? length : 1;
+        if (escaped)
+            for (size_t i = 0; i < length; i++)
+                end += sprintf(end, "\\x%02x", at[i]);
+        else
+            end = mempcpy(end, at, length);
+        at += length;
+    }
+    *end = '\0';
+    return result;
 }
 
 const char *rooted(const char *path)
@@ -116,13 +130,30 @@ bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+int open_regular(const char *path, struct stat *status)
+{
+    char link[64];
+    int fd = -1, place = open(path, O_PATH | O_CLOEXEC);
+    if (place < 0)
+        return -1;
+    errno = EINVAL;
+    if (fstat(place, status) == 0 && S_ISREG(status->st_mode)) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", place);
+        fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    }
+    int error = errno;
+    close(place);
+    errno = error;
+    return fd;
+}
+
 char *contents(const char *path, size_t limit)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open_regular(path, &status);
     if (fd < 0)
         return NULL;
-    char *text = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? malloc(limit + 1) : NULL;
+    char *text = malloc(limit + 1);
     size_t length = 0;
     ssize_t got = 0;
     while (text && length < limit && (got = read(fd, text + length, limit - length)) > 0)
@@ -205,11 +236,19 @@ char *program_in_path(const char *word)
     return NULL;
 }
 
-const char *hold_of_others(const char *path)
+static bool is_among(uid_t user, const uid_t *users, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (user == users[i])
+            return true;
+    return false;
+}
+
+const char *hold_in_root(const char *root, const char *path, const uid_t *users, size_t count,
+                         char **file)
 {
     enum { LINKS = 40 };
-    char *rest = *path == '/' ? format("/.%s", path) : format("/.%s/%s", getcwd(NULL, 0), path);
-    char *done = strdup("/"), target[PATH_MAX];
+    char *rest = format("/.%s", path), *done = strdup("/"), target[PATH_MAX];
     /* Others may have made what is in the folder: a hard link to any file of root's. */
     bool shared = false;
     for (int links = 0; links < LINKS;) {
@@ -221,14 +260,17 @@ const char *hold_of_others(const char *path)
         else if (length && (length != 1 || *rest != '.'))
             done = format("%s/%.*s", done[1] ? done : "", (int)length, rest);
         rest += length;
-        if (lstat(done, &status) != 0)
+        *file = format("%s%s", root, done);
+        if (lstat(*file, &status) != 0)
             return format("%s: %s", done, strerror(errno));
-        if (status.st_uid != 0)
-            return format("it is of another user (id %u): run this as that user", status.st_uid);
+        if (!is_among(status.st_uid, users, count))
+            return *root ? format("%s is of another user (id %u)", done, status.st_uid)
+                         : format("it is of another user (id %u): run this as that user",
+                                  status.st_uid);
         if (shared && !S_ISDIR(status.st_mode))
             return format("%s may be another user's: its folder is open to all", done);
         if (S_ISLNK(status.st_mode)) {
-            ssize_t size = readlink(done, target, sizeof target - 1);
+            ssize_t size = readlink(*file, target, sizeof target - 1);
             target[size < 0 ? 0 : size] = '\0';
             rest = format("%s/%s", target, rest);
             strcpy(strrchr(done, '/'), strchr(done + 1, '/') ? "" : "/");
@@ -240,15 +282,24 @@ const char *hold_of_others(const char *path)
         shared = status.st_mode & (S_IWGRP | S_IWOTH);
         if (shared && !(S_ISDIR(status.st_mode) && status.st_mode & S_ISVTX))
             return format("others than root may change %s: chmod go-w mends that", done);
-        if (!rest[strspn(rest, "/")]) {
-            /* The links of /proc/PID lead elsewhere than they say. */
-            struct stat file;
-            bool same = stat(path, &file) == 0 && file.st_dev == status.st_dev &&
-                        file.st_ino == status.st_ino;
-            return same ? NULL : "it can't be told whose it is: give its path";
-        }
+        if (!rest[strspn(rest, "/")])
+            return NULL;
     }
     return strerror(ELOOP);
+}
+
+const char *hold_of_others(const char *path)
+{
+    static const uid_t root;
+    struct stat found, named;
+    char *file;
+    const char *why = hold_in_root(
+        "", *path == '/' ? path : format("/%s/%s", getcwd(NULL, 0), path), &root, 1, &file);
+    /* The links of /proc/PID lead elsewhere than they say. */
+    if (!why && (stat(file, &found) != 0 || stat(path, &named) != 0 ||
+                 found.st_dev != named.st_dev || found.st_ino != named.st_ino))
+        why = "it can't be told whose it is: give its path";
+    return why;
 }
 
 /* In a checkout this program is in its folder build. */
@@ -256,7 +307,8 @@ static void find_source_tree(void)
 {
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0)
+    /* Its caller may have put it there by a hard link. */
+    if (length <= 0 || getauxval(AT_SECURE))
         return;
     self[length] = '\0';
     for (int i = 0; i < 2; i++) {

@@ -9,10 +9,10 @@
 #ifndef STAP_PYTHON_H
 #define STAP_PYTHON_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Exit statuses of its own: what was asked for can't be done; nobody can say what was asked for. */
@@ -26,13 +26,15 @@ extern const char *source_tree;
 /* One line on stderr, with the program's name before it, and that status. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 char *format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* As printf(), for what others have said: control characters but for \n are ? */
-void show(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void show_values(const char *format, va_list values) __attribute__((format(printf, 1, 0)));
+/* Text that others may have written, with escapes in place of what a terminal takes for commands.
+ */
+char *printable(const char *text);
 /* The path within STAP_PYTHON_ROOT, which tests set; itself without one, and wherever the
  * environment is not to be trusted. */
 const char *rooted(const char *path);
 bool exists(const char *path);
+/* Opens a regular file to read; what is none is not even opened, as that alone may do something. */
+int open_regular(const char *path, struct stat *status);
 /* At most limit bytes of a regular file or one of /proc, as a string; NULL if it can't be read. */
 char *contents(const char *path, size_t limit);
 /* Of a clock that only goes on. */
@@ -45,6 +47,9 @@ char *program_in_path(const char *word);
 /* What root must not run: a file that others can change, or put another in its place; why, or NULL.
  */
 const char *hold_of_others(const char *path);
+/* The same within a root ("/proc/PID/root"), of others than these users; the file itself. */
+const char *hold_in_root(const char *root, const char *path, const uid_t *users, size_t count,
+                         char **file);
 /* The shim as LD_PRELOAD takes it, perhaps with ld.so's $LIB; and its file, or where that should
  * be. */
 const char *shim_preload(void);
@@ -95,6 +100,8 @@ struct interpreter {
 
 /* The interpreter that a file is, or needs; else false and *why. */
 bool interpreter_open(const char *path, struct interpreter *found, const char **why);
+/* hold_of_others() of a program and of what it loads as it starts: libpython, its library. */
+const char *hold_of_python(const char *program);
 /* Each that is here, once; their number. */
 size_t interpreters_find(struct interpreter **found);
 /* What an interpreter's own marker is worth: "live", "partly", "fires", "dead" or "-". */

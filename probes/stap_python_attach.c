@@ -104,17 +104,47 @@ static bool has_our_view(const struct process *process)
            strcmp(ours, its) == 0;
 }
 
-/* It has other eyes than ours: in its root, our path must lead to a shim too. */
+/* Who may say what is loaded into it, besides root: its user, where it has no more rights than that
+ * one, and the root of its user namespace.  Their number. */
+static size_t users_of(const struct process *process, uid_t *users)
+{
+    const char *status = proc_text(process->pid, "status"), *ids = field_of(status, "Uid"),
+               *rights = field_of(status, "CapPrm");
+    char ours[64] = "", its[64] = "";
+    unsigned real, effective, saved, root;
+    size_t count = 0;
+    users[count++] = 0;
+    if (ids && rights && sscanf(ids, "%u %u %u", &real, &effective, &saved) == 3 &&
+        real == effective && real == saved && strtoull(rights, NULL, 16) == 0)
+        users[count++] = real;
+    if (readlink("/proc/self/ns/user", ours, sizeof ours - 1) > 0 &&
+        readlink(format("/proc/%d/ns/user", process->pid), its, sizeof its - 1) > 0 &&
+        strcmp(ours, its) != 0 && sscanf(proc_text(process->pid, "uid_map"), " 0 %u", &root) == 1)
+        users[count++] = root;
+    return count;
+}
+
+/* It has other eyes than ours: in its root, our path must lead to a shim too, and to none that
+ * others have put there. */
 static const char *refused_by_root(const struct process *process)
 {
-    struct elf_file file;
+    struct elf_file elf;
+    uid_t users[3];
     const char *why;
-    char *path = format("/proc/%d/root%s", process->pid, shim_file());
-    if (elf_read(path, &file, &why) && file.entries)
-        return NULL;
-    if (has_our_view(process))
+    char *root = format("/proc/%d/root", process->pid), *file;
+    if (has_our_view(process)) {
+        if (elf_read(shim_file(), &elf, &why) && elf.entries)
+            return NULL;
         return format("the shim is not there: %s: %s", shim_file(),
                       source_tree ? "run make" : "install systemtap-cpython anew");
+    }
+    const char *hold = hold_in_root(root, shim_file(), users, users_of(process, users), &file);
+    struct stat status;
+    if (hold && lstat(file, &status) == 0)
+        return format("it is in a container or another root, whose shim others may change: %s",
+                      hold);
+    if (!hold && elf_read(file, &elf, &why) && elf.entries)
+        return NULL;
     return format(
         "it is in a container or another root, without the shim: copy %s there, to the same path",
         shim_file());
@@ -225,7 +255,7 @@ static bool may_start_its_python(const struct process *process)
     if (!has_our_view(process))
         return false;
     return (geteuid() != 0 && !refused_by_user(proc_text(process->pid, "status"))) ||
-           !hold_of_others(process->python.path);
+           !hold_of_python(process->python.path);
 }
 
 static char *python_string(const char *text)
@@ -278,7 +308,7 @@ static const char *ask_by_remote_exec(const struct process *process, char **path
     if (!script)
         return format("no file can be made in /tmp: %s", strerror(errno));
     const char *const command[] = {
-        process->python.path, "-I", "-c", remote_exec, pid, script, NULL};
+        process->python.path, "-IS", "-c", remote_exec, pid, script, NULL};
     if (process_start(process->pid) != process->start) {
         unlink(script);
         return "it has ended";
@@ -570,8 +600,8 @@ static const char *try_thread(const struct process *process, const struct places
     if (status >> 16 != PTRACE_EVENT_STOP)
         signal = WSTOPSIG(status);
     else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-             has_places(process, places) && save(&thread) && is_safe(process, &thread, waiting) &&
-             has_room(process->pid, thread.registers.rsp)) {
+             has_places(process, places) && !refused_by_root(process) && save(&thread) &&
+             is_safe(process, &thread, waiting) && has_room(process->pid, thread.registers.rsp)) {
         *done = true;
         /* Nothing but SIGKILL may end us in between. */
         sigfillset(&all);
@@ -623,6 +653,8 @@ static const char *attach_by_ptrace(const struct process *process)
             return "it has ended";
         if (!has_places(process, &places))
             return another;
+        if ((why = refused_by_root(process)))
+            return why;
         for (size_t i = 0; i < count; i++)
             before[i] =
                 state_of(process->pid, tids[i]) == 'S' ? waiting_in(process->pid, tids[i]) : "";
@@ -680,7 +712,7 @@ int attach_main(char **arguments)
     if (!process_open(pid, &process, &why))
         die(FAILED, "attach: %d: %s", pid, why);
     if (process.shim && !unfit(&process.python.file)) {
-        show("%d: already loaded: %s\n", pid, process.shim);
+        printf("%d: already loaded: %s\n", pid, printable(process.shim));
         return 0;
     }
     if ((why = refusal(&process)))
@@ -703,6 +735,6 @@ int attach_main(char **arguments)
         why = format("%s; its main thread will load it when it next runs Python code", why);
     if (why)
         die(FAILED, "attach: %d: %s", pid, why);
-    show("%d: loaded: %s\n", pid, shim_file());
+    printf("%d: loaded: %s\n", pid, shim_file());
     return 0;
 }

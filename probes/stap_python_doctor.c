@@ -53,17 +53,19 @@ static void say(enum verdict verdict, const char *topic, const char *mend, const
     static const char *const words[] = {"ok", "note", "wrong"}, *const colour[] = {"32", "33",
                                                                                    "31"};
     va_list values;
+    char *line;
     if (colours)
         printf("\033[%sm%-6s\033[m", colour[verdict], words[verdict]);
     else
         printf("%-6s", words[verdict]);
     printf("%-9s ", topic);
     va_start(values, text);
-    show_values(text, values);
+    if (vasprintf(&line, text, values) < 0)
+        abort();
     va_end(values);
-    putchar('\n');
+    puts(printable(line));
     if (mend)
-        show("%-16smend: %s\n", "", mend);
+        printf("%-16smend: %s\n", "", printable(mend));
     wrong += verdict == WRONG;
 }
 
@@ -459,8 +461,8 @@ static void check_rights(void)
             "%s is in stapusr and stapdev, but this session began before", user);
     else
         say(WRONG, "rights", format("sudo usermod -aG stapusr,stapdev %s && su - %s", user, user),
-            "%s is neither root nor in the groups stapusr and stapdev (stapsys is not enough: the "
-            "tapset has C of its own)",
+            "%s is neither root nor in the groups stapusr and stapdev (stapsys is not enough: "
+            "it loads only what a compile server has signed)",
             user);
 }
 

@@ -40,27 +40,23 @@ static struct {
     char *read;
 } budget;
 
-/* Not what a FIFO or a device has: opening or reading such may take for ever. */
 static Elf *open_elf(const char *path, int *fd, const char **why)
 {
     struct stat status;
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    *why = strerror(errno);
+    size_t sections;
+    *fd = open_regular(path, &status);
+    *why = errno == EINVAL ? "not a regular file" : strerror(errno);
     if (*fd < 0)
         return NULL;
-    *why = "not a regular file";
-    if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        size_t sections;
-        *why = status.st_size > FILE_MAX ? "bigger than 1 GB" : "not an ELF file";
-        elf_version(EV_CURRENT);
-        /* Not mapped: the file may become shorter meanwhile. */
-        Elf *elf = status.st_size > FILE_MAX ? NULL : elf_begin(*fd, ELF_C_READ, NULL);
-        budget.left = (uint64_t)status.st_size;
-        if (elf && elf_kind(elf) == ELF_K_ELF && elf_getshdrnum(elf, &sections) == 0 &&
-            (budget.read = calloc(sections + 1, 1)))
-            return elf;
-        elf_end(elf);
-    }
+    *why = status.st_size > FILE_MAX ? "bigger than 1 GB" : "not an ELF file";
+    elf_version(EV_CURRENT);
+    /* Not mapped: the file may become shorter meanwhile. */
+    Elf *elf = status.st_size > FILE_MAX ? NULL : elf_begin(*fd, ELF_C_READ, NULL);
+    budget.left = (uint64_t)status.st_size;
+    if (elf && elf_kind(elf) == ELF_K_ELF && elf_getshdrnum(elf, &sections) == 0 &&
+        (budget.read = calloc(sections + 1, 1)))
+        return elf;
+    elf_end(elf);
     close(*fd);
     return NULL;
 }

@@ -40,9 +40,16 @@ struct site {
     char *pth, *link;
 };
 
+/* By -S no file in its folders is run; so a virtual environment is found here, as site.py does. */
 static const char question[] =
-    "import site, sys, sysconfig\n"
-    "folders = getattr(site, 'getsitepackages', list)() or [sysconfig.get_path('purelib')]\n"
+    "import os, site, sys\n"
+    "folder = os.path.dirname(sys.executable)\n"
+    "for home in (folder, os.path.dirname(folder)):\n"
+    "    if folder and os.path.isfile(os.path.join(home, 'pyvenv.cfg')):\n"
+    "        sys.prefix = sys.exec_prefix = os.path.dirname(folder)\n"
+    "import sysconfig\n"
+    "folders = getattr(site, 'getsitepackages', lambda prefixes: [])([sys.prefix])\n"
+    "folders = folders or [sysconfig.get_path('purelib')]\n"
     "print('\\nsite:', sys.version_info[0], sys.version_info[1], 't' in getattr(sys, 'abiflags', "
     "''), folders[0])\n";
 
@@ -59,10 +66,10 @@ static struct site find_site(const char *command, char **arguments, const char *
     site.python = program_in_path(word);
     if (!site.python)
         die(FAILED, "%s: no such program", word);
-    const char *others = geteuid() == 0 ? hold_of_others(site.python) : NULL;
+    const char *others = geteuid() == 0 ? hold_of_python(site.python) : NULL;
     if (others)
         die(FAILED, "%s: %s", site.python, others);
-    const char *const ask[] = {site.python, "-I", "-c", question, NULL};
+    const char *const ask[] = {site.python, "-IS", "-c", question, NULL};
     char *answer = output_of(ask, 20, &status);
     char *line = strstr(answer, "\nsite: ");
     if (status != 0 || !line ||
@@ -77,6 +84,9 @@ static struct site find_site(const char *command, char **arguments, const char *
     folder[strcspn(folder, "\n")] = '\0';
     if (!exists(folder))
         die(FAILED, "%s: its folder %s is not there", site.python, folder);
+    others = geteuid() == 0 ? hold_of_others(folder) : NULL;
+    if (others)
+        die(FAILED, "%s: %s", folder, others);
     site.pth = format("%s/python_stap.pth", folder);
     site.link = format("%s/python_stap.so", folder);
     return site;
@@ -139,7 +149,7 @@ int enable_main(char **arguments)
             source_tree ? "run make" : "install systemtap-cpython anew");
     refuse_others(&site);
     if (is_our_pth(site.pth) && links_to(site.link, shim)) {
-        show("already enabled: %s\n", site.pth);
+        printf("already enabled: %s\n", site.pth);
         return 0;
     }
     /* A Python that starts meanwhile finds all of it or no .pth; other users are to read it. */
@@ -160,7 +170,7 @@ int enable_main(char **arguments)
         errno = error;
         fail(site.pth);
     }
-    show("enabled: %s\n", site.pth);
+    printf("enabled: %s\n", site.pth);
     return 0;
 }
 
@@ -169,13 +179,13 @@ int disable_main(char **arguments)
     struct site site = find_site("disable", arguments, disable_usage);
     refuse_others(&site);
     if (!is_there(site.pth) && !is_there(site.link)) {
-        show("not enabled: there is no %s\n", site.pth);
+        printf("not enabled: there is no %s\n", site.pth);
         return 0;
     }
     if (unlink(site.pth) != 0 && errno != ENOENT)
         fail(site.pth);
     if (unlink(site.link) != 0 && errno != ENOENT)
         fail(site.link);
-    show("disabled: %s\n", site.pth);
+    printf("disabled: %s\n", site.pth);
     return 0;
 }

@@ -160,6 +160,27 @@ bool interpreter_open(const char *path, struct interpreter *found, const char **
     return identify(found);
 }
 
+const char *hold_of_python(const char *program)
+{
+    struct interpreter python;
+    glob_t found;
+    char real[PATH_MAX];
+    const char *why = hold_of_others(program), *none;
+    /* A script says nothing of what it starts. */
+    if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
+        return why;
+    why = hold_of_others(python.code);
+    char *library =
+        format("%s/lib*/python3.%d*", dirname(dirname(strdup(real))), python.file.minor);
+    if (why || glob(library, 0, NULL, &found) != 0)
+        return why;
+    for (size_t i = 0; i < found.gl_pathc && !why; i++) {
+        char *encodings = format("%s/encodings", found.gl_pathv[i]);
+        why = hold_of_others(exists(encodings) ? encodings : found.gl_pathv[i]);
+    }
+    return why;
+}
+
 struct interpreters {
     struct interpreter *all;
     size_t count;
@@ -326,6 +347,15 @@ static unsigned long bias_of(const char *file, const struct mapping *mapping)
     return address < 0 ? 0 : mapping->start - (unsigned long)address;
 }
 
+/* Ours by its user, and yet not ours to look into. */
+static bool is_barred(pid_t pid)
+{
+    unsigned user;
+    char *status = contents(rooted(format("/proc/%d/status", pid)), 65536);
+    char *users = status ? field_of(status, "Uid") : NULL;
+    return users && sscanf(users, "%*u %u", &user) == 1 && user == geteuid();
+}
+
 bool process_open(pid_t pid, struct process *process, const char **why)
 {
     struct mapping mapping;
@@ -333,7 +363,9 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     *why = "there is no such process";
     if (!process->start)
         return false;
-    *why = "its maps can't be read: is it yours?";
+    *why = is_barred(pid) ? "the kernel keeps you out of it: it has more rights than its "
+                            "user (set-user-ID, capabilities), or has asked for that (prctl())"
+                          : "its maps can't be read: is it yours?";
     char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20), *text = maps;
     if (!text)
         return false;
@@ -389,14 +421,15 @@ static unsigned shim_markers(void)
 static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
 {
     bool looked_in = tapset_looks_in(code_name);
-    show("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim", "python.* has it from");
+    printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim",
+           "python.* has it from");
     for (unsigned i = 0; marker_name(i); i++) {
         const char *own = own_marker(python, i);
         bool has = shims & 1u << i;
         const char *from = has ? "the shim" : "nobody";
         if (looked_in && (strcmp(own, "live") == 0 || (!has && strcmp(own, "partly") == 0)))
             from = "CPython";
-        show("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
+        printf("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
     }
 }
 
@@ -410,19 +443,19 @@ static void print_interpreter(const struct interpreter *python)
 {
     const char *reason = python->file.is_cpython ? unfit(&python->file) : NULL;
     char *enabled = enabled_by(python->path);
-    show("%s: %s\n", python->path,
-         python->file.is_cpython ? version_text(&python->file)
-                                 : "no CPython, but markers of provider python");
+    printf("%s: %s\n", printable(python->path),
+           python->file.is_cpython ? version_text(&python->file)
+                                   : "no CPython, but markers of provider python");
     if (strcmp(python->path, python->code) != 0)
-        show("  its code: %s\n", python->code);
+        printf("  its code: %s\n", printable(python->code));
     if (reason)
-        show("  the shim does nothing in it: %s\n", reason);
+        printf("  the shim does nothing in it: %s\n", reason);
     else if (enabled)
-        show("  the shim: loaded at each start, by %s\n", enabled);
+        printf("  the shim: loaded at each start, by %s\n", printable(enabled));
     else if (!exists(rooted(shim_file())))
-        show("  the shim is not there: %s\n", shim_file());
+        printf("  the shim is not there: %s\n", shim_file());
     else if (python->file.is_cpython)
-        show("  the shim: where it is started with stap-python run\n");
+        printf("  the shim: where it is started with stap-python run\n");
     print_markers(python, python->code, reason || !python->file.is_cpython ? 0 : shim_markers());
 }
 
@@ -430,15 +463,15 @@ static void print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
     const char *reason = unfit(file);
-    show("%d: %s, %s\n", process->pid, process->python.path, version_text(file));
+    printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
     if (strcmp(process->python.path, process->code_name) != 0)
-        show("  its code: %s\n", process->code_name);
+        printf("  its code: %s\n", printable(process->code_name));
     if (reason)
-        show("  the shim does nothing in it: %s\n", reason);
+        printf("  the shim does nothing in it: %s\n", reason);
     else if (process->shim)
-        show("  the shim: loaded, %s\n", process->shim);
+        printf("  the shim: loaded, %s\n", printable(process->shim));
     else
-        show("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
+        printf("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
     print_markers(&process->python, process->code_name,
                   reason || !process->shim ? 0 : shim_markers());
 }

@@ -158,6 +158,77 @@ thread.join()'
   [ "$(PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c "$count")" = 1 ]
 }
 
+@test "where ld.so.preload loads it into a program with more rights than its caller's, no variable of the caller's counts" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need setpriv setcap unshare
+  echo 'import os; print(len(os.listdir("/proc/self/task")))' >"$BATS_TEST_TMPDIR/threads.py"
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  for program in plain capable setuid; do
+    cp "$(readlink -f /usr/bin/python3)" "$BATS_TEST_TMPDIR/$program"
+  done
+  setcap cap_net_raw+ep "$BATS_TEST_TMPDIR/capable" || skip "needs a file system with capabilities"
+  chmod u+s "$BATS_TEST_TMPDIR/setuid"
+  export shim threads=$BATS_TEST_TMPDIR/threads.py
+  # shellcheck disable=SC2016
+  as_nobody='setpriv --reuid=65534 --regid=65534 --clear-groups env PYTHON_STAP_DEBUG=1 "$@" "$threads" 2>&1'
+  # by LD_PRELOAD it isn't loaded
+  [ "$(LD_PRELOAD=$shim sh -c "$as_nobody" sh "$BATS_TEST_TMPDIR/plain" | tail -n 1)" = 2 ]
+  [ "$(LD_PRELOAD=$shim sh -c "$as_nobody" sh "$BATS_TEST_TMPDIR/capable")" = 1 ]
+  [ "$(LD_PRELOAD=$shim sh -c "$as_nobody" sh "$BATS_TEST_TMPDIR/setuid")" = 1 ]
+  preloaded() {
+    # shellcheck disable=SC2016
+    unshare -m sh -c 'mount -t tmpfs none /etc && echo "$shim" >/etc/ld.so.preload && '"$as_nobody" sh "$@"
+  }
+  # what the variables do, where they count
+  run preloaded PYTHON_STAP=on "$BATS_TEST_TMPDIR/plain"
+  [[ $output == *"PYTHON_STAP=on is none of"*$'\n1' ]]
+  for program in capable setuid; do
+    run preloaded PYTHON_STAP=on "$BATS_TEST_TMPDIR/$program"
+    echo "$program: $output"
+    [ "$status $output" = "0 2" ]
+  done
+}
+
+@test "a program that gives up root gives it up in the shim's thread too" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to give it up"
+  local python
+  for python in $(pythons_by_hook); do
+    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -c '
+import os
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+for task in os.listdir("/proc/self/task"):
+    for line in open("/proc/self/task/%s/status" % task):
+        if line.startswith(("Uid", "Gid", "CapEff", "Groups")):
+            print(*line.split())'
+    echo "$python: $output"
+    [ "$(sort <<<"$output" | uniq -c | sed 's/^ *//')" = "2 CapEff: 0000000000000000
+2 Gid: 65534 65534 65534 65534
+2 Groups:
+2 Uid: 65534 65534 65534 65534" ]
+  done
+}
+
+@test "what a program gives up in one thread alone the shim's thread keeps, which isn't there with PYTHON_STAP=off" {
+  cat >"$BATS_TEST_TMPDIR/filtered.py" <<'PY'
+import ctypes, os, struct
+
+libc = ctypes.CDLL(None)
+# a filter that lets everything pass; without SECCOMP_FILTER_FLAG_TSYNC
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(allow)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+for task in os.listdir("/proc/self/task"):
+    text = open("/proc/self/task/%s/status" % task).read()
+    print(text.split()[1], text.split("Seccomp:")[1].split()[0])
+PY
+  run env LD_PRELOAD="$shim" /usr/bin/python3 "$BATS_TEST_TMPDIR/filtered.py"
+  [ "$(sort <<<"$output")" = $'python-stap 0\npython3 2' ]
+  run env PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3 "$BATS_TEST_TMPDIR/filtered.py"
+  [ "$output" = 'python3 2' ]
+}
+
 @test "a word that PYTHON_STAP doesn't know is named, with PYTHON_STAP_DEBUG, and means off" {
   run env PYTHON_STAP=on PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" /usr/bin/python3 -c 'print(1)'
   [ "$status" = 0 ]

@@ -298,19 +298,44 @@ LINES
   refuses 1 'no CPython' list /bin/true
 }
 
-@test "what others have written reaches the terminal without commands for it" {
-  local folder=$BATS_TEST_TMPDIR/root escape=$'\e]0;mine\a\xc2\x9b31m\x7f'
-  mkdir "$folder"
-  # a file that needs a library with such a name, and one that has it
-  echo 'const char *Py_GetVersion(void) { return "3.11.2"; }' |
-    gcc -shared -nostdlib -fPIC -x c - -Wl,-soname,"libpython3.11.so$escape" -o "$folder/library"
-  echo 'int main(void) { return 0; }' | gcc -x c - -x none -Wl,--no-as-needed "$folder/library" -o "$folder/program"
-  refuses 1 'libpython3\.11\.so\?]0;mine\?\?\?31m\?, which it needs, is not found' list "$folder/program"
-  mv "$folder/library" "$folder/libpython3.11$escape.so"
-  launcher list "$folder/libpython3.11$escape.so" >"$folder/list"
-  grep -F 'libpython3.11?]0;mine???31m?.so: CPython 3.11' "$folder/list"
-  refute grep -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$folder/list"
-  refuses 2 "'\?\[31m' is neither" $'\e[31m'
+@test "list opens nothing but regular files: of a device that alone may do something" {
+  local writer
+  mkfifo "$BATS_TEST_TMPDIR/fifo"
+  # a writer waits until somebody opens the other end
+  (echo >"$BATS_TEST_TMPDIR/fifo" && : >"$BATS_TEST_TMPDIR/opened") 2>/dev/null &
+  writer=$!
+  programs+=("$writer")
+  soon grep -q 'State:.S' "/proc/$writer/status"
+  refuses 1 'not a regular file' list "$BATS_TEST_TMPDIR/fifo"
+  # in a file that doctor reads, too
+  make_machine
+  rm "$machine/etc/os-release"
+  mv "$BATS_TEST_TMPDIR/fifo" "$machine/etc/os-release"
+  launcher doctor >/dev/null || true
+  sleep 0.2
+  kill -0 "$writer"
+  [ ! -e "$BATS_TEST_TMPDIR/opened" ]
+}
+
+@test "what others have named or written reaches no terminal as a command" {
+  need gcc
+  local name
+  # ESC, CSI in UTF-8 and alone; and what is none
+  name=$BATS_TEST_TMPDIR/$'python3\e[31m\302\2331m\2331m \303\244'
+  refuses 1 'python3\\x1b\[31m\\xc2\\x9b1m\\x9b1m .*: No such file' list "$name"
+  refuses 1 'two\\x0alines: No such file' list ./$'two\nlines'
+  echo 'const char *Py_GetVersion(void) { return "3.11.0"; } int sleep(int); int main(void) { return sleep(60); }' >"$BATS_TEST_TMPDIR/python.c"
+  gcc -rdynamic -fno-builtin -o "$name" "$BATS_TEST_TMPDIR/python.c"
+  "$name" &
+  programs+=($!)
+  soon runs "$!" "$name"
+  launcher list "$name" >"$BATS_TEST_TMPDIR/listed"
+  launcher list "$!" >>"$BATS_TEST_TMPDIR/listed"
+  PATH=$(dirname "$name"):$PATH launcher doctor >>"$BATS_TEST_TMPDIR/listed" || true
+  cat -v "$BATS_TEST_TMPDIR/listed"
+  [ "$(grep -cF 'python3\x1b[31m\xc2\x9b1m\x9b1m ' "$BATS_TEST_TMPDIR/listed")" = 3 ]
+  refute grep -q "[[:cntrl:]]" "$BATS_TEST_TMPDIR/listed"
+  [ "$(tr -dc '\233' <"$BATS_TEST_TMPDIR/listed" | wc -c)" = 0 ]
 }
 
 @test "list survives a file that is cut off, or has any byte of its headers and notes changed" {
@@ -768,6 +793,17 @@ C
   cat "$BATS_TEST_TMPDIR/secure"
   grep -q ' shim ' "$BATS_TEST_TMPDIR/secure"
   refute grep -E '6.1.0-7-amd64|/nonexistent' "$BATS_TEST_TMPDIR/secure"
+  # nor is it a checkout, with a shim to load, where its caller has made a link to it
+  make_tree
+  ln -f "$BATS_TEST_TMPDIR/bin/stap-python" "$BATS_TEST_TMPDIR/tree/build"
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  for mode in u+s u-s; do
+    chmod "$mode" "$launcher"
+    timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" doctor >"$BATS_TEST_TMPDIR/$mode" || true
+    grep ' shim ' "$BATS_TEST_TMPDIR/$mode"
+  done
+  grep -F "$BATS_TEST_TMPDIR/tree/build" "$BATS_TEST_TMPDIR/u-s"
+  refute grep -F "$BATS_TEST_TMPDIR/tree/build" "$BATS_TEST_TMPDIR/u+s"
 }
 
 # ---------------------------------------------------------------- enable, disable
@@ -917,6 +953,40 @@ threads_of() {
   cp -r "$folder/bin" "$BATS_TEST_TMPDIR/mounted"
   refuses 1 "can't be told whose it is" enable "/proc/$!/root$BATS_TEST_TMPDIR/mounted/bin/python3"
   [ ! -e "$BATS_TEST_TMPDIR/started" ]
+}
+
+@test "enable and disable as root run and write nothing where another user may write" {
+  local python site library
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  python=$(environments "$(system_python)")
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  # what is in the folder is not run to ask for its name
+  echo "import sys; open('$BATS_TEST_TMPDIR/run', 'w')" >"$site/others.pth"
+  launcher enable "$python"
+  launcher disable "$python"
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
+  rm "$site/others.pth"
+  for way in 'chmod o+w' 'chmod g+w' 'chown 65534'; do
+    $way "$site"
+    refuses 1 "$site: (it is of another user|others than root may change $site)" enable "$python"
+    refuses 1 "$site: (it is of another user|others than root may change $site)" disable "$python"
+    chown 0 "$site"
+    chmod 755 "$site"
+  done
+  [ -z "$(ls -A "$site")" ]
+  # the interpreter is root's, and its library another user's
+  mkdir -p "$BATS_TEST_TMPDIR/other/bin" "$BATS_TEST_TMPDIR/other/lib/python$(version_of "$(system_python)")/encodings"
+  library=$BATS_TEST_TMPDIR/other/lib/python$(version_of "$(system_python)")
+  cp "$(readlink -f "$(system_python)")" "$BATS_TEST_TMPDIR/other/bin/python3"
+  # it is imported before there is an open()
+  echo "import posix; posix.close(posix.open('$BATS_TEST_TMPDIR/run', 65))" >"$library/encodings/__init__.py"
+  : >"$library/os.py"
+  chown 65534 "$library"
+  refuses 1 'id 65534' enable "$BATS_TEST_TMPDIR/other/bin/python3"
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
+  chown 0 "$library"
+  refuses 1 'not a Python' enable "$BATS_TEST_TMPDIR/other/bin/python3"
+  [ -e "$BATS_TEST_TMPDIR/run" ]
 }
 
 @test "enable refuses a Python that is not for the shim" {
@@ -1217,12 +1287,22 @@ C
   [ ! -e "$started" ]
   [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
   [ "$(uname -m)" = x86_64 ] || [[ $output == *"run this as its user" ]]
-  # root's own is
+  # nor one whose library is another user's
   chown 0 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  mkdir -p "$BATS_TEST_TMPDIR/lib/python3.14/encodings"
+  chown 65534 "$BATS_TEST_TMPDIR/lib/python3.14"
   setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
   programs+=($!)
   soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[1]}"
+  echo "$output"
+  [ ! -e "$started" ]
+  # root's own is
+  chown 0 "$BATS_TEST_TMPDIR/lib/python3.14"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[2]}"
   cat "$started"
   rm "$(cut -d' ' -f4 "$started")"
   [[ $(cat "$started") == "1600 65534 65534 /tmp/stap-python-"*.py ]]
@@ -1284,10 +1364,126 @@ C
   attach_refuses "in a container or another root, without the shim: copy $shim there"
   program_ends
   # with the shim there, in another file
-  start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
+  start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs -o mode=755 none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
   run launcher attach "$program"
   echo "$output"
   [ "$status $output" = "0 $program: loaded: $shim" ]
+  program_ends
+}
+
+# A program that sees a folder of its own in the place of build, made by the commands: in a mount
+# namespace, and there a copy of the shim is $copy.
+# usage: start_with_own_build COMMANDS [COMMAND THAT RUNS IT...]
+start_with_own_build() {
+  local commands=$1
+  shift
+  copy=$BATS_TEST_TMPDIR/copy
+  cp "$shim" "$copy"
+  export copy shim build=$top/build folder=$BATS_TEST_TMPDIR
+  start_program "$@" sh -c "mount -t tmpfs -o mode=755 none \$build && cp \$copy \$shim && $commands && exec \"\$@\"" sh \
+    "${as_user[@]}" /usr/bin/python3
+}
+
+@test "attach loads no shim that somebody else has put into the program's root" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need unshare setpriv
+  local as_user=() nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  for commands in 'chown 65534 $shim' 'chown 65534 $build' 'chmod 777 $build' 'chmod g+w $shim' \
+    'rm $shim && cp $copy $folder/theirs && chown 65534 $folder/theirs && ln -s $folder/theirs $shim'; do
+    echo "$commands"
+    start_with_own_build "$commands" unshare -m
+    attach_refuses 'another root, whose shim others may change: .*(is of another user \(id 65534\)|others than root may change)'
+    program_ends
+  done
+  # nor what a link of its root leads to in ours
+  start_with_own_build 'mkdir -p /var/tmp/s && mount -t tmpfs none /var/tmp/s && rm $shim && ln -s /var/tmp/s/shim $shim' unshare -m
+  mkdir -p /var/tmp/s
+  cp "$shim" /var/tmp/s/shim
+  attach_refuses 'another root, without the shim'
+  rm -r /var/tmp/s
+  program_ends
+  # a shim of its own user's is that one's business
+  as_user=("${nobody[@]}")
+  start_with_own_build 'chown 65534 $shim' unshare -m
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: loaded: $shim" ]
+  program_ends
+  # but not where the program has more rights than that user: capabilities, or those of another one
+  as_user=("${nobody[@]}" --ambient-caps=+net_raw --inh-caps=+net_raw)
+  start_with_own_build 'chown 65534 $shim' unshare -m
+  attach_refuses 'whose shim others may change'
+  program_ends
+  as_user=(setpriv --ruid=65533 --euid=65534 --clear-groups)
+  start_with_own_build 'chown 65534 $shim' unshare -m
+  attach_refuses 'whose shim others may change'
+  program_ends
+}
+
+@test "attach looks at the program's shim again when it has waited for a safe point" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need gcc
+  mkdir "$BATS_TEST_TMPDIR/theirs"
+  cp "$shim" "$BATS_TEST_TMPDIR/theirs"
+  chown -R 65534 "$BATS_TEST_TMPDIR/theirs"
+  # it has our mounts, and then its own, and comes to no safe point before
+  cat >"$BATS_TEST_TMPDIR/mounts.c" <<'C'
+#include <sched.h>
+#include <sys/mount.h>
+#include <time.h>
+static void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+int change(const char *from, const char *to)
+{
+    spin(3);
+    int failed = unshare(CLONE_NEWNS) || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0) || mount(from, to, 0, MS_BIND, 0);
+    spin(1);
+    return failed;
+}
+C
+  gcc -O2 -D_GNU_SOURCE -shared -fPIC -o "$BATS_TEST_TMPDIR/mounts.so" "$BATS_TEST_TMPDIR/mounts.c"
+  /usr/bin/python3 -c "
+import ctypes, time
+change = ctypes.PyDLL('$BATS_TEST_TMPDIR/mounts.so').change
+print('started', flush=True)
+assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build') == 0
+time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  # it is on its way there
+  sleep 0.2
+  attach_refuses 'whose shim others may change'
+  kill -0 "$program"
+}
+
+@test "attach loads what the root of the program's user namespace has put there" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
+  need unshare setpriv
+  local as_user=()
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm true || skip "needs user namespaces for everybody"
+  start_with_own_build true setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: loaded: $shim" ]
+  program_ends
+}
+
+@test "attach and list tell its user of a program that has more rights than that one" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to give a program capabilities"
+  need setpriv setcap
+  local command
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  cp "$(readlink -f /usr/bin/python3)" "$BATS_TEST_TMPDIR/python3"
+  setcap cap_net_raw+ep "$BATS_TEST_TMPDIR/python3" || skip "needs a file system with capabilities"
+  start_program setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/python3"
+  for command in attach list; do
+    run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$command" "$program"
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"$program: the kernel keeps you out of it: it has more rights than its user"* ]]
+  done
   program_ends
 }
 

@@ -56,6 +56,8 @@ installed() {
   grep -F /opt/l/lib64/libpython-stap.so.0 "$destdir/opt/b/stap-python"
   cmp "$top/build/stap-python.8" "$destdir/opt/m/man8/stap-python.8"
   cmp "$top/probes/stap-python.bash" "$destdir/opt/d/bash-completion/completions/stap-python"
+  # nothing with more rights than its caller's, nor that others than its owner can change
+  [ -z "$(find "$destdir/opt" ! -type l -perm /7022)" ]
   refute test -e "$destdir/usr"
   refute grep -rF "$destdir" "$destdir"
 }

@@ -161,3 +161,55 @@ SH
   done
   [ "$(sed -n 's/^@: //p' "$trace")" = 6 ]
 }
+
+@test "a file in the interpreter's place that becomes shorter while it is read does no harm" {
+  need gcc
+  local library
+  library=$(find /usr/lib /usr/lib64 -name 'libpython3.*.so.1.0' 2>/dev/null | head -n 1)
+  [ -n "$library" ] || skip "needs a libpython"
+  cp "$library" "$BATS_TEST_TMPDIR"
+  cat >"$BATS_TEST_TMPDIR/program.c" <<'C'
+int Py_BytesMain(int, char **);
+int main(int count, char **words) { return Py_BytesMain(count, words); }
+C
+  gcc -o "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/program.c" "$BATS_TEST_TMPDIR/${library##*/}" || skip "needs a libpython of 3.8 or later"
+  # what asks for the file's size makes it shorter
+  cat >"$BATS_TEST_TMPDIR/shorter.c" <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int fstat(int fd, struct stat *status)
+{
+    char link[64], path[4096] = "";
+    int (*asked)(int, struct stat *) = (int (*)(int, struct stat *))dlsym(RTLD_NEXT, "fstat");
+    int result = asked(fd, status);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/libpython3") && truncate(path, 4096) == 0)
+        fprintf(stderr, "shorter: %s\n", path);
+    return result;
+}
+C
+  gcc -D_GNU_SOURCE -shared -fPIC -o "$BATS_TEST_TMPDIR/shorter.so" "$BATS_TEST_TMPDIR/shorter.c"
+  cat >"$BATS_TEST_TMPDIR/program.py" <<'PY'
+import ctypes, os, shutil, sys, time
+
+library, shim, address = sys.argv[1:]
+# another file has its path, and its headers
+os.rename(library, library + ".loaded")
+with open(library + ".loaded", "rb") as loaded, open(library, "wb") as other:
+    other.write(loaded.read())
+start = [line.split("-")[0] for line in open("/proc/self/maps") if line.rstrip().endswith(shim)][0]
+# as a tracer of the shim's
+ctypes.c_ushort.from_address(int(address, 16) + int(start, 16)).value = 1
+time.sleep(1)
+print("unharmed")
+PY
+  LD_LIBRARY_PATH=$BATS_TEST_TMPDIR run timeout -k 5 30 env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shorter.so:$shim" \
+    "$BATS_TEST_TMPDIR/program" -I "$BATS_TEST_TMPDIR/program.py" "$BATS_TEST_TMPDIR/${library##*/}" "$shim" "$(semaphore "$shim" gc__start)"
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -q "^shorter: .*/${library##*/}$" <<<"$output"
+  grep -q unharmed <<<"$output"
+}

@@ -203,3 +203,16 @@ EOF
     grep -q '^title: .' "${script%.stp}.meta"
   done
 }
+
+@test "stapsys may use every script; who is in stapusr alone none, but the probe points and functions for his own processes" {
+  local script
+  for script in "$top"/scripts/{,exporter/}*.stp; do
+    echo "$script"
+    stap --privilege=stapsys -p2 "$script" >/dev/null
+    run stap --privilege=stapusr -p2 "$script"
+    [ "$status" = 1 ]
+    [[ $output == *"function may not be used when --privilege=stapusr is specified"* ]]
+  done
+  stap --privilege=stapusr -p2 -e 'probe python.function.entry { println(funcname, python_version()) print_python_backtrace(frameptr) }
+    probe python.audit { println(python_argstr(args)) }' >/dev/null
+}

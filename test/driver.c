@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "code.h"
-#include "plain.h"
 #include "table.h"
 
 #include <ctype.h>
@@ -88,7 +87,11 @@ _Noreturn static void die(int status, const char *format, ...)
     fputs("driver: ", stderr);
     if (line)
         fprintf(stderr, "%s:%zu: ", file, line);
-    fprintf(stderr, "%s\n", plain(text, ""));
+    /* The description's words reach no terminal as commands: C0, DEL, and C1 in UTF-8. */
+    for (unsigned char *c = (unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+            *c = '?';
+    fprintf(stderr, "%s\n", text);
     exit(status);
 }
 

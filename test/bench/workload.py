@@ -75,6 +75,49 @@ def threads():
     return 100
 
 
+def audits():
+    audit = sys.audit
+    for number in range(20000):
+        audit("bench.event", number)
+    return 20000
+
+
+def collections():
+    import gc
+
+    for _ in range(2000):
+        gc.collect(0)
+    return 2000
+
+
+class Nothing:
+    """Finds and loads the module of that name, which is empty."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return Nothing.spec(name, Nothing) if name == "bench_nothing" else None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
+def finds():  # imports that find and load a module, and read no file
+    from importlib.machinery import ModuleSpec
+
+    Nothing.spec = ModuleSpec
+    sys.meta_path.insert(0, Nothing)
+    for _ in range(2000):
+        sys.modules.pop("bench_nothing", None)
+        import bench_nothing
+    sys.meta_path.remove(Nothing)
+    return 2000
+
+
 def deep(depth):
     return depth and deep(depth - 1)
 
@@ -101,7 +144,7 @@ def calls_in(count):
 
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 elapsed = {threads, *in_threads}
-workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, depth] + in_threads}
+workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, audits, collections, finds, depth] + in_threads}
 
 
 def around(name):
@@ -122,6 +165,9 @@ def around(name):
 
         getattr(sys, name)(count)
         return lambda: getattr(sys, name)(None)
+    if name == "told":
+        print("ready", flush=True)
+        sys.stdin.readline()
     return lambda: None
 
 
