@@ -15,7 +15,6 @@ import os
 import signal
 import subprocess
 import xml.etree.ElementTree as ET
-from xml.etree.ElementTree import ParseError  # noqa: F401
 
 
 def run(command, base, way, timeout):

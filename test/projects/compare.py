@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
@@ -48,7 +49,7 @@ def run(options, project, way, base):
         results = both_ways.read_xml(xml, test_name)
         if status in (0, 1):
             status = "ok"
-    except (OSError, both_ways.ParseError):
+    except (OSError, ET.ParseError):
         results = collections.defaultdict(list)
     results["(end)"].append(str(status))
     return both_ways.joined(results), seconds
