@@ -277,6 +277,16 @@ bpftrace_while() {
   return "$status"
 }
 
+# From here on what is preloaded as $shim wants all its markers, as if they were probed; with
+# SEMAPHORES_TOGGLE=MS by turns.  What that takes goes to the folder $1.
+raise_semaphores() {
+  "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
+    -o "$1/semaphores.so" "$top/test/memory/semaphores.c"
+  SEMAPHORES=$(readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
+  shim="$1/semaphores.so $shim"
+  export SEMAPHORES
+}
+
 # bpftrace programs that print the markers as expect.py does, but with the file before the rest and
 # what else the marker passes behind it.
 function_markers() {
@@ -290,6 +300,10 @@ EOF
 # Counts every marker there is.
 all_markers() {
   markers | sed "s|.*|usdt:$shim:python:& { @ = count(); }|"
+}
+# The same, with a count for each.
+each_marker() {
+  markers | sed "s|.*|usdt:$shim:python:& { @[\"&\"] = count(); }|"
 }
 cfunction_markers() {
   cat <<EOF
