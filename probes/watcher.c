@@ -18,13 +18,16 @@
 #include "debug.h"
 #include "frame.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -130,6 +133,42 @@ static bool is_last(void)
     return stat("/proc/self/task", &threads) == 0 && threads.st_nlink <= 4;
 }
 
+/* ---------------------------------------------------------------- filters (seccomp) */
+
+/* A number that is greater where a thread has more of them; -1 where /proc doesn't tell. */
+static long filters_in(const char *status_path)
+{
+    char text[4096];
+    int fd = open(status_path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[size < 0 ? 0 : size] = '\0';
+    const char *mode = strstr(text, "\nSeccomp:"), *count = strstr(text, "\nSeccomp_filters:");
+    if (!mode)
+        return -1;
+    return 1000 * (atol(mode + sizeof "\nSeccomp:") != 0) +
+           (count ? atol(count + sizeof "\nSeccomp_filters:") : 0); /* Linux 5.9 */
+}
+
+/* Whether a thread of the program has a filter that this one hasn't.  Who wants the GIL makes the
+ * one that has it wait for it next, by futex(), and hooks need memory; so such a program is left as
+ * it is. */
+static bool is_filtered(void)
+{
+    long own = filters_in("/proc/thread-self/status");
+    DIR *threads = own < 0 ? NULL : opendir("/proc/self/task");
+    bool found = false;
+    for (struct dirent *thread; threads && !found && (thread = readdir(threads));) {
+        char path[64 + sizeof thread->d_name];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", thread->d_name);
+        found = filters_in(path) > own;
+    }
+    if (threads)
+        closedir(threads);
+    return found;
+}
+
 /* ---------------------------------------------------------------- the thread */
 
 /* Begins in a Python that runs already.  False: nobody would end the thread.  No lock, no GIL. */
@@ -163,6 +202,7 @@ static void *watch(void *data)
 {
     struct watcher *self = data;
     unsigned periods = 0, wanted;
+    bool filtered = false;
     pthread_setname_np(pthread_self(), "python-stap");
     if (self->attach && !attach_first(self))
         return NULL;
@@ -170,9 +210,16 @@ static void *watch(void *data)
     do {
         if (!wanted_at_rest(self, &wanted) || is_last())
             break;
-        bool look = wanted && ++periods % PERIODS_UNTIL_LOOK == 0;
-        if (wanted != settled || look) {
+        bool change = wanted != settled;
+        bool look = (wanted || change) && ++periods % PERIODS_UNTIL_LOOK == 0;
+        if (look || (change && !filtered)) {
             int gil;
+            bool was_filtered = filtered;
+            filtered = is_filtered();
+            if (filtered && !was_filtered)
+                debug_log("a thread has set a seccomp filter: no hook is set or taken out");
+            if (filtered)
+                continue;
             if (!take_gil(self, &gil))
                 break;
             bool useful = set_up;
