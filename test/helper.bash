@@ -81,6 +81,18 @@ markers() {
   sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
+# The output and the exit status of a command.
+outcome() {
+  local status=0
+  "$@" 2>&1 || status=$?
+  echo "status $status"
+}
+
+# Where the semaphores are in a file of the shim: ADDRESS,ADDRESS...
+semaphores_of() {
+  readelf --wide --notes "$1" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,
+}
+
 # Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
 refute() {
   if "$@"; then return 1; fi
