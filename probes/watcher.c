@@ -50,6 +50,7 @@ enum {
     STOPPING = 1,
     AWAKE = 2,     /* it may be looking at CPython's memory */
     TAKES_GIL = 4, /* it has the GIL or waits for it */
+    IDLE = 8,      /* the interpreter has ended */
 };
 
 /* Changed with the GIL held. */
@@ -78,15 +79,21 @@ static bool arm(unsigned wanted)
 #define SYS_futex (-1)
 #endif
 
-/* For so long, or until it is to stop.  False: it is to stop, or the system call is refused. */
-static bool sleep_ms(struct watcher *self, long ms)
+/* For so long, or until the state is another one.  False: the system call is refused. */
+static bool wait_ms(struct watcher *self, unsigned state, long ms)
 {
     struct {
         long seconds, nanoseconds; /* the kernel's struct timespec */
     } time = {0, ms * 1000000L};
+    return syscall(SYS_futex, &self->state, FUTEX_WAIT_PRIVATE, state, &time, NULL, 0) == 0 ||
+           errno == ETIMEDOUT || errno == EAGAIN || errno == EINTR;
+}
+
+/* False: it is to stop, or can't sleep. */
+static bool sleep_ms(struct watcher *self, long ms)
+{
     atomic_fetch_and(&self->state, ~(unsigned)(AWAKE | TAKES_GIL));
-    long done = syscall(SYS_futex, &self->state, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
-    if (done < 0 && errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
+    if (!wait_ms(self, 0, ms))
         return false;
     unsigned asleep = 0;
     return atomic_compare_exchange_strong(&self->state, &asleep, AWAKE);
@@ -231,6 +238,10 @@ static void *watch(void *data)
                 settled = wanted;
         }
     } while (sleep_ms(self, PERIOD_MS));
+    /* The end of a thread takes more system calls: it is for the process to end first. */
+    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !is_last(); i++)
+        if (!wait_ms(self, IDLE, PERIOD_MS))
+            break;
     return NULL;
 }
 
@@ -281,17 +292,16 @@ static void stop(void)
     free(watcher);
 }
 
-/* The same where nobody needs to see that it has ended: one that sleeps is left to wake up and end.
- */
+/* One that sleeps may go on with it: it does not look at the interpreter again. */
 static void stop_at_exit(void)
 {
-    if (running && (atomic_fetch_or(&running->state, STOPPING) & AWAKE))
+    if (running && (atomic_fetch_or(&running->state, IDLE) & AWAKE))
         stop();
 }
 
 static void start(void)
 {
-    if (running && (running->state & STOPPING)) /* left by the interpreter before */
+    if (running && (running->state & IDLE)) /* left by the interpreter before */
         stop();
     if (running || !set_up || forked_by_thread)
         return;

@@ -78,6 +78,7 @@ if __name__ == "__main__":
             (turns if turn() == expected else wrong).append(1)
             if os.path.exists(sys.argv[1]):
                 break
+            time.sleep(0.01)
 
     workers = [threading.Thread(target=work) for _ in range(6)]
     for worker in workers:
