@@ -23,23 +23,21 @@
 #include <unistd.h>
 
 /* What the shim calls of the C library, and then of CPython, through pointers from dlsym(). */
+/* clang-format off */
 #define LIBC(DO) \
-    DO(malloc) \
-    DO(calloc) DO(realloc) DO(mmap) DO(mprotect) DO(mremap) DO(open) DO(dlsym) DO(pthread_create) \
-        DO(pthread_key_create) DO(pthread_setspecific) DO(pthread_getattr_np)
+    DO(malloc) DO(calloc) DO(realloc) DO(mmap) DO(mprotect) DO(mremap) DO(open) DO(dlsym) \
+    DO(pthread_create) DO(pthread_key_create) DO(pthread_setspecific) DO(pthread_getattr_np)
 #define CPYTHON(DO) \
-    DO(PyObject_GetAttrString, 2) \
-    DO(PyCFunction_NewEx, 3) DO(PyTuple_New, 1) DO(PyImport_ImportModuleLevel, 5) \
-        DO(PyUnicode_AsUTF8AndSize, 2) DO(PyCapsule_New, 3) DO(PyUnicode_FromString, 1) \
-            DO(PyUnicode_InternFromString, 1) DO(PyThreadState_New, 1)
+    DO(PyObject_GetAttrString) DO(PyCFunction_NewEx) DO(PyTuple_New) DO(PyCapsule_New) \
+    DO(PyImport_ImportModuleLevel) DO(PyUnicode_AsUTF8AndSize) DO(PyUnicode_FromString) \
+    DO(PyUnicode_InternFromString) DO(PyThreadState_New)
 #define CPYTHON_INT(DO) \
-    DO(PyList_Append, 2) \
-    DO(PyDict_SetItemString, 3) DO(PyDict_SetItem, 3) DO(PyObject_SetAttrString, 3) \
-        DO(_PyCode_SetExtra, 3) DO(PyUnstable_Code_SetExtra, 3) DO(PySys_AddAuditHook, 2) \
-            DO(Py_AddPendingCall, 2)
+    DO(PyList_Append) DO(PyDict_SetItemString) DO(PyDict_SetItem) DO(PyObject_SetAttrString) \
+    DO(_PyCode_SetExtra) DO(PyUnstable_Code_SetExtra) DO(PySys_AddAuditHook) DO(Py_AddPendingCall)
+/* clang-format on */
 
-#define ID(name, ...) CALL_##name,
-#define NAME(name, ...) #name,
+#define ID(name) CALL_##name,
+#define NAME(name) #name,
 enum call { LIBC(ID) CPYTHON(ID) CPYTHON_INT(ID) CALLS };
 static const char *const names[] = {LIBC(NAME) CPYTHON(NAME) CPYTHON_INT(NAME)};
 
@@ -90,7 +88,8 @@ static bool fails(enum call call, void *caller)
         return false;
     int count = atomic_fetch_add(&counts[call], 1) + 1;
     if (odds) {
-        unsigned next = seed = seed * 1103515245u + 12345u;
+        unsigned next = seed * 1103515245u + 12345u;
+        seed = next;
         return (next >> 16) % (unsigned)odds == 0;
     }
     return (int)call == chosen && (nth == 0 || count == nth);
@@ -239,12 +238,12 @@ static void raise_no_memory(void)
         } \
         return functions[CALL_##name](a, b, c, d, e); \
     }
-#define STAND_IN_NULL(name, ...) STAND_IN(name, 0)
-#define STAND_IN_INT(name, ...) STAND_IN(name, -1)
+#define STAND_IN_NULL(name) STAND_IN(name, 0)
+#define STAND_IN_INT(name) STAND_IN(name, -1)
 CPYTHON(STAND_IN_NULL)
 CPYTHON_INT(STAND_IN_INT)
 
-#define STANDS_IN(name, ...) {CALL_##name, stand_in_##name},
+#define STANDS_IN(name) {CALL_##name, stand_in_##name},
 static const struct {
     enum call call;
     function function;

@@ -4,10 +4,10 @@
  *
  * usage: tracer FILE CYCLES HOLD_MS
  *
- * In each cycle it takes some of the markers, by chance, and keeps their probes for up to twice
- * HOLD_MS.  CYCLES 0: all of them, until SIGTERM.  It prints "attached" when the first are in
- * place, and at last how many cycles there were, and events.  Needs root; called by
- * test/stress/run.
+ * In each cycle it takes one site of one marker, by chance, and keeps its probe for up to twice
+ * HOLD_MS: to take one away the kernel needs a tenth of a second.  CYCLES 0: all sites, until
+ * SIGTERM.  It prints "attached" when the first are in place, and at last how many cycles there
+ * were, and events.  Needs root; called by test/stress/run.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -152,15 +152,14 @@ static uint64_t detach(void)
     return events;
 }
 
-/* One marker or two, or all.  A marker's sites go together, as tracers have them. */
+/* One site, by chance, or all. */
 static void attach_some(const char *path, bool all)
 {
     int cpu = rand() % (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const char *first = sites[(size_t)rand() % site_count].marker;
-    const char *second = sites[(size_t)rand() % site_count].marker;
-    for (size_t i = 0; i < site_count; i++)
-        if (all || strcmp(sites[i].marker, first) == 0 || strcmp(sites[i].marker, second) == 0)
-            attach(path, &sites[i], cpu);
+    if (!all)
+        attach(path, &sites[(size_t)rand() % site_count], cpu);
+    for (size_t i = 0; all && i < site_count; i++)
+        attach(path, &sites[i], cpu);
 }
 
 static void sleep_ms(long ms)
