@@ -184,6 +184,7 @@ def signals(number):
     signal.signal(signal.SIGALRM, count("timer"))
     signal.signal(signal.SIGUSR1, count("outside"))
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    print("begins", flush=True)
     read, write = os.pipe()
     end = time.time() + number
     wrong = 0
