@@ -2,7 +2,7 @@
  * Fails what the shim asks of the C library and of CPython, and nothing that others ask.  Preloaded
  * before the shim, of whose calls it knows by where they return to.
  *
- * FAIL=NAME:N the Nth call of that function fails, and all of them where N is 0; FAIL=random:SEED
+ * FAIL=NAME:N the Nth call of that function fails, with -N all after the Nth; FAIL=random:SEED
  * each call of any, by chance, one in ten.  FAIL_COUNT=FILE: how often each is called is added to
  * it.
  *
@@ -87,12 +87,14 @@ static bool fails(enum call call, void *caller)
     if ((uintptr_t)caller < begin || (uintptr_t)caller >= end)
         return false;
     int count = atomic_fetch_add(&counts[call], 1) + 1;
-    if (odds) {
+    if (odds) { /* without what dlsym() finds nothing of the shim would run */
+        if (call == CALL_dlsym || count < 4)
+            return false;
         unsigned next = seed * 1103515245u + 12345u;
         seed = next;
         return (next >> 16) % (unsigned)odds == 0;
     }
-    return (int)call == chosen && (nth == 0 || count == nth);
+    return (int)call == chosen && (nth > 0 ? count == nth : count > -nth);
 }
 
 __attribute__((destructor)) static void tell(void)
