@@ -10,6 +10,7 @@
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make check-projects the own tests of Debian's Python projects, with the shim and without (long)
+#   make check-stress   a day's bad luck for traced programs, in a quarter of an hour
 #   make bench          what the shim costs: a table (ARGS="--csv FILE --svg FILE": in files too)
 #   make check-busy     each script for a minute on a web server under load (long)
 #   make overhead       how much slower each script makes a web server, and a call (long)
@@ -72,7 +73,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 .PHONY: all man demo bench check check-busy check-cpython check-distros check-dtrace check-memory
-.PHONY: check-packages check-projects clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
+.PHONY: check-packages check-projects check-stress clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -193,7 +194,7 @@ check-packages:
 	@$(MAKE) --no-print-directory all
 	@test/packages/run
 
-check-cpython check-memory check-projects:
+check-cpython check-memory check-projects check-stress:
 	@test/setup $@
 	@$(MAKE) --no-print-directory all
 	@test/$(patsubst check-%,%,$@)/run

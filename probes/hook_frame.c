@@ -21,6 +21,8 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* ---------------------------------------------------------------- layouts */
 
@@ -131,22 +133,50 @@ enum { MEGABYTE = 1024 * 1024 };
 /* The lowest address of the C stack at which this thread still hooks. */
 static __thread char *stack_limit;
 
+/* The main thread's stack, found when the hook is first set: the C library would read /proc for it,
+ * which the thread may not be allowed to (seccomp), or can't. */
+static char *main_stack_end;
+static size_t main_stack_size;
+
+/* Where the kernel put the main thread's first frame: ld.so's, GLIBC_2.2.5 (GLIBC_2.17 and so on
+ * elsewhere). */
+extern void *__libc_stack_end __attribute__((weak));
+
+static void find_main_stack(void)
+{
+    /* What the kernel leaves free below it at least, whatever the limit becomes. */
+    const size_t most = 128 * (size_t)MEGABYTE;
+    struct rlimit limit;
+    if (main_stack_end || !&__libc_stack_end || getrlimit(RLIMIT_STACK, &limit) != 0)
+        return;
+    main_stack_end = __libc_stack_end;
+    main_stack_size = limit.rlim_cur < most ? limit.rlim_cur : most;
+}
+
+static bool find_stack(char **base, size_t *size)
+{
+    if (main_stack_end && gettid() == getpid()) {
+        *base = main_stack_end - main_stack_size;
+        *size = main_stack_size;
+        return true;
+    }
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return false;
+    bool found = pthread_attr_getstack(&attributes, (void **)base, size) == 0;
+    pthread_attr_destroy(&attributes);
+    return found;
+}
+
 static char *find_stack_limit(void)
 {
-    pthread_attr_t attributes;
-    void *base = NULL;
-    size_t size = 0;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-        if (pthread_attr_getstack(&attributes, &base, &size) != 0)
-            base = NULL;
-        pthread_attr_destroy(&attributes);
-    }
-    char *here = __builtin_frame_address(0);
-    if (!base || here < (char *)base || here > (char *)base + size)
+    char *base, *here = __builtin_frame_address(0);
+    size_t size;
+    if (!find_stack(&base, &size) || here < base || here > base + size)
         return here; /* a stack of unknown size: don't hook what lies deeper */
     /* The first quarter of the main thread's usual 8 MB is room for more than 3,000 calls; what the
      * hook itself takes of it is a few hundredths of the stack. */
-    return (char *)base + (size <= 4 * MEGABYTE ? size / 2 : size - size / 4);
+    return base + (size <= 4 * MEGABYTE ? size / 2 : size - size / 4);
 }
 
 /* The hook's own frame stands between any two Python calls on the C stack (and in 3.11 the
@@ -457,6 +487,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     enum hook_result layouts = check_layouts(interp->state);
     if (layouts != HOOK_DONE)
         return layouts;
+    find_main_stack();
     void *now = get_evaluator(interp->state);
     bool was_set = interp->armed & hook_frame.markers;
     if (was_set && now != hook() && now != next_evaluator) {

@@ -1,8 +1,14 @@
 /*
  * The watcher thread.  Set up by the loader, once per Py_Initialize().
  *
- * The thread holds the GIL only while it sets hooks.  It is joined before os.fork() (3.7 and later)
- * and when the interpreter ends; so it never meets an interpreter that is going away.
+ * The thread holds the GIL only while it sets hooks.  It is joined before os.fork() (3.7 and
+ * later); and when the interpreter ends it sleeps, or is joined.  So it never meets an interpreter
+ * that is going away.
+ *
+ * A program may leave its threads few system calls (seccomp).  While nobody probes the thread makes
+ * one alone, futex(), which all threads of the C library need; but the C library ends the program
+ * where that is refused, so the thread makes it itself, and ends then.  Nor does the program's end
+ * need one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,11 +18,20 @@
 #include "debug.h"
 #include "frame.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,12 +44,14 @@ enum { REST_MS = 2, RESTS = 10 };
 struct watcher {
     pthread_t thread;
     void (*attach)(void); /* what it does first, with the GIL; or NULL */
-    /* Under the lock: */
-    bool stopping;
-    bool takes_gil; /* it has the GIL or waits for it */
+    atomic_uint state;    /* the bits below */
 };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake; /* broadcast when one is to stop */
+enum {
+    STOPPING = 1,
+    AWAKE = 2,     /* it may be looking at CPython's memory */
+    TAKES_GIL = 4, /* it has the GIL or waits for it */
+    IDLE = 8,      /* the interpreter has ended */
+};
 
 /* Changed with the GIL held. */
 static bool set_up; /* atexit has our function: the interpreter lives */
@@ -56,33 +73,110 @@ static bool arm(unsigned wanted)
     return arm_knock_at_others(wanted) && done;
 }
 
-/* Waits for so long, or until it is to stop.  Under the lock, which is free meanwhile. */
-static void wait_ms(struct watcher *self, long ms)
+/* Where Linux has another futex() alone, for 64 bits of time on 32-bit machines, that one isn't
+ * asked. */
+#ifndef SYS_futex
+#define SYS_futex (-1)
+#endif
+
+/* For so long, or until the state is another one.  False: the system call is refused. */
+static bool wait_ms(struct watcher *self, unsigned state, long ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ms * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
-    while (!self->stopping && pthread_cond_timedwait(&wake, &lock, &until) == 0)
-        ;
+    struct {
+        long seconds, nanoseconds; /* the kernel's struct timespec */
+    } time = {0, ms * 1000000L};
+    return syscall(SYS_futex, &self->state, FUTEX_WAIT_PRIVATE, state, &time, NULL, 0) == 0 ||
+           errno == ETIMEDOUT || errno == EAGAIN || errno == EINTR;
 }
 
-/* What is wanted, by tracers that have come, or gone, altogether.  Under the lock, as wait_ms(). */
-static unsigned wanted_at_rest(struct watcher *self)
+/* False: it is to stop, or can't sleep. */
+static bool sleep_ms(struct watcher *self, long ms)
 {
-    unsigned wanted = arm_wanted();
-    bool rests = wanted == settled;
-    for (int i = 0; i < RESTS && !rests && !self->stopping; i++) {
-        unsigned before = wanted, raised = arm_raised();
-        wait_ms(self, REST_MS);
-        wanted = arm_wanted();
-        rests = wanted == before && arm_raised() == raised;
-    }
-    return wanted;
+    atomic_fetch_and(&self->state, ~(unsigned)(AWAKE | TAKES_GIL));
+    if (!wait_ms(self, 0, ms))
+        return false;
+    unsigned asleep = 0;
+    return atomic_compare_exchange_strong(&self->state, &asleep, AWAKE);
 }
+
+/* What is wanted, by tracers that have come, or gone, altogether.  False: it is to end. */
+static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
+{
+    *wanted = arm_wanted();
+    bool rests = *wanted == settled;
+    for (int i = 0; i < RESTS && !rests; i++) {
+        unsigned before = *wanted, raised = arm_raised();
+        if (!sleep_ms(self, REST_MS))
+            return false;
+        *wanted = arm_wanted();
+        rests = *wanted == before && arm_raised() == raised;
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------- the main thread's end */
+
+/* The main thread, where that is known. */
+static pthread_t main_thread;
+static bool main_known;
+
+static void know_main_thread(void)
+{
+    if (gettid() == getpid()) {
+        main_thread = pthread_self();
+        main_known = true;
+    }
+}
+
+/* The main thread may end alone, by pthread_exit(); then the process ends with the last of the
+ * others, which must not be ours. */
+static bool is_last(void)
+{
+    clockid_t clock;
+    struct stat threads;
+    if (!main_known || pthread_getcpuclockid(main_thread, &clock) != ESRCH) /* no system call */
+        return false;
+    /* "." and "..", the main thread and this one */
+    return stat("/proc/self/task", &threads) == 0 && threads.st_nlink <= 4;
+}
+
+/* ---------------------------------------------------------------- filters (seccomp) */
+
+/* A number that is greater where a thread has more of them; -1 where /proc doesn't tell. */
+static long filters_in(const char *status_path)
+{
+    char text[4096];
+    int fd = open(status_path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[size < 0 ? 0 : size] = '\0';
+    const char *mode = strstr(text, "\nSeccomp:"), *count = strstr(text, "\nSeccomp_filters:");
+    if (!mode)
+        return -1;
+    return 1000 * (atol(mode + sizeof "\nSeccomp:") != 0) +
+           (count ? atol(count + sizeof "\nSeccomp_filters:") : 0); /* Linux 5.9 */
+}
+
+/* Whether a thread of the program has a filter that this one hasn't.  Who wants the GIL makes the
+ * one that has it wait for it next, by futex(), and hooks need memory; so such a program is left as
+ * it is. */
+static bool is_filtered(void)
+{
+    long own = filters_in("/proc/thread-self/status");
+    DIR *threads = own < 0 ? NULL : opendir("/proc/self/task");
+    bool found = false;
+    for (struct dirent *thread; threads && !found && (thread = readdir(threads));) {
+        char path[64 + sizeof thread->d_name];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", thread->d_name);
+        found = filters_in(path) > own;
+    }
+    if (threads)
+        closedir(threads);
+    return found;
+}
+
+/* ---------------------------------------------------------------- the thread */
 
 /* Begins in a Python that runs already.  False: nobody would end the thread.  No lock, no GIL. */
 static bool attach_first(struct watcher *self)
@@ -101,44 +195,54 @@ static bool attach_first(struct watcher *self)
     return useful;
 }
 
+/* False: it is to stop. */
+static bool take_gil(struct watcher *self, int *gil)
+{
+    unsigned awake = AWAKE;
+    if (!atomic_compare_exchange_strong(&self->state, &awake, AWAKE | TAKES_GIL))
+        return false;
+    *gil = py.PyGILState_Ensure();
+    return true;
+}
+
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned periods = 0;
+    unsigned periods = 0, wanted;
+    bool filtered = false;
+    pthread_setname_np(pthread_self(), "python-stap");
     if (self->attach && !attach_first(self))
         return NULL;
-    pthread_mutex_lock(&lock);
-    self->takes_gil = false;
-    while (!self->stopping) {
-        unsigned wanted = wanted_at_rest(self);
-        bool look = wanted && ++periods % PERIODS_UNTIL_LOOK == 0;
-        if ((wanted != settled || look) && !self->stopping) {
-            self->takes_gil = true;
-            pthread_mutex_unlock(&lock);
-            int state = py.PyGILState_Ensure();
+    atomic_fetch_and(&self->state, ~(unsigned)TAKES_GIL);
+    do {
+        if (!wanted_at_rest(self, &wanted) || is_last())
+            break;
+        bool change = wanted != settled;
+        bool look = (wanted || change) && ++periods % PERIODS_UNTIL_LOOK == 0;
+        if (look || (change && !filtered)) {
+            int gil;
+            bool was_filtered = filtered;
+            filtered = is_filtered();
+            if (filtered && !was_filtered)
+                debug_log("a thread has set a seccomp filter: no hook is set or taken out");
+            if (filtered)
+                continue;
+            if (!take_gil(self, &gil))
+                break;
             bool useful = set_up;
             bool done = useful && arm(wanted);
-            py.PyGILState_Release(state);
-            if (useful && arm_ask_others(wanted) && done)
-                settled = wanted;
-            pthread_mutex_lock(&lock);
-            self->takes_gil = false;
+            py.PyGILState_Release(gil);
             if (!useful)
                 break;
+            if (arm_ask_others(wanted) && done)
+                settled = wanted;
         }
-        wait_ms(self, PERIOD_MS);
-    }
-    pthread_mutex_unlock(&lock);
+    } while (sleep_ms(self, PERIOD_MS));
+    /* The end of a thread takes more system calls: it is for the process to end first. */
+    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !is_last(); i++)
+        if (!wait_ms(self, IDLE, PERIOD_MS))
+            break;
     return NULL;
-}
-
-static void make_wake(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &attributes);
-    pthread_condattr_destroy(&attributes);
 }
 
 static bool make_thread(struct watcher *watcher)
@@ -153,13 +257,52 @@ static bool make_thread(struct watcher *watcher)
     bool made = pthread_create(&watcher->thread, &attributes, watch, watcher) == 0;
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (made)
-        pthread_setname_np(watcher->thread, "python-stap");
     return made;
+}
+
+static struct watcher *make_watcher(void (*attach)(void))
+{
+    struct watcher *watcher = calloc(1, sizeof *watcher);
+    if (!watcher)
+        return NULL;
+    watcher->attach = attach;
+    watcher->state = attach ? AWAKE | TAKES_GIL : AWAKE;
+    return watcher;
+}
+
+/* Waits for the end of the running one. */
+static void stop(void)
+{
+    struct watcher *watcher = running;
+    if (!watcher)
+        return;
+    running = NULL;
+    bool release = atomic_fetch_or(&watcher->state, STOPPING) & TAKES_GIL; /* it won't begin to */
+    bool woken =
+        syscall(SYS_futex, &watcher->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0) >= 0;
+    /* Not released without need: the program's other threads would run in the middle of a fork. */
+    PyThreadState *state = release ? py.PyEval_SaveThread() : NULL;
+    if (woken)
+        pthread_join(watcher->thread, NULL);
+    else /* the C library can't wait either */
+        while (pthread_tryjoin_np(watcher->thread, NULL) == EBUSY)
+            sched_yield();
+    if (release)
+        py.PyEval_RestoreThread(state);
+    free(watcher);
+}
+
+/* One that sleeps may go on with it: it does not look at the interpreter again. */
+static void stop_at_exit(void)
+{
+    if (running && (atomic_fetch_or(&running->state, IDLE) & AWAKE))
+        stop();
 }
 
 static void start(void)
 {
+    if (running && (running->state & IDLE)) /* left by the interpreter before */
+        stop();
     if (running || !set_up || forked_by_thread)
         return;
     if (attaching) {
@@ -167,7 +310,7 @@ static void start(void)
         attaching = NULL;
         return;
     }
-    struct watcher *watcher = calloc(1, sizeof *watcher);
+    struct watcher *watcher = make_watcher(NULL);
     if (watcher && make_thread(watcher)) {
         running = watcher;
         return;
@@ -176,31 +319,12 @@ static void start(void)
     debug_log("no thread could be made: a tracer that comes later is not noticed");
 }
 
-static void stop(void)
-{
-    struct watcher *watcher = running;
-    if (!watcher)
-        return;
-    running = NULL;
-    pthread_mutex_lock(&lock);
-    watcher->stopping = true;
-    pthread_cond_broadcast(&wake);
-    bool release = watcher->takes_gil; /* stopping, it won't begin to */
-    pthread_mutex_unlock(&lock);
-    /* Not released without need: the program's other threads would run in the middle of a fork. */
-    PyThreadState *state = release ? py.PyEval_SaveThread() : NULL;
-    pthread_join(watcher->thread, NULL);
-    if (release)
-        py.PyEval_RestoreThread(state);
-    free(watcher);
-}
-
 /* ---------------------------------------------------------------- exit and fork */
 
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    stop();
+    stop_at_exit();
     set_up = false;
     return cpython_none();
 }
@@ -376,8 +500,6 @@ static void child_of_fork(void)
     running = attaching = NULL;
     arm_forked();
     forked_by_thread |= forking_by_thread;
-    pthread_mutex_init(&lock, NULL);
-    make_wake();
     if (py.minor == 6 && set_up)
         py.Py_AddPendingCall(start_pending, NULL);
 }
@@ -395,11 +517,7 @@ bool watcher_fits(void)
 static bool prepare_process(void)
 {
     static bool done; /* for the process, not for the interpreter */
-    if (!done) {
-        make_wake();
-        done = __register_atfork(prepare_fork, NULL, child_of_fork, NULL) == 0;
-    }
-    return done;
+    return done || (done = __register_atfork(prepare_fork, NULL, child_of_fork, NULL) == 0);
 }
 
 void watcher_setup(void)
@@ -410,6 +528,7 @@ void watcher_setup(void)
     py.PyErr_Fetch(&type, &value, &traceback);
     if (py.minor == 6) /* it has no GIL until somebody asks for one */
         py.PyEval_InitThreads();
+    know_main_thread();
     set_up = prepare_process() && register_at_exit() && (py.minor == 6 || register_at_fork());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
@@ -440,11 +559,10 @@ void watcher_attach(void (*attach)(void))
         py.Py_AddPendingCall(attach_pending, NULL);
         return;
     }
-    struct watcher *watcher = prepare_process() ? calloc(1, sizeof *watcher) : NULL;
+    struct watcher *watcher = prepare_process() ? make_watcher(attach) : NULL;
     if (!watcher)
         return;
-    watcher->attach = attach;
-    watcher->takes_gil = true;
+    know_main_thread();
     attaching = watcher;
     if (!make_thread(watcher)) {
         attaching = NULL;

@@ -81,6 +81,18 @@ markers() {
   sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
+# The output and the exit status of a command.
+outcome() {
+  local status=0
+  "$@" 2>&1 || status=$?
+  echo "status $status"
+}
+
+# Where the semaphores are in a file of the shim: ADDRESS,ADDRESS...
+semaphores_of() {
+  readelf --wide --notes "$1" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,
+}
+
 # Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
 refute() {
   if "$@"; then return 1; fi
@@ -282,7 +294,7 @@ bpftrace_while() {
 raise_semaphores() {
   "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
     -o "$1/semaphores.so" "$top/test/memory/semaphores.c"
-  SEMAPHORES=$(readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
+  SEMAPHORES=$(semaphores_of "$shim")
   shim="$1/semaphores.so $shim"
   export SEMAPHORES
 }

@@ -42,16 +42,17 @@ def hooks():
     return found + "."
 
 
-seen = []
-end = time.time() + float(sys.argv[1])
-while time.time() < end and not (len(seen) > 2 and seen[-1] == seen[0]):
-    now = hooks()
-    if now not in seen[-1:]:
-        print(now.strip(), flush=True)
-        seen.append(now)
-    time.sleep(0.01)
-    if len(sys.argv) > 2:
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
+if __name__ == "__main__":
+    seen = []
+    end = time.time() + float(sys.argv[1])
+    while time.time() < end and not (len(seen) > 2 and seen[-1] == seen[0]):
+        now = hooks()
+        if now not in seen[-1:]:
+            print(now.strip(), flush=True)
+            seen.append(now)
+        time.sleep(0.01)
+        if len(sys.argv) > 2:
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)

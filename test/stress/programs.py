@@ -1,0 +1,242 @@
+# programs.py CASE [NUMBER]: programs that fork, start threads, get signals and end in every way.  Each prints
+# what came of it, the same with the shim and without.
+#
+# SPDX-License-Identifier: MIT
+import atexit
+import ctypes
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+
+def down(n):
+    return down(n - 1) + 1 if n else 0
+
+
+def busy_threads(count):
+    "They compute until the event that is returned is set."
+    end = threading.Event()
+
+    def work():
+        while not end.is_set():
+            down(20)
+            time.sleep(0.001)
+
+    for _ in range(count):
+        threading.Thread(target=work).start()
+    return end
+
+
+# ---------------------------------------------------------------- forks
+
+
+def forks(number):
+    end = busy_threads(4)
+    statuses = {}
+    for i in range(number):
+        child = os.fork()
+        if child == 0:
+            os._exit(down(30) % 256)
+        status = os.waitpid(child, 0)[1]
+        statuses[status] = statuses.get(status, 0) + 1
+    end.set()
+    print("forks:", statuses)
+
+
+def doubled(x):
+    return 2 * x + down(10) - 10
+
+
+def pools(number):
+    for method in "fork", "spawn":
+        for _ in range(number):
+            with multiprocessing.get_context(method).Pool(3) as pool:
+                print(method, sum(pool.map(doubled, range(50))))
+
+
+def before_exec():
+    down(10)
+
+
+def commands(number):
+    end = busy_threads(2)
+    out = set()
+    for _ in range(number):
+        out.add(subprocess.check_output(["echo", "forked"], preexec_fn=before_exec))
+        out.add(subprocess.check_output(["echo", "vforked"], close_fds=False))
+        if hasattr(os, "posix_spawn"):
+            out.add(os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)[1])
+    end.set()
+    print(sorted(map(str, out)))
+
+
+def orphans(number):
+    "Children that end in order, with threads of their own, and grandchildren."
+    for _ in range(number):
+        child = os.fork()
+        if child == 0:
+            thread = threading.Thread(target=down, args=(50,))
+            thread.start()
+            if os.fork() == 0:
+                os._exit(0)
+            os.wait()
+            thread.join()
+            sys.exit(9)
+        if os.waitpid(child, 0)[1] != 9 << 8:
+            print("another status")
+    print("ended")
+
+
+# ---------------------------------------------------------------- threads
+
+
+def threads(number):
+    "200 at a time."
+    sums = []
+    for _ in range(number):
+        some = [threading.Thread(target=lambda: sums.append(down(15))) for _ in range(200)]
+        for thread in some:
+            thread.start()
+        for thread in some:
+            thread.join()
+    print(len(sums), sum(sums))
+
+
+# ---------------------------------------------------------------- ends
+
+
+def at_exit(*words):
+    atexit.register(lambda: print(*words + (down(20),), flush=True))
+
+
+def exits(number):
+    at_exit("at exit")
+    sys.exit(number)
+
+
+def leaves(number):
+    at_exit("never")
+    busy_threads(2)
+    os._exit(number)
+
+
+def fails(number):
+    at_exit("failed")
+    busy_threads(2).set()
+    raise ValueError(number)
+
+
+def daemons(number):
+    for _ in range(4):
+        threading.Thread(target=lambda: [down(20) for _ in iter(int, 1)], daemon=True).start()
+    time.sleep(0.02)
+    at_exit("ended among daemons")
+
+
+def interrupted(number):
+    "An interrupt while it ends."
+    at_exit("after the interrupt")
+    signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+
+
+def terminated(number):
+    atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+
+
+def aborts(number):
+    os.abort()
+
+
+def replaced(number):
+    busy_threads(2).set()
+    os.execv("/bin/sh", ["sh", "-c", "exit %d" % number])
+
+
+def ends_by_pthread_exit(number):
+    "The main thread alone, and the others after it."
+    end = busy_threads(2)
+    threading.Timer(0.1, end.set).start()
+    sys.stdout.flush()
+    ctypes.CDLL(None).syscall(60, 0)
+
+
+# ---------------------------------------------------------------- signals
+
+
+def signals(number):
+    "A timer of 1 ms, signals from outside, and reads that they interrupt."
+    counts = {"timer": 0, "outside": 0}
+
+    def count(name):
+        def handler(signum, frame):
+            counts[name] += 1
+            if threading.current_thread() is not threading.main_thread():
+                print("not on the main thread")
+
+        return handler
+
+    signal.signal(signal.SIGALRM, count("timer"))
+    signal.signal(signal.SIGUSR1, count("outside"))
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    print("begins", flush=True)
+    read, write = os.pipe()
+    end = time.time() + number
+    wrong = 0
+    while time.time() < end:
+        threading.Timer(0.005, os.write, (write, b"x")).start()
+        wrong += os.read(read, 1) != b"x" or down(30) != 30
+        time.sleep(0.003)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # Python puts the default back when it ends
+    print("wrong:", wrong, "timer:", counts["timer"] > 10 * number)
+
+
+def waits(number):
+    "Each of the queued signals is for the thread that waits for it, with all threads of Python blocking it."
+    wanted = {signal.SIGRTMIN + 1, signal.SIGUSR2}
+    signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    got = []
+
+    def wait():
+        while True:
+            info = signal.sigwaitinfo(wanted)
+            if info.si_signo == signal.SIGUSR2:
+                break
+            got.append(info.si_signo)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    for i in range(number):
+        os.kill(os.getpid(), signal.SIGRTMIN + 1)
+        down(20)
+        if i % 50 == 0:
+            time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGUSR2)
+    thread.join()
+    print("waited for:", len(got))
+
+
+def descriptor(number):
+    "signalfd(): a thread that doesn't block the signal would take it from the descriptor."
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    mask = (ctypes.c_ulong * 16)(1 << (signal.SIGUSR2 - 1))
+    fd = ctypes.CDLL(None).signalfd(-1, mask, 0)
+    got = 0
+    for i in range(number):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        got += len(os.read(fd, 128)) == 128
+        down(20)
+        time.sleep(0.001)
+    print("read:", got)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # 3.12 and later warn of forks among threads
+    globals()[sys.argv[1]](int(sys.argv[2]) if len(sys.argv) > 2 else 3)
