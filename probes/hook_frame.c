@@ -153,26 +153,33 @@ static void find_main_stack(void)
     main_stack_size = limit.rlim_cur < most ? limit.rlim_cur : most;
 }
 
-static bool find_stack(char **base, size_t *size)
+static bool is_within(const char *here, const char *base, size_t size)
+{
+    return here >= base && here <= base + size;
+}
+
+static bool find_stack(const char *here, char **base, size_t *size)
 {
     if (main_stack_end && gettid() == getpid()) {
         *base = main_stack_end - main_stack_size;
         *size = main_stack_size;
-        return true;
+        if (is_within(here, *base, *size))
+            return true;
+        /* The child of another thread goes on with that one's stack. */
     }
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
         return false;
     bool found = pthread_attr_getstack(&attributes, (void **)base, size) == 0;
     pthread_attr_destroy(&attributes);
-    return found;
+    return found && is_within(here, *base, *size);
 }
 
 static char *find_stack_limit(void)
 {
     char *base, *here = __builtin_frame_address(0);
     size_t size;
-    if (!find_stack(&base, &size) || here < base || here > base + size)
+    if (!find_stack(here, &base, &size))
         return here; /* a stack of unknown size: don't hook what lies deeper */
     /* The first quarter of the main thread's usual 8 MB is room for more than 3,000 calls; what the
      * hook itself takes of it is a few hundredths of the stack. */
