@@ -100,13 +100,16 @@ void arm_forked(void)
 
 /* ---------------------------------------------------------------- the calling interpreter */
 
-static bool hook_ready(const struct hook *hook, struct interp *interp)
+static bool code_ready(struct interp *interp)
 {
-    if (!hook->uses_code)
-        return true;
     if (interp->code == CODE_UNTRIED)
         interp->code = code_setup() ? CODE_READY : CODE_UNUSABLE;
     return interp->code == CODE_READY;
+}
+
+static bool hook_ready(const struct hook *hook, struct interp *interp)
+{
+    return !hook->uses_code || code_ready(interp);
 }
 
 static enum hook_result set_hook(const struct hook *hook, struct interp *interp, unsigned want)
@@ -213,6 +216,11 @@ static void on_end(PyObject *capsule)
 static bool start(struct interp *interp, unsigned unused)
 {
     (void)unused;
+    /* Code objects with records may be left from before Py_Finalize().  Up to 3.7 an interpreter
+     * that frees one, and has handed out no index, calls what lay in its memory
+     * (Objects/codeobject.c, code_dealloc; Python/pystate.c, PyInterpreterState_New). */
+    if (code_kept())
+        code_ready(interp);
     for (size_t i = 0; i < HOOKS; i++)
         if (hooks[i]->start && hooks[i]->fits())
             hooks[i]->start(interp);

@@ -66,6 +66,14 @@ bool code_setup(void)
     return usable;
 }
 
+bool code_kept(void)
+{
+    pthread_mutex_lock(&setup_lock);
+    bool kept = extra_index >= 0;
+    pthread_mutex_unlock(&setup_lock);
+    return kept;
+}
+
 void code_forked(void)
 {
     pthread_mutex_init(&setup_lock, NULL);

@@ -31,6 +31,9 @@ struct code {
  * flight.  False: this interpreter can't keep data with code objects. */
 bool code_setup(void);
 
+/* Whether an interpreter was made ready, ever. */
+bool code_kept(void);
+
 /* In the child of a fork, in which no other thread is. */
 void code_forked(void);
 

@@ -123,3 +123,19 @@ PY
     diff <(awk '/^< .*modules.py called / { printf "%s ", $6 }' "$trace") <(printf '__main__ first first second __main__ third   fifth ')
   done
 }
+
+@test "a program begins and ends CPython again and again, whenever a tracer comes" {
+  need gcc
+  local library traced
+  mkdir "$BATS_TEST_TMPDIR/raised"
+  raise_semaphores "$BATS_TEST_TMPDIR/raised"
+  for library in $(libpythons); do
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    for traced in 3 17 40; do
+      echo "$library, SEMAPHORES_TOGGLE=$traced"
+      PYTHONHOME=${library%/lib/*} SEMAPHORES_TOGGLE=$traced LD_PRELOAD=$shim \
+        timeout -k 1 60 "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/output"
+      [ "$(sort "$BATS_TEST_TMPDIR/output" | uniq -c | tr -s ' ')" = " 20 0 0" ]
+    done
+  done
+}

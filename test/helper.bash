@@ -81,6 +81,19 @@ markers() {
   sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
+# The shared libraries of CPython that are here.
+libpythons() {
+  local library
+  for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
+    [ ! -e "$library" ] || echo "$library"
+  done
+}
+
+# embed LIBRARY PROGRAM: compiles workloads/embed.c, which wants its PYTHONHOME.
+embed() {
+  gcc -o "$2" "$top/test/workloads/embed.c" "$1" -Wl,-rpath,"$(dirname "$1")"
+}
+
 # The output and the exit status of a command.
 outcome() {
   local status=0
