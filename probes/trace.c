@@ -23,6 +23,7 @@
 #include "debug.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Include/cpython/pystate.h */
 enum { TRACE_CALL, TRACE_LINE = 2, TRACE_RETURN, TRACE_C_CALL, TRACE_C_EXCEPTION, TRACE_C_RETURN };
@@ -340,6 +341,29 @@ static int visit_main_thread(void *unused)
     return 0;
 }
 
+/* Whether a pending call may be asked for.  3.8 refuses it from the end of the program's code on,
+ * while the functions of atexit run, and prints that (Python/ceval.c, _PyEval_AddPendingCall): so
+ * there the main thread is to be in that code, as its outermost frame shows.  The GIL is ours. */
+static bool main_thread_runs(void)
+{
+    if (py.minor != 8)
+        return true;
+    PyThreadState *oldest = NULL, *state = py.PyInterpreterState_ThreadHead(cpython_interpreter());
+    for (; state; state = py.PyThreadState_Next(state))
+        oldest = state;
+    /* behind prev, next and interp: Include/cpython/pystate.h */
+    PyFrameObject *frame = oldest && layout_is_known() ? ((PyFrameObject **)oldest)[3] : NULL;
+    if (!frame)
+        return false;
+    py.Py_IncRef((PyObject *)frame);
+    for (PyFrameObject *back; (back = frame_back(frame)); frame = back)
+        py.Py_DecRef((PyObject *)frame);
+    const char *name = code_of(frame_code(frame))->funcname.utf8;
+    bool runs = name && (strcmp(name, "<module>") == 0 || strcmp(name, "_run_module_as_main") == 0);
+    py.Py_DecRef((PyObject *)frame);
+    return runs;
+}
+
 /* The functions of other threads are written to directly: their objects stay, so that nothing is
  * audited and nothing freed, and the GIL is ours for all of the walk.  Up to 3.9 CPython also
  * counts the threads that have a trace function, so there each sets its own. */
@@ -378,7 +402,7 @@ void trace_set(unsigned wanted, bool here)
         return;
     if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
         trace_visit(py.PyThreadState_Get());
-    if (py.minor < 10 && trace_wanted)
+    if (py.minor < 10 && trace_wanted && main_thread_runs())
         py.Py_AddPendingCall(visit_main_thread, NULL);
     reach_other_threads();
 }

@@ -139,3 +139,30 @@ PY
     done
   done
 }
+
+@test "a tracer that comes while the functions of atexit run has nothing printed" {
+  need gcc
+  local python
+  mkdir "$BATS_TEST_TMPDIR/raised"
+  raise_semaphores "$BATS_TEST_TMPDIR/raised"
+  cat >"$BATS_TEST_TMPDIR/late.py" <<'PY'
+import atexit
+import time
+
+
+def late():
+    end = time.monotonic() + 0.7
+    while time.monotonic() < end:
+        pass
+
+
+atexit.register(late)
+PY
+  for python in $(pythons); do
+    echo "$python"
+    run env SEMAPHORES_TOGGLE=100 LD_PRELOAD="$shim" timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/late.py"
+    echo "$output"
+    [ "$status" = 0 ]
+    [ -z "$output" ]
+  done
+}
