@@ -32,8 +32,7 @@ bootstrap() {
       mmdebstrap --mode=root --variant=apt --include=python3 \
         --aptopt='Acquire::Check-Valid-Until "false"' "$release" "$root.new" "$mirror" &&
         mv "$root.new" "$root"
-    }
-    install_into "$root" "$recipe"
+    } && install_into "$root" "$recipe"
   } >"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
     rm -rf --one-file-system "$root.new"
