@@ -79,34 +79,18 @@ EOF
 @test "a program that embeds CPython and starts it three times is seen each time" {
   need gcc
   local library tried=0
-  cat >"$BATS_TEST_TMPDIR/embed.c" <<'C'
-#include <stdio.h>
-void Py_Initialize(void);
-int Py_FinalizeEx(void);
-int PyRun_SimpleString(const char *);
-int main(void)
-{
-    for (int i = 0; i < 3; i++) {
-        Py_Initialize();
-        int failed = PyRun_SimpleString("def embedded():\n    return 1\nembedded()\n");
-        printf("%d %d\n", failed, Py_FinalizeEx());
-        fflush(stdout);
-    }
-    return 0;
-}
-C
-  for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
-    [ -e "$library" ] || continue
+  local embedded=("$BATS_TEST_TMPDIR/embed" 3 $'def embedded():\n    return 1\nembedded()\n')
+  for library in $(libpythons); do
     echo "$library"
-    gcc -o "$BATS_TEST_TMPDIR/embed" "$BATS_TEST_TMPDIR/embed.c" "$library" -Wl,-rpath,"$(dirname "$library")"
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
     export PYTHONHOME=${library%/lib/*}
-    "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/plain"
-    LD_PRELOAD=$shim "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/loaded"
+    "${embedded[@]}" >"$BATS_TEST_TMPDIR/plain"
+    LD_PRELOAD=$shim "${embedded[@]}" >"$BATS_TEST_TMPDIR/loaded"
     diff "$BATS_TEST_TMPDIR"/{plain,loaded}
     bpftrace_while "$(function_markers)
       usdt:$shim:python:gc__start { @=count(); } usdt:$shim:python:import__find__load__start { @=count(); }
       usdt:$shim:python:audit { @=count(); } usdt:$shim:python:line { @=count(); }" \
-      env LD_PRELOAD="$shim" "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/traced"
+      env LD_PRELOAD="$shim" "${embedded[@]}" >"$BATS_TEST_TMPDIR/traced"
     unset PYTHONHOME
     diff "$BATS_TEST_TMPDIR"/{plain,traced}
     [ "$(grep -c '^> <string> embedded ' "$trace")" = 3 ]

@@ -127,14 +127,13 @@ PY
 @test "a program begins and ends CPython again and again, whenever a tracer comes" {
   need gcc
   local library traced
-  mkdir "$BATS_TEST_TMPDIR/raised"
-  raise_semaphores "$BATS_TEST_TMPDIR/raised"
+  raise_semaphores "$BATS_TEST_TMPDIR"
   for library in $(libpythons); do
     embed "$library" "$BATS_TEST_TMPDIR/embed"
     for traced in 3 17 40; do
       echo "$library, SEMAPHORES_TOGGLE=$traced"
       PYTHONHOME=${library%/lib/*} SEMAPHORES_TOGGLE=$traced LD_PRELOAD=$shim \
-        timeout -k 1 60 "$BATS_TEST_TMPDIR/embed" >"$BATS_TEST_TMPDIR/output"
+        timeout -k 1 60 "$BATS_TEST_TMPDIR/embed" 20 >"$BATS_TEST_TMPDIR/output"
       [ "$(sort "$BATS_TEST_TMPDIR/output" | uniq -c | tr -s ' ')" = " 20 0 0" ]
     done
   done
@@ -143,8 +142,7 @@ PY
 @test "a tracer that comes while the functions of atexit run has nothing printed" {
   need gcc
   local python
-  mkdir "$BATS_TEST_TMPDIR/raised"
-  raise_semaphores "$BATS_TEST_TMPDIR/raised"
+  raise_semaphores "$BATS_TEST_TMPDIR"
   cat >"$BATS_TEST_TMPDIR/late.py" <<'PY'
 import atexit
 import time

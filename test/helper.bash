@@ -101,11 +101,6 @@ outcome() {
   echo "status $status"
 }
 
-# Where the semaphores are in a file of the shim: ADDRESS,ADDRESS...
-semaphores_of() {
-  readelf --wide --notes "$1" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,
-}
-
 # Fails where the command succeeds; a bare "!" in the middle of a test can't fail it.
 refute() {
   if "$@"; then return 1; fi
@@ -302,14 +297,19 @@ bpftrace_while() {
   return "$status"
 }
 
-# From here on what is preloaded as $shim wants all its markers, as if they were probed; with
-# SEMAPHORES_TOGGLE=MS by turns.  What that takes goes to the folder $1.
-raise_semaphores() {
+# Makes semaphores.so in the folder $1: the shim behind it wants all its markers, as if they were
+# probed; with SEMAPHORES_TOGGLE=MS by turns.
+make_semaphores() {
   "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
     -o "$1/semaphores.so" "$top/test/memory/semaphores.c"
-  SEMAPHORES=$(semaphores_of "$shim")
-  shim="$1/semaphores.so $shim"
+  SEMAPHORES=$(readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
   export SEMAPHORES
+}
+
+# From here on what is preloaded as $shim has that before it.
+raise_semaphores() {
+  make_semaphores "$1"
+  shim="$1/semaphores.so $shim"
 }
 
 # bpftrace programs that print the markers as expect.py does, but with the file before the rest and

@@ -1,20 +1,26 @@
 /*
- * A program that begins and ends CPython many times.
+ * A program that begins and ends CPython so many times, and runs code in each.
+ *
+ * usage: embed TIMES [CODE]
  *
  * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
+#include <stdlib.h>
 void Py_Initialize(void);
 int Py_FinalizeEx(void);
 int PyRun_SimpleString(const char *);
-int main(void)
+int main(int count, char **arguments)
 {
-    for (int i = 0; i < 20; i++) {
+    const char *code = "import gc, os\ndef f(n):\n    return f(n - 1) if n else 0\n"
+                       "for i in range(300):\n    f(20)\n    gc.collect(0)\n";
+    if (count > 2)
+        code = arguments[2];
+    for (int i = 0; i < atoi(arguments[1]); i++) {
         Py_Initialize();
-        int failed =
-            PyRun_SimpleString("import gc, os\ndef f(n):\n    return f(n - 1) if n else 0\n"
-                               "for i in range(300):\n    f(20)\n    gc.collect(0)\n");
+        int failed = PyRun_SimpleString(code);
         printf("%d %d\n", failed, Py_FinalizeEx());
+        fflush(stdout);
     }
     return 0;
 }
