@@ -1260,6 +1260,8 @@ int main(int count, char **words)
     struct stat script;
     if (count == 6 && stat(words[5], &script) == 0) {
         FILE *file = fopen(STARTED, "w");
+        if (!file)
+            return 1;
         fprintf(file, "%o %u %u %s\n", script.st_mode & 07777, script.st_uid, script.st_gid, words[5]);
         return fclose(file);
     }
