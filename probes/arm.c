@@ -211,6 +211,8 @@ static void on_end(PyObject *capsule)
     pthread_mutex_lock(&interps_lock);
     interp->ended = true;
     pthread_mutex_unlock(&interps_lock);
+    if (interp->id == 0)
+        cpython_keep_memory(interp->state);
 }
 
 static bool start(struct interp *interp, unsigned unused)

@@ -9,6 +9,7 @@
 #define CPYTHON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -37,6 +38,15 @@ typedef struct {
 struct _inittab {
     const char *name;
     PyObject *(*initfunc)(void);
+};
+
+/* Include/cpython/pymem.h: PyMemAllocatorEx.  The domain of raw memory is 0 (PYMEM_DOMAIN_RAW). */
+struct cpython_allocator {
+    void *context;
+    void *(*malloc)(void *, size_t);
+    void *(*calloc)(void *, size_t, size_t);
+    void *(*realloc)(void *, void *, size_t);
+    void (*free)(void *, void *);
 };
 
 /* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL where missing. */
@@ -99,6 +109,8 @@ struct _inittab {
     NEED(PyObject *, PyUnicode_FromString, (const char *)) \
     NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
     NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
+    MAY(void, PyMem_GetAllocator, (int, struct cpython_allocator *)) \
+    MAY(void, PyMem_SetAllocator, (int, const struct cpython_allocator *)) \
     MAY(void, PyEval_InitThreads, (void)) \
     MAY(int, PyEval_ThreadsInitialized, (void)) \
     MAY(int, _PyEval_AddPendingCall, (PyInterpreterState *, int (*)(void *), void *, int)) \
@@ -149,6 +161,13 @@ PyInterpreterState *cpython_interpreter(void);
 
 /* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
 bool cpython_is_main(void);
+
+/* Called among the functions of atexit, GIL held: later CPython knows its other threads no more. */
+void cpython_at_exit(void);
+
+/* Called while the main interpreter is cleared, GIL held: where CPython would free its memory
+ * though daemon threads may still use it, it stays. */
+void cpython_keep_memory(PyInterpreterState *state);
 
 /* The type of an object, borrowed from it.  GIL held. */
 PyObject *cpython_type(PyObject *object);

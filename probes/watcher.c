@@ -326,6 +326,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     stop_at_exit();
     set_up = false;
+    cpython_at_exit();
     return cpython_none();
 }
 

@@ -22,6 +22,33 @@ stress() {
   [ "$status" = 0 ]
 }
 
+@test "a program that ends slowly among daemon threads ends as without CPython 3.10's own crash" {
+  need gcc
+  local python end i found=
+  cat >"$BATS_TEST_TMPDIR/slow.c" <<'C'
+#include <unistd.h>
+__attribute__((destructor)) static void end(void)
+{
+    usleep(30000);
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/slow.so" "$BATS_TEST_TMPDIR/slow.c"
+  for python in $(pythons); do
+    [ "$(version_of "$python")" = 3.10 ] || continue
+    found=yes
+    for end in PYTHONMALLOC= PYTHONMALLOC=debug PYTHONTRACEMALLOC=1; do
+      for ((i = 0; i < 8; i++)); do
+        run env "$end" LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" \
+          timeout -k 1 30 "$python" "$top/test/stress/programs.py" daemons
+        echo "$python $end: $status $output"
+        [ "$status" = 0 ]
+        [ "$output" = "ended among daemons 20" ]
+      done
+    done
+  done
+  [ -n "$found" ] || skip "needs CPython 3.10"
+}
+
 @test "whatever fails of what the shim calls, the program goes on" {
   need gcc
   run stress failures
