@@ -288,6 +288,16 @@ end_run() {
   [ "$(leftovers)" = "" ]
 }
 
+@test "the kernel's code is changed under programs that run it, as each run of stap does, and the guest lives" {
+  cat >toggle.sh <<'SH'
+cd /sys/kernel/tracing/events/raw_syscalls/sys_enter || exit
+for i in 1 2; do while :; do read -r _ </proc/uptime; done & done
+for ((i = 0; i < 500; i++)); do echo 1 >enable && echo 0 >enable || exit; done
+kill %1 %2
+SH
+  in_guest bash "$PWD/toggle.sh"
+}
+
 # lose_guest SIGNAL SECONDS: a run whose guest gets the signal ends in that time
 # and says why, and the next one works.
 lose_guest() {
