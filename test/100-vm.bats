@@ -105,7 +105,8 @@ qemu() { cut -d' ' -f1 "$STAP_VM_DIR/qemu.pid"; }
 }
 
 @test "a -c command that does not exist fails as with plain stap" {
-  same_as_plain -e "$ENDS" -c /no/such/command
+  # stap itself loses what an end probe prints there, in one of twenty runs
+  same_as_plain -e 'probe begin { println("begins") }' -c /no/such/command
   [ "$status" = 1 ]
 }
 
@@ -292,7 +293,7 @@ end_run() {
   cat >toggle.sh <<'SH'
 cd /sys/kernel/tracing/events/raw_syscalls/sys_enter || exit
 for i in 1 2; do while :; do read -r _ </proc/uptime; done & done
-for ((i = 0; i < 500; i++)); do echo 1 >enable && echo 0 >enable || exit; done
+for ((i = 0; i < 500 && SECONDS < 20; i++)); do echo 1 >enable && echo 0 >enable || exit; done
 kill %1 %2
 SH
   in_guest bash "$PWD/toggle.sh"
