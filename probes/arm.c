@@ -7,6 +7,7 @@
 #include "arm.h"
 
 #include "code.h"
+#include "daemons.h"
 #include "debug.h"
 #include "native.h"
 
@@ -212,7 +213,7 @@ static void on_end(PyObject *capsule)
     interp->ended = true;
     pthread_mutex_unlock(&interps_lock);
     if (interp->id == 0)
-        cpython_keep_memory(interp->state);
+        daemons_keep_memory(interp->state);
 }
 
 static bool start(struct interp *interp, unsigned unused)

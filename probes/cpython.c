@@ -86,52 +86,6 @@ bool cpython_is_main(void)
     return !py.PyInterpreterState_Next(state); /* the list has the newest first */
 }
 
-/* -------------------------------------------------------------- the main interpreter's memory */
-
-/* From 3.10.8 on a daemon thread that finds itself in an interpreter that ends takes back its
- * request for the GIL (Python/ceval_gil.h, take_gil), in the interpreter's memory, which may have
- * been freed.  Whether that crashes the program is up to what lies before it on the heap; and there
- * the shim may have something.  In 3.11 and later that memory is static. */
-static PyInterpreterState *kept;
-static struct cpython_allocator raw; /* what is behind free_but_kept(), while that is in place */
-static bool in_place, has_daemons;
-
-/* Any thread, without the GIL too. */
-static void free_but_kept(void *context, void *memory)
-{
-    if (!memory || memory != (void *)kept) {
-        raw.free(context, memory);
-        return;
-    }
-    struct cpython_allocator now;
-    py.PyMem_GetAllocator(0, &now);
-    if (now.free != free_but_kept) /* somebody has come in front of it */
-        return;
-    py.PyMem_SetAllocator(0, &raw);
-    in_place = false;
-}
-
-void cpython_at_exit(void)
-{
-    PyThreadState *first = py.PyInterpreterState_ThreadHead(cpython_interpreter());
-    has_daemons = first && py.PyThreadState_Next(first);
-}
-
-void cpython_keep_memory(PyInterpreterState *state)
-{
-    if (py.minor != 10 || !has_daemons || !py.PyMem_GetAllocator || !py.PyMem_SetAllocator)
-        return;
-    kept = state;
-    if (in_place)
-        return;
-    struct cpython_allocator now;
-    py.PyMem_GetAllocator(0, &now);
-    raw = now;
-    in_place = true;
-    now.free = free_but_kept; /* the rest as it is: other threads may be in the middle of a call */
-    py.PyMem_SetAllocator(0, &now);
-}
-
 PyObject *cpython_type(PyObject *object)
 {
     PyObject *type = py.PyObject_Type(object);

@@ -162,13 +162,6 @@ PyInterpreterState *cpython_interpreter(void);
 /* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
 bool cpython_is_main(void);
 
-/* Called among the functions of atexit, GIL held: later CPython knows its other threads no more. */
-void cpython_at_exit(void);
-
-/* Called while the main interpreter is cleared, GIL held: where CPython would free its memory
- * though daemon threads may still use it, it stays. */
-void cpython_keep_memory(PyInterpreterState *state);
-
 /* The type of an object, borrowed from it.  GIL held. */
 PyObject *cpython_type(PyObject *object);
 

@@ -15,6 +15,7 @@
 #include "watcher.h"
 
 #include "arm.h"
+#include "daemons.h"
 #include "debug.h"
 #include "frame.h"
 
@@ -326,7 +327,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     stop_at_exit();
     set_up = false;
-    cpython_at_exit();
+    daemons_at_exit();
     return cpython_none();
 }
 
