@@ -9,6 +9,7 @@
 #include "code.h"
 #include "daemons.h"
 #include "debug.h"
+#include "frame.h"
 #include "native.h"
 
 #include <pthread.h>
@@ -97,6 +98,7 @@ void arm_forked(void)
     for (struct interp *interp = interps; interp; interp = interp->next)
         interp->arming = false;
     code_forked();
+    frame_forked();
 }
 
 /* ---------------------------------------------------------------- the calling interpreter */

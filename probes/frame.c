@@ -111,34 +111,79 @@ struct frame_312 {
  */
 enum { STAND_INS = 4096, PLACES = 8 };
 static __thread struct frame_object_311 *stand_ins;
-static pthread_key_t stand_ins_key;
-static bool has_key;
 static __thread unsigned stand_ins_tracer; /* whose they are (frame_tracer) */
 static PyObject *frame_type;
 
-static void forget_stand_ins(void *data)
+/* The stand-ins of all threads, those that have ended too: so that the child of a fork, which has
+ * one of the threads, can use the others' again. */
+struct owned {
+    struct owned *next;
+    struct frame_object_311 *stand_ins; /* its owner's, or of an owner that the fork left behind */
+    atomic_bool has_owner;
+};
+static _Atomic(struct owned *) all_owned;
+static pthread_key_t owned_key;
+static bool has_key;
+
+/* Of a thread that ends.  A fork may come between any two lines. */
+static void disown(void *data)
 {
+    struct owned *owned = data;
     stand_ins = NULL;
-    free(data);
+    struct frame_object_311 *unused = owned->stand_ins;
+    owned->stand_ins = NULL;
+    atomic_thread_fence(memory_order_release);
+    free(unused);
+    owned->has_owner = false;
 }
 
 static void make_key(void)
 {
-    has_key = pthread_key_create(&stand_ins_key, forget_stand_ins) == 0;
+    has_key = pthread_key_create(&owned_key, disown) == 0;
+}
+
+static struct owned *own(void)
+{
+    for (struct owned *owned = all_owned; owned; owned = owned->next) {
+        if (!owned->has_owner && !atomic_exchange(&owned->has_owner, true))
+            return owned;
+    }
+    struct owned *owned = calloc(1, sizeof *owned);
+    if (!owned)
+        return NULL;
+    owned->has_owner = true;
+    owned->next = all_owned;
+    while (!atomic_compare_exchange_weak(&all_owned, &owned->next, owned))
+        ;
+    return owned;
 }
 
 static bool make_stand_ins(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_key);
-    if (!has_key)
+    struct owned *owned = has_key ? own() : NULL;
+    if (!owned)
         return false;
-    stand_ins = calloc(STAND_INS + PLACES, sizeof *stand_ins);
-    if (stand_ins && pthread_setspecific(stand_ins_key, stand_ins) != 0) {
-        free(stand_ins);
-        stand_ins = NULL;
+    if (owned->stand_ins)
+        memset(owned->stand_ins, 0, (STAND_INS + PLACES) * sizeof *stand_ins);
+    else
+        owned->stand_ins = calloc(STAND_INS + PLACES, sizeof *stand_ins);
+    if (!owned->stand_ins || pthread_setspecific(owned_key, owned) != 0) {
+        disown(owned);
+        return false;
     }
-    return stand_ins;
+    stand_ins = owned->stand_ins;
+    return true;
+}
+
+void frame_forked(void)
+{
+    struct owned *mine = has_key ? pthread_getspecific(owned_key) : NULL;
+    for (struct owned *owned = all_owned; owned; owned = owned->next) {
+        if (owned != mine)
+            owned->has_owner = false;
+    }
 }
 
 static struct frame_object_311 *place_of(void *frame, enum frame_event event)

@@ -41,6 +41,9 @@ void frame_known_311(PyFrameObject *frame);
 /* The marker of the return has fired, with this one. */
 void frame_returned(PyFrameObject *shown);
 
+/* In the child of a fork, whatever its other threads were doing: takes no lock, frees nothing. */
+void frame_forked(void);
+
 /* The calling thread's innermost frame as a marker of the code shows it, and its globals.  3.12
  * and later. */
 struct frame_now {

@@ -164,3 +164,56 @@ PY
     [ -z "$output" ]
   done
 }
+
+@test "in the children of programs with threads the memory of threads that are not there is used again" {
+  need gcc
+  local python plain with
+  raise_semaphores "$BATS_TEST_TMPDIR"
+  # the kB that a process has for each generation of children, of which each had 30 threads
+  cat >"$BATS_TEST_TMPDIR/generations.py" <<'PY'
+import os
+import sys
+import threading
+import warnings
+
+warnings.simplefilter("ignore")  # 3.12 and later warn of forks among threads
+
+
+def size():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[0]) * 4
+
+
+def generation(number):
+    end = threading.Event()
+    started = threading.Semaphore(0)
+
+    def thread():
+        started.release()
+        end.wait()
+
+    for _ in range(30):
+        threading.Thread(target=thread, daemon=True).start()
+    for _ in range(30):
+        started.acquire()
+    if number == 8:
+        first.append(size())
+    if number == 0:
+        print((size() - first[0]) // 8, flush=True)
+        os._exit(0)
+    child = os.fork()
+    if child == 0:
+        generation(number - 1)
+    sys.exit(os.waitpid(child, 0)[1])
+
+
+first = []
+generation(8)
+PY
+  for python in $(pythons_by_hook); do
+    plain=$(timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
+    with=$(LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
+    echo "$python: $plain kB, with the shim $with"
+    [ "$((with - plain))" -lt 2000 ]
+  done
+}
