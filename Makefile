@@ -10,7 +10,7 @@
 #   make check-cpython  CPython's own tests, with the shim and without (long)
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make check-projects the own tests of Debian's Python projects, with the shim and without (long)
-#   make check-stress   a day's bad luck for traced programs, in a quarter of an hour
+#   make check-stress   a day's bad luck for traced programs, in twenty minutes (fetches 1 GB, once)
 #   make bench          what the shim costs: a table (ARGS="--csv FILE --svg FILE": in files too)
 #   make check-busy     each script for a minute on a web server under load (long)
 #   make overhead       how much slower each script makes a web server, and a call (long)
