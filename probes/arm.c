@@ -36,6 +36,7 @@ bool arm_busy(void)
 }
 
 atomic_uint arm_silent;
+unsigned arm_knocks;
 
 unsigned arm_wanted(void)
 {
@@ -96,7 +97,7 @@ void arm_forked(void)
 {
     pthread_mutex_init(&interps_lock, NULL);
     for (struct interp *interp = interps; interp; interp = interp->next)
-        interp->arming = false;
+        interp->arming = interp->asked = false;
     code_forked();
     frame_forked();
 }
@@ -123,7 +124,32 @@ static enum hook_result set_hook(const struct hook *hook, struct interp *interp,
     return HOOK_NEVER;
 }
 
-static bool set_hooks(struct interp *interp, unsigned wanted)
+static const char *word_for(enum hook_result result)
+{
+    return result == HOOK_DONE ? "set" : result == HOOK_LATER ? "not yet" : "can't be had here";
+}
+
+/* False: not yet. */
+static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
+{
+    bool changed = (interp->armed & hook->markers) != want;
+    enum hook_result result = set_hook(hook, interp, want);
+    if (changed)
+        debug_log("%s: markers %x: %s", hook->name, want, word_for(result));
+    if (result == HOOK_LATER)
+        return false;
+    if (interp->armed & hook->markers & ARM_KNOCKED)
+        arm_knocks--;
+    interp->armed &= ~hook->markers;
+    if (result == HOOK_DONE)
+        interp->armed |= want;
+    else
+        interp->never |= hook->markers;
+    return true;
+}
+
+/* quiet: those hooks alone that are.  False: something is left to do. */
+static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
 {
     bool settled = true;
     if (!wanted) /* the next tracer may find what this one lacked */
@@ -131,26 +157,26 @@ static bool set_hooks(struct interp *interp, unsigned wanted)
     for (size_t i = 0; i < HOOKS; i++) {
         const struct hook *hook = hooks[i];
         unsigned want = wanted & hook->markers & ~interp->never;
-        bool changed = (interp->armed & hook->markers) != want;
+        unsigned armed = interp->armed & hook->markers & ~(quiet ? ARM_KNOCKED : 0);
+        bool changed = armed != want;
         if (!(changed || (want && hook->can_be_lost)) || !hook->fits())
             continue;
-        enum hook_result result = set_hook(hook, interp, want);
-        if (changed)
-            debug_log("%s: markers %x: %s", hook->name, want,
-                      result == HOOK_DONE    ? "set"
-                      : result == HOOK_LATER ? "not yet"
-                                             : "can't be had here");
-        if (result == HOOK_LATER) {
-            settled = false;
-            continue;
-        }
-        interp->armed &= ~hook->markers;
-        if (result == HOOK_DONE)
-            interp->armed |= want;
+        if (quiet && !hook->quiet)
+            settled = settled && !changed;
         else
-            interp->never |= hook->markers;
+            settled = bring(interp, hook, want) && settled;
     }
     return settled;
+}
+
+static bool set_hooks(struct interp *interp, unsigned wanted)
+{
+    return bring_all(interp, wanted, false);
+}
+
+static bool set_quiet_hooks(struct interp *interp, unsigned wanted)
+{
+    return bring_all(interp, wanted, true);
 }
 
 /* Runs with the exception in flight put aside. */
@@ -169,9 +195,9 @@ static bool with_interp(struct interp *interp, bool (*act)(struct interp *, unsi
 }
 
 /* For which no interpreter is armed, so that it is asked again. */
-enum { NOT_ASKED = 1 << 30 };
+enum { NOT_ARMED = 1 << 30 };
 
-bool arm_here(void)
+static bool arm_by(bool (*act)(struct interp *, unsigned))
 {
     struct interp *interp = record_of(cpython_interpreter());
     if (!interp)
@@ -179,17 +205,22 @@ bool arm_here(void)
     /* Calls into CPython may let another thread run, which may come here for the same
      * interpreter. */
     if (atomic_exchange(&interp->arming, true)) {
-        interp->asked = NOT_ASKED; /* the other one may have seen another want */
+        interp->armed_for = NOT_ARMED; /* the other one may have seen another want */
         return false;
     }
     /* After record_of(): so a change that comes later finds the record on the list. */
     unsigned wanted = arm_wanted();
-    interp->asked = wanted;
-    bool settled = with_interp(interp, set_hooks, wanted);
+    interp->armed_for = wanted;
+    bool settled = with_interp(interp, act, wanted);
     if (!settled)
-        interp->asked = NOT_ASKED;
+        interp->armed_for = NOT_ARMED;
     atomic_store(&interp->arming, false);
     return settled;
+}
+
+bool arm_here(void)
+{
+    return arm_by(set_hooks);
 }
 
 /* ---------------------------------------------------------------- the start of one */
@@ -210,6 +241,7 @@ static void on_end(PyObject *capsule)
     drop(&interp->gc_callback);
     drop(&interp->find_wrapper);
     drop(&interp->find_original);
+    drop(&interp->tool_name);
     interp->gc_callbacks = NULL;
     pthread_mutex_lock(&interps_lock);
     interp->ended = true;
@@ -255,69 +287,147 @@ void arm_start(bool is_new)
     if (is_new) /* the one before Py_Finalize() lay here, and had its id */
         reset(interp);
     interp->started = interp->ended = true;
+    interp->is_main = cpython_is_main();
     pthread_mutex_unlock(&interps_lock);
     with_interp(interp, start, 0);
     if (arm_wanted())
         arm_here();
 }
 
-/* ---------------------------------------------------------------- the other interpreters */
+/* ---------------------------------------------------------------- asking */
 
+/* atexit has ended the main interpreter's part. */
+static atomic_bool closed;
+
+void arm_close(void)
+{
+    closed = true;
+}
+
+void arm_open(void)
+{
+    closed = false;
+}
+
+/* Of arm_attach(), until it has been called. */
+static void (*_Atomic to_meet)(void);
+
+/* On a thread of the program's.  GIL held. */
+static bool arm_asked(void)
+{
+    void (*meet)(void) = cpython_is_main() ? atomic_exchange(&to_meet, NULL) : NULL;
+    if (meet)
+        meet();
+    return arm_here();
+}
+
+/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
 static int arm_pending(void *unused)
 {
     (void)unused;
-    arm_here();
+    if (closed)
+        return 0;
+    struct interp *interp = record_of(cpython_interpreter());
+    if (interp)
+        interp->asked = false;
+    arm_asked();
+    for (size_t i = 0; i < HOOKS; i++)
+        if (hooks[i]->visit && hooks[i]->fits())
+            hooks[i]->visit();
     return 0;
 }
 
-/* 3.12 and later, where each may have a GIL of its own: a pending call.  One that is still on the
- * list, and not ended, can't go away before the lock is free.  Without the GIL, which
- * _PyEval_AddPendingCall() would let go and wait for. */
-bool arm_ask_others(unsigned wanted)
+/* 3.12 and later, where each interpreter may have a GIL of its own.  Without the GIL, which is not
+ * waited for. */
+static bool add_call(PyInterpreterState *state)
 {
-    if (py.minor < 12)
-        return true;
-    bool asked = true;
-    pthread_mutex_lock(&interps_lock);
-    for (struct interp *interp = interps; interp; interp = interp->next) {
-        if (interp->id == 0 || interp->ended || interp->asked == wanted)
-            continue;
-        if (py._PyEval_AddPendingCall &&
-            py._PyEval_AddPendingCall(interp->state, arm_pending, NULL, 0) == 0)
-            interp->asked = wanted;
-        else
-            asked = false;
-    }
-    pthread_mutex_unlock(&interps_lock);
-    return asked;
+    return py._PyEval_AddPendingCall && py._PyEval_AddPendingCall(state, arm_pending, NULL, 0) == 0;
 }
 
-unsigned arm_knocks;
-
-/* Up to 3.11 all share the GIL, which we hold: none comes or goes meanwhile. */
-bool arm_knock_at_others(unsigned wanted)
+/* One that is on the list, and not ended, can't go away before the lock is free. */
+static void ask_312(unsigned wanted, bool look)
 {
-    if (py.minor >= 12)
-        return true;
-    bool knocked = true;
-    PyInterpreterState *here = cpython_interpreter();
+    pthread_mutex_lock(&interps_lock);
+    for (struct interp *interp = interps; interp; interp = interp->next) {
+        if (interp->ended || (interp->armed_for == wanted && !look) ||
+            atomic_exchange(&interp->asked, true))
+            continue;
+        if (!add_call(interp->state))
+            interp->asked = false;
+    }
+    pthread_mutex_unlock(&interps_lock);
+}
+
+/* GIL held. */
+static void knock(struct interp *interp)
+{
+    if (frame_knock(interp) == HOOK_DONE)
+        interp->armed |= ARM_KNOCKED;
+    else if (!interp->is_main) /* which is asked by a pending call, too */
+        interp->armed_for = arm_wanted();
+}
+
+/* GIL held, on the watcher's thread.  3.8 prints a complaint where it is asked for a pending call
+ * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
+static void ask_main_thread(struct interp *interp)
+{
+    if (py.minor != 8 && !atomic_exchange(&interp->asked, true) &&
+        py.Py_AddPendingCall(arm_pending, NULL) != 0)
+        interp->asked = false;
+}
+
+/* All interpreters share the GIL, which we hold, and under which CPython makes and ends them: so
+ * none comes or goes meanwhile. */
+static void ask_311(unsigned wanted, bool look)
+{
+    arm_by(set_quiet_hooks);
     arm_knocks = 0;
     for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
          state = py.PyInterpreterState_Next(state)) {
-        struct interp *interp = state == here ? NULL : record_of(state);
-        if (interp && interp->started && interp->asked != wanted) {
-            enum hook_result result = frame_knock(interp);
-            if (result == HOOK_DONE)
-                interp->armed |= ARM_KNOCKED;
-            if (result != HOOK_LATER)
-                interp->asked = wanted;
-            else
-                knocked = false;
-        }
-        if (interp && (interp->armed & ARM_KNOCKED))
+        struct interp *interp = record_of(state);
+        if (!interp || !interp->started)
+            continue;
+        if (interp->armed_for != wanted)
+            knock(interp);
+        if (interp->armed & ARM_KNOCKED)
             arm_knocks++;
+        if (interp->is_main && (wanted || look || interp->armed_for != wanted))
+            ask_main_thread(interp);
     }
-    return knocked;
+}
+
+void arm_ask(unsigned wanted, bool look)
+{
+    if (py.minor >= 12)
+        ask_312(wanted, look);
+    else
+        ask_311(wanted, look);
+}
+
+bool arm_done(unsigned wanted)
+{
+    bool done = true;
+    pthread_mutex_lock(&interps_lock);
+    for (struct interp *interp = interps; interp && done; interp = interp->next)
+        done = !interp->started || interp->armed_for == wanted ||
+               (py.minor < 8 ? !interp->is_main : interp->ended);
+    pthread_mutex_unlock(&interps_lock);
+    return done;
+}
+
+bool arm_attach(void (*meet)(void))
+{
+    to_meet = meet;
+    if (py.minor >= 12)
+        return py.PyInterpreterState_Main && add_call(py.PyInterpreterState_Main());
+    struct interp *interp = record_of(cpython_interpreter());
+    if (!interp)
+        return false;
+    interp->is_main = true;
+    knock(interp);
+    arm_knocks = 1;
+    ask_main_thread(interp);
+    return true;
 }
 
 void arm_meet_others(void)
@@ -339,9 +449,10 @@ bool arm_answer(void)
         return false;
     if (!(interp->armed & ARM_KNOCKED))
         return true;
-    arm_here();
+    if (closed)
+        return false;
+    arm_asked();
     if (interp->armed & ARM_KNOCKED) /* another thread is at it, or it isn't ready */
         return false;
-    arm_knocks--;
     return interp->armed & hook_frame.markers;
 }

@@ -14,8 +14,8 @@
 
 #define MARKER_BIT(name) (1u << MARKER_##name)
 
-/* In interp->armed: the interpreter has the frame hook for no more than to be told that what is
- * wanted has changed. */
+/* In interp->armed: the interpreter has the frame hook also to be told that what is wanted has
+ * changed. */
 #define ARM_KNOCKED (1u << 31)
 _Static_assert(MARKERS < 31, "a bit for each marker, and one more");
 
@@ -33,16 +33,19 @@ extern atomic_uint arm_silent;
 struct interp {
     struct interp *next;
     PyInterpreterState *state;
-    int64_t id;         /* 0 before 3.7 */
-    bool started;       /* by arm_start() */
-    bool ended;         /* 3.8 and later; under the lock of the list */
-    atomic_uint asked;  /* the markers for which it was last armed, or asked to be */
-    atomic_bool arming; /* a thread is in arm_here() for it */
-    unsigned armed;     /* markers whose hooks are in place */
-    unsigned never;     /* markers that can't be had in this interpreter */
+    int64_t id;            /* 0 before 3.7 */
+    bool started;          /* by arm_start() */
+    bool is_main;          /* the first interpreter of the process */
+    bool ended;            /* 3.8 and later; under the lock of the list */
+    atomic_uint armed_for; /* the markers for which it was last armed */
+    atomic_bool arming;    /* a thread is in arm_here() for it */
+    atomic_bool asked;     /* a pending call of ours is in its queue */
+    unsigned armed;        /* markers whose hooks are in place */
+    unsigned never;        /* markers that can't be had in this interpreter */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
     void *front;            /* hook_frame: the evaluator in front of our hook, which it calls */
     int tool;               /* hook_monitoring: the tool id, or -1 */
+    PyObject *tool_name;    /* hook_monitoring: by which the id is known for ours */
     PyObject *gc_callbacks; /* hook_gc: gc.callbacks as CPython has it; the gc module keeps it */
     PyObject *gc_callback;  /* hook_gc: what is in it, or NULL */
     PyObject *find_wrapper; /* hook_import: what is in place of _find_and_load, or NULL */
@@ -57,12 +60,14 @@ enum hook_result {
 
 struct hook {
     const char *name;
-    unsigned markers;                                          /* what it feeds */
-    bool uses_code;                                            /* it calls code_of() */
+    unsigned markers; /* what it feeds */
+    bool uses_code;   /* it calls code_of() */
+    bool quiet; /* set() runs no code of the program, nor a collection: the watcher may call it */
     bool (*fits)(void);                                        /* this CPython is one for it */
     void (*start)(struct interp *);                            /* an interpreter starts; or NULL */
     enum hook_result (*set)(struct interp *, unsigned wanted); /* GIL held, no exception */
-    bool can_be_lost; /* the program may take it out: set() is called again, to look */
+    void (*visit)(void); /* the main thread runs Python: see to what it lacks; or NULL */
+    bool can_be_lost;    /* the program may take it out: set() is called again, to look */
 };
 
 extern const struct hook hook_monitoring, hook_frame, hook_gc, hook_import, hook_audit;
@@ -82,21 +87,38 @@ unsigned arm_raised(void);
  * an exception in flight stays. */
 void arm_start(bool is_new);
 
-/* Brings the calling interpreter's hooks to what is wanted.  GIL held; an exception in flight
- * stays. False: something was not ready, try again later. */
+/* Brings the calling interpreter's hooks to what is wanted, on a thread of the program's that runs
+ * Python in it.  GIL held; an exception in flight stays.  False: something was not ready, it will
+ * be tried again. */
 bool arm_here(void);
 
-/* Has the other interpreters of the process bring theirs to it: each does so itself, when it next
- * runs Python.  The first is for CPython up to 3.11, with the main interpreter's GIL; the second
- * for 3.12 and later, without a GIL.  False: try again later. */
-bool arm_knock_at_others(unsigned wanted);
-bool arm_ask_others(unsigned wanted);
+/* Asks the interpreters of the process to bring their hooks to what is wanted: each does so itself,
+ * on the first thread that runs Python there.  look: those too that have done it, as the program
+ * may have taken hooks out.  Called by the watcher, on whose thread no code of the program may run:
+ * a fork waits for it, with whatever locks the program's own fork handlers hold.
+ *
+ * 3.12 and later: without the GIL, by a pending call, which any thread of the interpreter makes. Up
+ * to 3.11 with the main interpreter's GIL: the frame hook is set at once, so that all threads have
+ * it, those too that wait in C; for the rest there are a pending call of the main thread's and the
+ * frame hook, which any thread meets at its next call. */
+void arm_ask(unsigned wanted, bool look);
+
+/* Whether all interpreters have done so.  No GIL. */
+bool arm_done(unsigned wanted);
+
+/* Has a thread of the main interpreter's call this soon, in a CPython that runs already; it is to
+ * call arm_start().  As arm_ask() for threads and GIL. */
+bool arm_attach(void (*meet)(void)); /* false: try again */
+
+/* The main interpreter ends, or begins: nothing is armed from then on, or again.  GIL held. */
+void arm_close(void);
+void arm_open(void);
 
 /* The interpreters that are there when the shim is loaded into a running CPython are to be knocked
  * at, too (up to 3.11).  GIL held. */
 void arm_meet_others(void);
 
-/* Up to 3.11: how many interpreters have the frame hook for no more than that.  Read and written
+/* Up to 3.11: how many interpreters have the frame hook also to be told to arm.  Read and written
  * with the GIL held. */
 extern unsigned arm_knocks;
 

@@ -6,6 +6,7 @@
 #include "cpython.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +18,47 @@ struct thread_state_36 {
     PyInterpreterState *interp;
 };
 
-bool cpython_find(const char **why)
+/* The handle of the library that CPython is in; NULL, which is RTLD_DEFAULT: its symbols are there
+ * for all. */
+static void *library;
+
+void *cpython_symbol(const char *name)
+{
+    return dlsym(library, name);
+}
+
+bool cpython_is_library(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strstr(slash ? slash : path, "libpython3");
+}
+
+static int is_library(struct dl_phdr_info *info, size_t size, void *path)
+{
+    (void)size;
+    if (!cpython_is_library(info->dlpi_name))
+        return 0;
+    *(char **)path = strdup(info->dlpi_name); /* only under a lock of ld.so's is it sure to stay */
+    return 1;
+}
+
+/* A program may have loaded it for itself alone (RTLD_LOCAL). */
+static void find_library(const char *path)
+{
+    char *found = NULL;
+    if (!path && !dlsym(RTLD_DEFAULT, "Py_GetVersion")) {
+        dl_iterate_phdr(is_library, &found);
+        path = found;
+    }
+    library = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : RTLD_DEFAULT;
+    free(found);
+}
+
+bool cpython_find(const char *path, const char **why)
 {
     *why = NULL;
-    py.Py_GetVersion = (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
+    find_library(path);
+    py.Py_GetVersion = (const char *(*)(void))cpython_symbol("Py_GetVersion");
     if (!py.Py_GetVersion)
         return false;
 
@@ -38,25 +76,27 @@ bool cpython_find(const char **why)
         return false;
 
 #define NEED(type, name, parameters) \
-    py.name = (type(*) parameters)dlsym(RTLD_DEFAULT, #name); \
+    py.name = (type(*) parameters)cpython_symbol(#name); \
     if (!py.name) { \
         *why = "CPython does not export " #name; \
         return false; \
     }
-#define MAY(type, name, parameters) py.name = (type(*) parameters)dlsym(RTLD_DEFAULT, #name);
+#define MAY(type, name, parameters) py.name = (type(*) parameters)cpython_symbol(#name);
     CPYTHON_SYMBOLS(NEED, MAY)
 #undef NEED
 #undef MAY
-    py.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
-    py.inittab = dlsym(RTLD_DEFAULT, "PyImport_Inittab");
-    py.cfunction_type = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
-    py.method_descriptor_type = dlsym(RTLD_DEFAULT, "PyMethodDescr_Type");
-    py.method_type = dlsym(RTLD_DEFAULT, "PyMethod_Type");
-    py.code_type = dlsym(RTLD_DEFAULT, "PyCode_Type");
-    py.finalizing = py.minor == 6 ? dlsym(RTLD_DEFAULT, "_Py_Finalizing") : NULL;
+    py.none = cpython_symbol("_Py_NoneStruct");
+    py.inittab = cpython_symbol("PyImport_Inittab");
+    py.cfunction_type = cpython_symbol("PyCFunction_Type");
+    py.method_descriptor_type = cpython_symbol("PyMethodDescr_Type");
+    py.method_type = cpython_symbol("PyMethod_Type");
+    py.code_type = cpython_symbol("PyCode_Type");
+    py.function_type = cpython_symbol("PyFunction_Type");
+    py.runtime = cpython_symbol("_PyRuntime");
+    py.finalizing = py.minor == 6 ? cpython_symbol("_Py_Finalizing") : NULL;
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||
-        !py.method_type || !py.code_type)
+        !py.method_type || !py.code_type || !py.function_type)
         return false;
 
     /* 3.12 gave the co_extra functions a public name. */
@@ -84,6 +124,13 @@ bool cpython_is_main(void)
     if (py.PyInterpreterState_GetID) /* 3.7+ */
         return py.PyInterpreterState_GetID(state) == 0;
     return !py.PyInterpreterState_Next(state); /* the list has the newest first */
+}
+
+bool cpython_is_finalizing(void)
+{
+    if (py.Py_IsFinalizing) /* 3.13+ */
+        return py.Py_IsFinalizing();
+    return py._Py_IsFinalizing ? py._Py_IsFinalizing() : py.finalizing && *py.finalizing;
 }
 
 PyObject *cpython_type(PyObject *object)

@@ -88,13 +88,12 @@ struct cpython_allocator {
     NEED(int, PyList_Append, (PyObject *, PyObject *)) \
     NEED(PyObject *, PyObject_Type, (PyObject *)) \
     NEED(PyObject *, PyMethod_Function, (PyObject *)) \
+    NEED(PyObject *, PyFunction_GetCode, (PyObject *)) \
+    NEED(PyObject *, PyFunction_GetGlobals, (PyObject *)) \
     NEED(int, PyType_IsSubtype, (PyObject *, PyObject *)) \
-    NEED(void, PyEval_SetProfile, (Py_tracefunc, PyObject *)) \
     NEED(void, PyEval_SetTrace, (Py_tracefunc, PyObject *)) \
-    NEED(PyThreadState *, PyThreadState_New, (PyInterpreterState *)) \
-    NEED(PyThreadState *, PyThreadState_Swap, (PyThreadState *)) \
-    NEED(void, PyThreadState_Clear, (PyThreadState *)) \
-    NEED(void, PyThreadState_Delete, (PyThreadState *)) \
+    NEED(int, PyThread_acquire_lock, (void *, int)) \
+    NEED(void, PyThread_release_lock, (void *)) \
     NEED(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *)) \
     NEED(PyThreadState *, PyThreadState_Next, (PyThreadState *)) \
     NEED(PyInterpreterState *, PyInterpreterState_Head, (void)) \
@@ -112,10 +111,12 @@ struct cpython_allocator {
     MAY(void, PyMem_GetAllocator, (int, struct cpython_allocator *)) \
     MAY(void, PyMem_SetAllocator, (int, const struct cpython_allocator *)) \
     MAY(void, PyEval_InitThreads, (void)) \
+    MAY(int, Py_IsFinalizing, (void)) \
+    MAY(int, _Py_IsFinalizing, (void)) \
+    MAY(PyInterpreterState *, PyInterpreterState_Main, (void)) \
     MAY(int, PyEval_ThreadsInitialized, (void)) \
     MAY(int, _PyEval_AddPendingCall, (PyInterpreterState *, int (*)(void *), void *, int)) \
     MAY(int, _PyEval_SetTrace, (PyThreadState *, Py_tracefunc, PyObject *)) \
-    MAY(int, _PyEval_SetProfile, (PyThreadState *, Py_tracefunc, PyObject *)) \
     MAY(PyObject *, PyInterpreterState_GetDict, (PyInterpreterState *)) \
     MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *)) \
     MAY(PyInterpreterState *, PyInterpreterState_Get, (void)) \
@@ -123,7 +124,6 @@ struct cpython_allocator {
     MAY(void *, _PyInterpreterState_GetEvalFrameFunc, (PyInterpreterState *)) \
     MAY(void, _PyInterpreterState_SetEvalFrameFunc, (PyInterpreterState *, void *)) \
     MAY(PyObject *, _PyEval_EvalFrameDefault, (void)) \
-    MAY(PyFrameObject *, PyThreadState_GetFrame, (PyThreadState *)) \
     MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
     MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
@@ -143,24 +143,35 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
-    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type;
+    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type;
     struct _inittab **inittab;           /* &PyImport_Inittab */
     PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
+    const char *runtime;                 /* 3.7 and later: &_PyRuntime */
 #define MEMBER(type, name, parameters) type(*name) parameters;
     CPYTHON_SYMBOLS(MEMBER, MEMBER)
 #undef MEMBER
 };
 extern struct cpython py;
 
-/* Looks CPython up in this process.  Any thread, no GIL.  False: this is no CPython that the shim
- * knows, and why says so (NULL for a process that is no Python at all). */
-bool cpython_find(const char **why);
+/* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which
+ * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: this is no CPython that the
+ * shim knows, and why says so (NULL for a process that is no Python at all). */
+bool cpython_find(const char *library, const char **why);
+
+/* Whether a file is one that CPython is in, by its name. */
+bool cpython_is_library(const char *path);
+
+/* What CPython exports under this name, or NULL. */
+void *cpython_symbol(const char *name);
 
 /* The interpreter that the calling thread runs.  GIL held. */
 PyInterpreterState *cpython_interpreter(void);
 
 /* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
 bool cpython_is_main(void);
+
+/* Whether the functions of atexit have run.  GIL held. */
+bool cpython_is_finalizing(void);
 
 /* The type of an object, borrowed from it.  GIL held. */
 PyObject *cpython_type(PyObject *object);

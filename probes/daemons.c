@@ -8,6 +8,8 @@
  */
 #include "daemons.h"
 
+#include "thread_states.h"
+
 #include <stdatomic.h>
 
 static PyInterpreterState *kept;
@@ -30,15 +32,21 @@ static void free_but_kept(void *context, void *memory)
     in_place = false;
 }
 
+static void count(PyThreadState *state, void *states)
+{
+    (void)state;
+    ++*(int *)states;
+}
+
 void daemons_at_exit(void)
 {
-    PyThreadState *first = py.PyInterpreterState_ThreadHead(cpython_interpreter());
-    has_daemons = first && py.PyThreadState_Next(first);
+    int states = 0;
+    has_daemons = py.minor == 10 && (thread_states_walk(count, &states) != WALKED || states > 1);
 }
 
 void daemons_keep_memory(PyInterpreterState *state)
 {
-    if (py.minor != 10 || !has_daemons || !py.PyMem_GetAllocator || !py.PyMem_SetAllocator)
+    if (!has_daemons || !py.PyMem_GetAllocator || !py.PyMem_SetAllocator)
         return;
     kept = state;
     if (in_place)

@@ -226,22 +226,26 @@ void frame_returned(PyFrameObject *shown)
 
 static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
 
-void frame_known_311(PyFrameObject *frame)
+static bool is_frame_of(PyFrameObject *object, void *frame)
 {
-    frame_type = cpython_type((PyObject *)frame);
-    objects_known = 1;
+    if (py.minor == 11) {
+        const struct frame_311 *known = frame;
+        return known->object == object && known->code == frame_code(object) &&
+               known->globals == frame_globals(object);
+    }
+    const struct frame_312 *known = frame;
+    return (known->code & ~(uintptr_t)7) == (uintptr_t)frame_code(object) &&
+           known->globals == frame_globals(object);
 }
 
-/* The frame of an object, or NULL if that is not where the release has it. */
-static void *frame_of(PyFrameObject *object)
+void *frame_inside(PyFrameObject *object)
 {
     void *frame = ((struct frame_object_311 *)object)->frame;
     if (objects_known)
         return objects_known > 0 ? frame : NULL;
-    const struct frame_312 *known = frame;
-    bool right = frame && (uintptr_t)frame % sizeof(void *) == 0 &&
-                 (known->code & ~(uintptr_t)7) == (uintptr_t)frame_code(object) &&
-                 known->globals == frame_globals(object);
+    /* Py_TRACE_REFS: another PyObject_HEAD */
+    bool right = !(py.minor == 11 && py.PySys_GetObject("getobjects")) && frame &&
+                 (uintptr_t)frame % sizeof(void *) == 0 && is_frame_of(object, frame);
     frame_type = cpython_type((PyObject *)object);
     objects_known = right ? 1 : -1;
     if (!right)
@@ -251,7 +255,7 @@ static void *frame_of(PyFrameObject *object)
 
 static PyFrameObject *shown(PyFrameObject *object, enum frame_event event)
 {
-    void *frame = object && py.minor >= 11 ? frame_of(object) : NULL;
+    void *frame = object && py.minor >= 11 ? frame_inside(object) : NULL;
     return frame ? frame_stand_in(frame, event) : object;
 }
 
@@ -288,7 +292,7 @@ static void find_current(void *frame)
 static struct frame_now frame_now_by_object(PyObject *code, enum frame_event event)
 {
     PyFrameObject *object = py.PyEval_GetFrame();
-    void *frame = object ? frame_of(object) : NULL;
+    void *frame = object ? frame_inside(object) : NULL;
     if (frame && !current_at)
         find_current(frame);
     return (struct frame_now){shown(object, event), py.PyEval_GetGlobals(),

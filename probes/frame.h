@@ -35,8 +35,17 @@ struct frame_object_311 {
 enum frame_event { FRAME_ENTRY, FRAME_RETURN };
 PyFrameObject *frame_stand_in(void *frame, enum frame_event event); /* of a _PyInterpreterFrame */
 
-/* hook_frame.c has found 3.11's frames where it has them.  This is one. */
-void frame_known_311(PyFrameObject *frame);
+/* _PyInterpreterFrame of 3.11, Include/internal/pycore_frame.h. */
+struct frame_311 {
+    PyObject *function, *globals, *builtins, *locals, *code;
+    PyFrameObject *object; /* NULL until somebody asks for it */
+    struct frame_311 *previous;
+    uint16_t *previous_instruction;
+};
+
+/* 3.11 and later: the _PyInterpreterFrame of an object, or NULL if that is not where the release
+ * has it. */
+void *frame_inside(PyFrameObject *object);
 
 /* The marker of the return has fired, with this one. */
 void frame_returned(PyFrameObject *shown);

@@ -26,14 +26,6 @@
 
 /* ---------------------------------------------------------------- layouts */
 
-/* Include/internal/pycore_frame.h, 3.11 */
-struct frame_311 {
-    PyObject *function, *globals, *builtins, *locals, *code;
-    PyFrameObject *object; /* NULL until somebody asks for it */
-    struct frame_311 *previous;
-    uint16_t *previous_instruction;
-};
-
 /* Include/cpython/pystate.h, 3.11 */
 struct cframe_311 {
     uint8_t use_tracing;
@@ -109,7 +101,7 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
     /* The interpreter may have the hook for no more than to be told that, and can't be armed. */
     if (arm_knocks && !arm_answer())
         return PASS_FRAME;
-    if (!hook_wanted) { /* somebody who had it from us put it back, or calls it */
+    if (!hook_wanted) { /* or somebody who had it from us put it back, or calls it */
         PyInterpreterState *state = cpython_interpreter();
         if (get_evaluator(state) == hook())
             set_evaluator(state, next_evaluator);
@@ -340,8 +332,47 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
     return result;
 }
 
+/* Whether the layouts of 3.11 are those of the release: the first frame tells. */
+static enum { UNTRIED, KNOWN, UNKNOWN } layouts_311;
+
+/* Compares them with what the public functions say of the function, and of the frames below it on
+ * the calling thread, whose list CPython can't change meanwhile. */
+static bool is_known_311(const struct frame_311 *frame)
+{
+    PyObject *function = frame->function;
+    if (py.PySys_GetObject("getobjects") || /* Py_TRACE_REFS: another PyObject_HEAD */
+        !function || cpython_type(function) != py.function_type ||
+        py.PyFunction_GetCode(function) != frame->code ||
+        py.PyFunction_GetGlobals(function) != frame->globals)
+        return false;
+    code_units_offset = cpython_long(py.code_type, "__basicsize__");
+    const struct thread_state_311 *thread = (struct thread_state_311 *)py.PyThreadState_Get();
+    if (code_units_offset <= 0 || thread->interp != cpython_interpreter() || !thread->cframe ||
+        frame->previous_instruction < first_instruction(frame) - 1)
+        return false;
+    PyFrameObject *caller = py.PyEval_GetFrame();
+    const struct frame_311 *current = thread->cframe->current_frame;
+    if (!caller)
+        return !current;
+    while (current &&
+           current != frame_inside(caller)) /* some have not begun: those have no object */
+        current = current->previous;
+    return current;
+}
+
+static void look_311(void *frame)
+{
+    layouts_311 = is_known_311(frame) ? KNOWN : UNKNOWN;
+    if (layouts_311 == KNOWN)
+        return;
+    hook_wanted = 0;
+    debug_log("the frames of this CPython 3.11 are not those of the release");
+}
+
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
+    if (__builtin_expect(layouts_311 == UNTRIED, 0))
+        fire_aside(look_311, frame, throw);
     if (!visited(thread)) {
         int way = visit(thread, throw);
         if (way == HOOK_QUIETLY) {
@@ -379,81 +410,18 @@ static void *hook(void)
     return py.minor == 11 ? (void *)hook_311 : py.minor >= 9 ? (void *)hook_39 : (void *)hook_36;
 }
 
-/* A frame object of any thread of the interpreter: a new reference, or NULL.  */
-static PyFrameObject *some_frame(PyInterpreterState *state)
-{
-    PyFrameObject *frame = py.PyEval_GetFrame();
-    if (frame) {
-        py.Py_IncRef((PyObject *)frame);
-        return frame;
-    }
-    if (!py.PyThreadState_GetFrame)
-        return NULL;
-    PyThreadState *thread = py.PyInterpreterState_ThreadHead(state);
-    while (thread && !(frame = py.PyThreadState_GetFrame(thread)))
-        thread = py.PyThreadState_Next(thread);
-    return frame;
-}
-
-/* Compares the layouts of 3.11 with what the public functions say of one frame. */
-static bool is_known_311(PyInterpreterState *state, PyFrameObject *object)
-{
-    if (py.PySys_GetObject("getobjects")) /* Py_TRACE_REFS: another PyObject_HEAD */
-        return false;
-    PyObject *code = py.PyFrame_GetCode(object); /* new reference; the frame has one too */
-    PyObject *type = py.PyObject_GetAttrString(code, "__class__");
-    PyObject *size = type ? py.PyObject_GetAttrString(type, "__basicsize__") : NULL;
-    code_units_offset = size ? py.PyLong_AsLong(size) : 0;
-    if (size)
-        py.Py_DecRef(size);
-    if (type)
-        py.Py_DecRef(type);
-    py.Py_DecRef(code);
-    py.PyErr_Clear();
-
-    struct frame_311 *frame = ((struct frame_object_311 *)object)->frame;
-    if (code_units_offset <= 0 || !frame || (uintptr_t)frame % sizeof(void *) != 0 ||
-        frame->object != object || frame->code != code || frame->globals != frame_globals(object) ||
-        frame->previous_instruction < first_instruction(frame))
-        return false;
-    /* The frame is on the stack of one of the threads. */
-    for (PyThreadState *thread = py.PyInterpreterState_ThreadHead(state); thread;
-         thread = py.PyThreadState_Next(thread)) {
-        struct thread_state_311 *known = (struct thread_state_311 *)thread;
-        if (known->interp != state || !known->cframe)
-            return false;
-        for (struct frame_311 *f = known->cframe->current_frame; f; f = f->previous)
-            if (f == frame)
-                return true;
-    }
-    return false;
-}
-
-static enum hook_result check_layouts(PyInterpreterState *state)
+/* Whether the evaluator is where it is looked for, as far as is known. */
+static bool can_be_set(void)
 {
     static bool checked;
-    if (checked)
-        return HOOK_DONE;
-    if (!py._PyInterpreterState_SetEvalFrameFunc &&
-        (!eval_frame_offset() || *eval_frame_slot(state) != (void *)py._PyEval_EvalFrameDefault)) {
+    if (!checked && !py._PyInterpreterState_SetEvalFrameFunc &&
+        (!eval_frame_offset() ||
+         *eval_frame_slot(cpython_interpreter()) != (void *)py._PyEval_EvalFrameDefault)) {
         debug_log("the frame evaluator is not where CPython 3.%d has it", py.minor);
-        return HOOK_NEVER;
-    }
-    if (py.minor == 11) {
-        PyFrameObject *frame = some_frame(state);
-        if (!frame)
-            return HOOK_LATER;
-        bool known = is_known_311(state, frame);
-        if (known)
-            frame_known_311(frame);
-        py.Py_DecRef((PyObject *)frame);
-        if (!known) {
-            debug_log("the frames of this CPython 3.11 are not those of the release");
-            return HOOK_NEVER;
-        }
+        return false;
     }
     checked = true;
-    return HOOK_DONE;
+    return layouts_311 != UNKNOWN;
 }
 
 static bool is_in_place_somewhere(void)
@@ -483,17 +451,13 @@ static bool put_in_place(struct interp *interp)
 
 enum hook_result frame_knock(struct interp *interp)
 {
-    enum hook_result layouts = check_layouts(interp->state);
-    if (layouts != HOOK_DONE)
-        return layouts;
-    return put_in_place(interp) ? HOOK_DONE : HOOK_NEVER;
+    return can_be_set() && put_in_place(interp) ? HOOK_DONE : HOOK_NEVER;
 }
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
-    enum hook_result layouts = check_layouts(interp->state);
-    if (layouts != HOOK_DONE)
-        return layouts;
+    if (!can_be_set())
+        return HOOK_NEVER;
     find_main_stack();
     void *now = get_evaluator(interp->state);
     bool was_set = interp->armed & hook_frame.markers;
@@ -509,8 +473,13 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     unsigned all = arm_wanted() & hook_frame.markers;
     hook_wanted = all;
     frame_wanted(all);
-    trace_set(all, wanted);
-    return HOOK_DONE;
+    return trace_set(all, wanted) ? HOOK_DONE : HOOK_LATER;
+}
+
+static void visit_here(void)
+{
+    if (hook_wanted)
+        trace_visit(py.PyThreadState_Get());
 }
 
 const struct hook hook_frame = {
@@ -518,6 +487,8 @@ const struct hook hook_frame = {
     .markers = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
                MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) | ARM_KNOCKED,
     .uses_code = true,
+    .quiet = true,
     .fits = fits,
     .set = set,
+    .visit = visit_here,
 };

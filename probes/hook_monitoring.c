@@ -279,11 +279,25 @@ static long event_bit(PyObject *monitoring, const char *name)
 
 static bool take_tool(PyObject *monitoring, struct interp *interp)
 {
-    for (size_t i = 0; i < sizeof tool_ids / sizeof *tool_ids && interp->tool < 0; i++)
-        if (cpython_done(
-                py.PyObject_CallMethod(monitoring, "use_tool_id", "is", tool_ids[i], tool_name)))
+    if (!interp->tool_name)
+        interp->tool_name = py.PyUnicode_FromString(tool_name);
+    for (size_t i = 0;
+         i < sizeof tool_ids / sizeof *tool_ids && interp->tool < 0 && interp->tool_name; i++)
+        if (cpython_done(py.PyObject_CallMethod(monitoring, "use_tool_id", "iO", tool_ids[i],
+                                                interp->tool_name)))
             interp->tool = tool_ids[i];
+    py.PyErr_Clear();
     return interp->tool >= 0;
+}
+
+/* The program may free any tool's id, and take it for itself.  The name says whose it is, which is
+ * an object of our own. */
+static bool owns_tool(PyObject *monitoring, const struct interp *interp)
+{
+    PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", interp->tool);
+    bool ours = owner == interp->tool_name;
+    cpython_done(owner);
+    return ours;
 }
 
 static bool register_callback(PyObject *monitoring, struct interp *interp,
@@ -322,6 +336,12 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
     if (!monitoring)
         return HOOK_LATER;
+    if (interp->tool >= 0 && !owns_tool(monitoring, interp)) {
+        debug_log("the program has taken sys.monitoring's tool id %d from us", interp->tool);
+        interp->tool = -1;
+        if (wanted) /* not another one: what calls us of this one's events is the program's now */
+            return HOOK_NEVER;
+    }
     if (!wanted) {
         if (interp->tool >= 0)
             give_up_tool(monitoring, interp);
@@ -363,4 +383,5 @@ const struct hook hook_monitoring = {
     .uses_code = true,
     .fits = fits,
     .set = set,
+    .can_be_lost = true,
 };

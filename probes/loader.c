@@ -90,6 +90,8 @@ static void wait_for_interpreters(void)
 /* GIL held.  Each part of it does nothing where it is done already. */
 static void meet_interpreter(void)
 {
+    if (cpython_is_finalizing()) /* nothing would end what began now */
+        return;
     arm_start(false);
     arm_meet_others();
     if (cpython_is_main())
@@ -122,12 +124,13 @@ static bool is_second(void)
 /* This CPython is one for the shim, which is or will be in it. */
 static bool loaded;
 
-__attribute__((constructor)) static void load(void)
+/* library: as cpython_find() takes it. */
+static void load(const char *library)
 {
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
     debug_on = debug && *debug;
     const char *why;
-    if (!cpython_find(&why)) {
+    if (!cpython_find(library, &why)) {
         if (why)
             debug_log("%s", why);
         return;
@@ -153,10 +156,31 @@ __attribute__((constructor)) static void load(void)
         wait_for_interpreters();
 }
 
+static bool begun;
+
+__attribute__((constructor)) static void begin(void)
+{
+    load(NULL);
+    begun = true;
+}
+
+/* The C library's start files have each library that is loaded call this first of all (crti.S,
+ * _init), if anybody has it: it was made for profilers.  So it tells of a libpython that a program
+ * loads when it runs already, by dlopen(), as uwsgi and Apache do with their Python plugins: under
+ * ld.so's lock, before that library's own constructors, and long before Py_Initialize(). */
+void __gmon_start__(void) __attribute__((visibility("default")));
+void __gmon_start__(void)
+{
+    Dl_info caller;
+    if (begun && !loaded && dladdr(__builtin_return_address(0), &caller) &&
+        cpython_is_library(caller.dli_fname))
+        load(caller.dli_fname);
+}
+
 void loader_imported(void)
 {
     if (!loaded) /* perhaps preloaded into a program that found its Python only later */
-        load();
+        load(NULL);
     if (loaded)
         meet_interpreter();
 }

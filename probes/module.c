@@ -15,7 +15,6 @@
 
 #include "loader.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +44,7 @@ struct definition {
 
 bool module_on_exec(PyObject *module, int (*start)(PyObject *))
 {
-    void *type = dlsym(RTLD_DEFAULT, "PyModuleDef_Type");
+    void *type = cpython_symbol("PyModuleDef_Type");
     if (!module || !type || ((void **)module)[1] != type)
         return false;
     struct definition *definition = (struct definition *)((void **)module + 2);
@@ -91,7 +90,7 @@ static void *definition_for_this_cpython(void)
         head = 4;
         memset((char *)words + 12, 0xff, 4);
     } else {
-        if (dlsym(RTLD_DEFAULT, "PyModule_Create2TraceRefs"))
+        if (cpython_symbol("PyModule_Create2TraceRefs"))
             head = 4;
         words[head - 2] = (void *)1;
     }
@@ -108,7 +107,7 @@ PyObject *PyInit_python_stap(void)
 {
     const char *why;
     if (!py.Py_GetVersion) /* preloaded into a program that found its Python only later */
-        cpython_find(&why);
-    PyObject *(*init)(void *) = (PyObject * (*)(void *)) dlsym(RTLD_DEFAULT, "PyModuleDef_Init");
+        cpython_find(NULL, &why);
+    PyObject *(*init)(void *) = (PyObject * (*)(void *)) cpython_symbol("PyModuleDef_Init");
     return init ? init(definition_for_this_cpython()) : NULL;
 }

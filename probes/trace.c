@@ -8,7 +8,11 @@
  * next event.
  *
  * No function tells what C function a thread has; where the thread state keeps it is part of
- * CPython's public headers, and is tried out on a thread state of our own before it is used.
+ * CPython's public headers, and is compared with what public functions say before it is used.  It
+ * is written there, too: PyEval_SetTrace() and PyEval_SetProfile() would have the program's audit
+ * hooks run, on a thread and at a moment that are not theirs, and set a function on the calling
+ * thread alone.  But up to 3.9 CPython counts the threads that have a trace function, and so each
+ * sets that by PyEval_SetTrace(), itself.
  *
  * All functions run with the GIL held.  CPython calls trace and profile functions with no exception
  * in flight (Python/ceval.c, call_trace_protected).
@@ -21,6 +25,7 @@
 #include "callable.h"
 #include "code.h"
 #include "debug.h"
+#include "thread_states.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,12 +92,17 @@ static bool is_tracing(PyThreadState *state)
     return *(int *)(functions - (py.minor == 6 ? 4 : 8));
 }
 
-/* While a trace or profile function runs (tracing is not 0) CPython looks at none, and finds out
- * after it whether there is any. */
+/* tracing: while a trace or profile function runs, and this is not 0, CPython looks at none, and
+ * finds out after it whether there is any. */
+static const int *tracing_of(PyThreadState *state)
+{
+    return (int *)((char *)state + (py.minor == 6 ? 40 : 44));
+}
+
 static void set_tracing(PyThreadState *state, bool on)
 {
     char *functions = (char *)functions_of(state);
-    if (*(int *)((char *)state + (py.minor == 6 ? 40 : 44)))
+    if (*tracing_of(state))
         return;
     if (py.minor == 11)
         **(uint8_t **)(functions - sizeof(void *)) = on ? 255 : 0;
@@ -111,41 +121,48 @@ bool trace_setting(void)
     return setting;
 }
 
-typedef int (*setter)(PyThreadState *, Py_tracefunc, PyObject *);
-
-/* Sets a function with the object that is there, or was: the thread state may hold the only
- * reference to it, and 3.9 drops that before it takes the new one.  Before 3.9 a function can be
- * set on the calling thread only. */
-static void set_function(setter set, void (*set_here)(Py_tracefunc, PyObject *),
-                         PyThreadState *state, Py_tracefunc function, PyObject *object)
+/* Sets a trace function by CPython's own, on the calling thread, with the object that is there, or
+ * was: the thread state may hold the only reference to it, and 3.9 drops that before it takes the
+ * new one. */
+static void set_trace_39(PyThreadState *state, Py_tracefunc function)
 {
+    PyObject *object = functions_of(state)->trace_object;
     if (object)
         py.Py_IncRef(object);
     setting = true;
-    if (set)
-        set(state, function, object);
+    if (py._PyEval_SetTrace) /* 3.9: the public one prints where a hook refuses */
+        py._PyEval_SetTrace(state, function, object);
     else
-        set_here(function, object);
+        py.PyEval_SetTrace(function, object);
     setting = false;
     py.PyErr_Clear();
     if (object)
         py.Py_DecRef(object);
 }
 
-static void set_trace(PyThreadState *state, Py_tracefunc function, PyObject *object)
+static void set_trace(PyThreadState *state, Py_tracefunc function)
 {
-    set_function(py._PyEval_SetTrace, py.PyEval_SetTrace, state, function, object);
+    struct functions *functions = functions_of(state);
+    if (py.minor < 10) {
+        set_trace_39(state, function);
+        return;
+    }
+    functions->trace = function;
+    set_tracing(state, functions->profile || functions->trace);
 }
 
-static void set_profile(PyThreadState *state, Py_tracefunc function, PyObject *object)
+/* Of any thread. */
+static void set_profile(PyThreadState *state, Py_tracefunc function)
 {
-    set_function(py._PyEval_SetProfile, py.PyEval_SetProfile, state, function, object);
+    struct functions *functions = functions_of(state);
+    functions->profile = function;
+    set_tracing(state, functions->profile || functions->trace);
 }
 
 /* ---------------------------------------------------------------- what is wanted */
 
-/* An audit hook of the program refused: it would be asked again at every call. */
-static bool refused_trace, refused_profile;
+/* Up to 3.9 an audit hook of the program may refuse: it would be asked again at every call. */
+static bool refused_trace;
 
 /* function__return is wanted, for the frames of threads that ran already. */
 static bool returns_wanted;
@@ -157,8 +174,7 @@ static bool wants_trace(void)
 
 static bool wants_profile(const struct traced_thread *thread)
 {
-    return ((trace_wanted & CFUNCTION_MARKERS) || (returns_wanted && thread->old_count)) &&
-           !refused_profile;
+    return (trace_wanted & CFUNCTION_MARKERS) || (returns_wanted && thread->old_count);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -199,7 +215,7 @@ static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
     free(thread->old);
     thread->old = NULL;
     thread->old_count = 0;
-    if (MARKER_ON(function__return) && !refused_profile && depth && layout_is_known() &&
+    if (MARKER_ON(function__return) && depth && layout_is_known() &&
         (thread->old = malloc(depth * sizeof *thread->old))) {
         thread->old_count = depth;
         for (size_t i = 0; i < depth; i++)
@@ -222,7 +238,7 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
                     py.PyFrame_GetLineNumber(frame));
     }
     if (!wants_trace() && !setting)
-        set_trace(py.PyThreadState_Get(), program, object);
+        set_trace(py.PyThreadState_Get(), program);
     return program ? program(object, frame, what, argument) : 0;
 }
 
@@ -263,17 +279,11 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     else if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
         fire_cfunction(frame, what, argument);
     if (!wants_profile(thread) && !setting)
-        set_profile(thread->state, program, object);
+        set_profile(thread->state, program);
     return program ? program(object, frame, what, argument) : 0;
 }
 
 /* ---------------------------------------------------------------- setting */
-
-static void give_up(bool *refused, const char *what)
-{
-    *refused = true;
-    debug_log("an audit hook of the program refused a %s function", what);
-}
 
 /* Gives the calling thread the functions that it should have. */
 static void put_in_place(struct traced_thread *thread)
@@ -281,15 +291,15 @@ static void put_in_place(struct traced_thread *thread)
     struct functions *functions = functions_of(thread->state);
     if (wants_trace() && layout_is_known() && functions->trace != on_trace) {
         thread->trace = functions->trace;
-        set_trace(thread->state, on_trace, functions->trace_object);
-        if (functions->trace != on_trace)
-            give_up(&refused_trace, "trace");
+        set_trace(thread->state, on_trace);
+        if (functions->trace != on_trace) {
+            refused_trace = true;
+            debug_log("an audit hook of the program refused a trace function");
+        }
     }
     if (wants_profile(thread) && layout_is_known() && functions->profile != on_profile) {
         thread->profile = functions->profile;
-        set_profile(thread->state, on_profile, functions->profile_object);
-        if (functions->profile != on_profile)
-            give_up(&refused_profile, "profile");
+        set_profile(thread->state, on_profile);
     }
 }
 
@@ -316,9 +326,7 @@ bool trace_quieten(PyThreadState *state)
     struct functions *functions = functions_of(state);
     if (functions->profile != on_profile || !is_tracing(state))
         return false;
-    functions->profile = NULL;
-    if (!functions->trace)
-        set_tracing(state, false);
+    set_profile(state, NULL);
     thread->quiet = true;
     return true;
 }
@@ -326,121 +334,65 @@ bool trace_quieten(PyThreadState *state)
 void trace_resume(PyThreadState *state)
 {
     struct traced_thread *thread = record_of(state);
-    struct functions *functions = functions_of(state);
     thread->quiet = false;
-    if (functions->profile) /* the program's, or ours by trace_set() */
+    if (!functions_of(state)->profile) /* else the program's, or ours by trace_set() */
+        set_profile(state, on_profile);
+}
+
+/* Under the lock of thread_states_walk(). */
+static void reach(PyThreadState *state, void *own)
+{
+    struct traced_thread *thread = state == own ? NULL : record_of(state);
+    struct functions *functions = functions_of(state);
+    if (!thread)
         return;
-    functions->profile = on_profile;
-    set_tracing(state, true);
-}
-
-static int visit_main_thread(void *unused)
-{
-    (void)unused;
-    trace_visit(py.PyThreadState_Get());
-    return 0;
-}
-
-/* Whether a pending call may be asked for.  3.8 refuses it from the end of the program's code on,
- * while the functions of atexit run, and prints that (Python/ceval.c, _PyEval_AddPendingCall): so
- * there the main thread is to be in that code, as its outermost frame shows.  The GIL is ours. */
-static bool main_thread_runs(void)
-{
-    if (py.minor != 8)
-        return true;
-    PyThreadState *oldest = NULL, *state = py.PyInterpreterState_ThreadHead(cpython_interpreter());
-    for (; state; state = py.PyThreadState_Next(state))
-        oldest = state;
-    /* behind prev, next and interp: Include/cpython/pystate.h */
-    PyFrameObject *frame = oldest && layout_is_known() ? ((PyFrameObject **)oldest)[3] : NULL;
-    if (!frame)
-        return false;
-    py.Py_IncRef((PyObject *)frame);
-    for (PyFrameObject *back; (back = frame_back(frame)); frame = back)
-        py.Py_DecRef((PyObject *)frame);
-    const char *name = code_of(frame_code(frame))->funcname.utf8;
-    bool runs = name && (strcmp(name, "<module>") == 0 || strcmp(name, "_run_module_as_main") == 0);
-    py.Py_DecRef((PyObject *)frame);
-    return runs;
-}
-
-/* The functions of other threads are written to directly: their objects stay, so that nothing is
- * audited and nothing freed, and the GIL is ours for all of the walk.  Up to 3.9 CPython also
- * counts the threads that have a trace function, so there each sets its own. */
-static void reach_other_threads(void)
-{
-    if (!layout_is_known())
-        return;
-    PyThreadState *own = py.PyThreadState_Get();
-    PyThreadState *state = py.PyInterpreterState_ThreadHead(cpython_interpreter());
-    for (; state; state = py.PyThreadState_Next(state)) {
-        struct traced_thread *thread = state == own ? NULL : record_of(state);
-        struct functions *functions = functions_of(state);
-        if (!thread)
-            continue;
-        /* What it has on its stack it finds out itself, in its next event. */
-        if ((returns_wanted || wants_profile(thread)) && !refused_profile &&
-            functions->profile != on_profile) {
-            thread->profile = functions->profile;
-            functions->profile = on_profile;
-            set_tracing(state, true);
-        }
-        if (wants_trace() && py.minor >= 10 && functions->trace != on_trace) {
-            thread->trace = functions->trace;
-            functions->trace = on_trace;
-            set_tracing(state, true);
-        }
+    /* What it has on its stack it finds out itself, in its next event. */
+    if ((returns_wanted || wants_profile(thread)) && functions->profile != on_profile) {
+        thread->profile = functions->profile;
+        set_profile(state, on_profile);
+    }
+    if (wants_trace() && py.minor >= 10 && functions->trace != on_trace) {
+        thread->trace = functions->trace;
+        set_trace(state, on_trace);
     }
 }
 
-void trace_set(unsigned wanted, bool here)
+bool trace_set(unsigned wanted, bool here)
 {
     trace_wanted = wanted & (LINE_MARKERS | CFUNCTION_MARKERS);
     returns_wanted = wanted & MARKER_BIT(function__return);
-    refused_trace = refused_profile = false;
+    refused_trace = false;
     if (!here || (!trace_wanted && !returns_wanted))
-        return;
+        return true;
+    PyThreadState *own = py.PyThreadState_Get();
     if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
-        trace_visit(py.PyThreadState_Get());
-    if (py.minor < 10 && trace_wanted && main_thread_runs())
-        py.Py_AddPendingCall(visit_main_thread, NULL);
-    reach_other_threads();
+        trace_visit(own);
+    return !layout_is_known() || thread_states_walk(reach, own) != WALK_LATER;
 }
 
-/* Sets both functions on a new thread state, and sees whether they are where we look for them. */
+/* Looks at the calling thread's: the interpreter stands before the functions, and the type of the
+ * exception in flight behind them; and whether CPython looks at the functions is told as it should
+ * be. */
 static bool layout_is_known(void)
 {
     static enum { UNTRIED, KNOWN, UNKNOWN } layout;
     if (layout != UNTRIED)
         return layout == KNOWN;
-    layout = UNKNOWN; /* for what the program's audit hooks call meanwhile */
-    PyThreadState *scratch = py.PyThreadState_New(cpython_interpreter());
-    if (!scratch)
-        return false;
-    struct functions *functions = functions_of(scratch);
-    bool empty = !functions->profile && !functions->trace && !functions->profile_object &&
-                 !functions->trace_object;
-    /* A debug build takes no other thread state. */
-    bool swap = !py._PyEval_SetTrace && !py.PySys_GetObject("gettotalrefcount");
-    PyThreadState *own = swap ? py.PyThreadState_Swap(scratch) : NULL;
-    if (swap || py._PyEval_SetTrace) {
-        set_trace(scratch, on_trace, py.none);
-        set_profile(scratch, on_profile, py.none);
-    }
-    bool full = functions->profile == on_profile && functions->trace == on_trace &&
-                is_tracing(scratch) && functions->profile_object == py.none &&
-                functions->trace_object == py.none;
-    if (full) {
-        set_trace(scratch, NULL, NULL);
-        set_profile(scratch, NULL, NULL);
-        full = !is_tracing(scratch);
-    }
-    py.PyThreadState_Clear(scratch);
-    if (swap)
-        py.PyThreadState_Swap(own);
-    py.PyThreadState_Delete(scratch);
-    layout = empty && full ? KNOWN : UNKNOWN;
-    if (layout == UNKNOWN)
+    PyThreadState *own = py.PyThreadState_Get();
+    struct functions *functions = functions_of(own);
+    PyObject **exception = (PyObject **)(functions + 1);
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    bool right = ((PyInterpreterState **)own)[2] == cpython_interpreter() && !*exception;
+    py.Py_IncRef(py.none);
+    py.PyErr_Restore(py.none, NULL, NULL);
+    right = right && *exception == py.none;
+    py.PyErr_Clear();
+    py.PyErr_Restore(type, value, traceback);
+    right =
+        right && (*tracing_of(own) || is_tracing(own) == (functions->profile || functions->trace));
+    layout = right ? KNOWN : UNKNOWN;
+    if (!right)
         debug_log("the thread states of this CPython are not those of the release");
-    return layout == KNOWN;
+    return right;
 }

@@ -32,9 +32,10 @@ extern __thread struct traced_thread *trace_here;
 
 /* Wants these markers from now on: function__return for the frames that run already, line,
  * cfunction.  here: the calling interpreter's threads get their functions now, but up to 3.9 those
- * for line, which each thread but the main one gets when it next calls a Python function.  GIL
- * held, no exception in flight. */
-void trace_set(unsigned wanted, bool here);
+ * for line, and in 3.6 all, which each thread but the main one gets when it next calls a Python
+ * function.  GIL held, no exception in flight; runs no code of the program, but up to 3.9 its audit
+ * hooks on a thread that runs Python.  False: some threads could not be reached now. */
+bool trace_set(unsigned wanted, bool here);
 
 /* Gives the calling thread (a PyThreadState) the functions that it should have, in front of those
  * of the program.  GIL held, no exception in flight. */
@@ -54,7 +55,7 @@ static inline bool trace_is_settled(const PyThreadState *state)
            thread->tracer == atomic_load_explicit(&frame_tracer, memory_order_relaxed);
 }
 
-/* True while this thread sets a function: the audit event of that is our own doing. */
+/* True while this thread sets a function (up to 3.9): the audit event of that is our own doing. */
 bool trace_setting(void);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * The watcher thread.  Set up by the loader, once per Py_Initialize().
  *
- * The thread holds the GIL only while it sets hooks.  It is joined before os.fork() (3.7 and
- * later); and when the interpreter ends it sleeps, or is joined.  So it never meets an interpreter
- * that is going away.
+ * The thread asks the interpreters to arm, and arms none itself (arm_ask()): it is joined before
+ * os.fork() (3.7 and later), which may hold locks that the program's code wants; so none of that
+ * runs here.  From 3.12 on it never has the GIL; before that, while it asks.  When the interpreter
+ * ends it sleeps, or is joined.  So it never meets an interpreter that is going away.
  *
  * A program may leave its threads few system calls (seccomp).  While nobody probes the thread makes
  * one alone, futex(), which all threads of the C library need; but the C library ends the program
@@ -44,7 +45,7 @@ enum { REST_MS = 2, RESTS = 10 };
 /* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
 struct watcher {
     pthread_t thread;
-    void (*attach)(void); /* what it does first, with the GIL; or NULL */
+    void (*attach)(void); /* what it has called first, on a thread of the program's; or NULL */
     atomic_uint state;    /* the bits below */
 };
 enum {
@@ -55,24 +56,18 @@ enum {
 };
 
 /* Changed with the GIL held. */
-static bool set_up; /* atexit has our function: the interpreter lives */
-static struct watcher *running;
+static atomic_bool set_up; /* atexit has our function: the interpreter lives */
+static struct watcher *_Atomic running;
 
 /* The thread of watcher_attach(), until start() takes it for the running one. */
-static struct watcher *attaching;
+static struct watcher *_Atomic attaching;
 
 /* The process was forked by a thread other than the main one.  When that thread's function returns
  * the process ends, unless another thread lives: ours must not be it. */
 static bool forked_by_thread;
 
-/* What all interpreters were last brought to, or asked to be; by whatever watcher. */
+/* What all interpreters were last asked to bring their hooks to; by whatever watcher. */
 static unsigned settled;
-
-static bool arm(unsigned wanted)
-{
-    bool done = arm_here();
-    return arm_knock_at_others(wanted) && done;
-}
 
 /* Where Linux has another futex() alone, for 64 bits of time on 32-bit machines, that one isn't
  * asked. */
@@ -179,23 +174,6 @@ static bool is_filtered(void)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Begins in a Python that runs already.  False: nobody would end the thread.  No lock, no GIL. */
-static bool attach_first(struct watcher *self)
-{
-    /* Nobody waits for the attaching thread at the end of Python. */
-    if (!py.Py_IsInitialized()) {
-        attaching = NULL;
-        return false;
-    }
-    int state = py.PyGILState_Ensure();
-    self->attach();
-    bool useful = set_up;
-    if (!useful)
-        attaching = NULL;
-    py.PyGILState_Release(state);
-    return useful;
-}
-
 /* False: it is to stop. */
 static bool take_gil(struct watcher *self, int *gil)
 {
@@ -206,38 +184,91 @@ static bool take_gil(struct watcher *self, int *gil)
     return true;
 }
 
+/* The same where asking wants the GIL, which it doesn't from 3.12 on. */
+static bool begin_to_ask(struct watcher *self, int *gil)
+{
+    return py.minor >= 12 || take_gil(self, gil);
+}
+
+static void end_asking(int gil)
+{
+    if (py.minor < 12)
+        py.PyGILState_Release(gil);
+}
+
+static const char name[] = "python-stap", name_before[] = "python-stap-new";
+
+/* In a Python that runs already: until start() has been called on a thread of the program's. False:
+ * it is to end.  No lock, no GIL. */
+static bool attach_first(struct watcher *self)
+{
+    pthread_setname_np(pthread_self(), name_before);
+    bool asked = false;
+    for (unsigned periods = 0; running != self; periods++) {
+        int gil = 0;
+        if (!asked && periods % PERIODS_UNTIL_LOOK == 0) {
+            /* Nobody waits for the attaching thread at the end of Python. */
+            if (!py.Py_IsInitialized() || !begin_to_ask(self, &gil)) {
+                attaching = NULL;
+                return false;
+            }
+            asked = arm_attach(self->attach);
+            end_asking(gil);
+            if (asked)
+                debug_log("loaded: it becomes active when this Python next runs");
+        }
+        if (is_last() || !sleep_ms(self, PERIOD_MS))
+            return false;
+    }
+    pthread_setname_np(pthread_self(), name);
+    return true;
+}
+
+/* Asks for what is wanted, and again after a while where that is not done.  False: it is to stop.
+ */
+static bool ask(struct watcher *self, unsigned wanted, bool look)
+{
+    int gil = 0;
+    if (!begin_to_ask(self, &gil))
+        return false;
+    if (set_up)
+        arm_ask(wanted, look);
+    end_asking(gil);
+    return set_up;
+}
+
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned periods = 0, wanted;
+    unsigned periods = 0, wait = 1, wanted, asked = ~0u;
     bool filtered = false;
-    pthread_setname_np(pthread_self(), "python-stap");
+    pthread_setname_np(pthread_self(), name);
     if (self->attach && !attach_first(self))
         return NULL;
-    atomic_fetch_and(&self->state, ~(unsigned)TAKES_GIL);
     do {
         if (!wanted_at_rest(self, &wanted) || is_last())
             break;
-        bool change = wanted != settled;
-        bool look = (wanted || change) && ++periods % PERIODS_UNTIL_LOOK == 0;
-        if (look || (change && !filtered)) {
-            int gil;
+        bool change = wanted != settled || (wanted && !arm_done(wanted));
+        if (!change && !wanted)
+            continue;
+        if (wanted != asked) {
+            asked = wanted;
+            periods = 0, wait = 1;
+        }
+        bool look = ++periods % PERIODS_UNTIL_LOOK == 0;
+        if (look || (change && !filtered && periods % wait == 0)) {
             bool was_filtered = filtered;
             filtered = is_filtered();
             if (filtered && !was_filtered)
                 debug_log("a thread has set a seccomp filter: no hook is set or taken out");
             if (filtered)
                 continue;
-            if (!take_gil(self, &gil))
+            if (!ask(self, wanted, look))
                 break;
-            bool useful = set_up;
-            bool done = useful && arm(wanted);
-            py.PyGILState_Release(gil);
-            if (!useful)
-                break;
-            if (arm_ask_others(wanted) && done)
-                settled = wanted;
+            wait = wait < PERIODS_UNTIL_LOOK ? 2 * wait : wait;
         }
+        if (arm_done(wanted))
+            settled = wanted;
     } while (sleep_ms(self, PERIOD_MS));
     /* The end of a thread takes more system calls: it is for the process to end first. */
     for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !is_last(); i++)
@@ -267,7 +298,7 @@ static struct watcher *make_watcher(void (*attach)(void))
     if (!watcher)
         return NULL;
     watcher->attach = attach;
-    watcher->state = attach ? AWAKE | TAKES_GIL : AWAKE;
+    watcher->state = AWAKE;
     return watcher;
 }
 
@@ -306,12 +337,12 @@ static void start(void)
         stop();
     if (running || !set_up || forked_by_thread)
         return;
-    if (attaching) {
-        running = attaching;
-        attaching = NULL;
+    struct watcher *watcher = atomic_exchange(&attaching, NULL);
+    if (watcher) {
+        running = watcher;
         return;
     }
-    struct watcher *watcher = make_watcher(NULL);
+    watcher = make_watcher(NULL);
     if (watcher && make_thread(watcher)) {
         running = watcher;
         return;
@@ -325,6 +356,7 @@ static void start(void)
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    arm_close();
     stop_at_exit();
     set_up = false;
     daemons_at_exit();
@@ -534,9 +566,10 @@ void watcher_setup(void)
     set_up = prepare_process() && register_at_exit() && (py.minor == 6 || register_at_fork());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
-    if (set_up)
+    if (set_up) {
+        arm_open();
         start();
-    else
+    } else
         debug_log("no atexit or no register_at_fork: a tracer that comes later is not noticed");
 }
 
@@ -552,7 +585,7 @@ static int attach_pending(void *unused)
 }
 
 /* dlopen() may have been called with the GIL or without; and whoever holds the GIL may wait for a
- * lock of the dynamic linker, which we hold.  So another thread does it. */
+ * lock of the dynamic linker, which we hold.  So another thread asks for it. */
 void watcher_attach(void (*attach)(void))
 {
     /* In a 3.6 that has had one thread only, there is no GIL to wait for. */

@@ -1,0 +1,46 @@
+/*
+ * Threads of C that call into CPython and leave it again, as those of audio, Kafka and cffi do: each
+ * time their thread state is made anew.  Loaded by ctypes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+int PyGILState_Ensure(void);
+void PyGILState_Release(int);
+void *PyObject_CallObject(void *, void *);
+void Py_DecRef(void *);
+
+enum { THREADS = 3 };
+static atomic_bool ending;
+static pthread_t threads[THREADS];
+static void *called;
+
+static void *call(void *unused)
+{
+    while (!ending) {
+        int state = PyGILState_Ensure();
+        void *result = called ? PyObject_CallObject(called, 0) : 0;
+        if (result)
+            Py_DecRef(result);
+        PyGILState_Release(state);
+    }
+    return unused;
+}
+
+/* What they call: an object without arguments, or NULL. */
+void begin(void *function)
+{
+    called = function;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], 0, call, 0);
+}
+
+/* Without the GIL. */
+void end(void)
+{
+    ending = 1;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], 0);
+}

@@ -1,0 +1,61 @@
+/*
+ * A program that loads CPython as a plugin, as uwsgi and Apache do, and has Python code run for
+ * requests alone: between them no Python frame is there.
+ *
+ * usage: host LIBRARY local|global REQUESTS [SHIM]
+ *
+ * SHIM is loaded after a few requests, as by stap-python attach.  A request is a call of a function
+ * that calls no other, every 10 ms.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REQUESTS_BEFORE_SHIM = 5 };
+
+static void *library;
+
+static void *function(const char *name)
+{
+    void *found = dlsym(library, name);
+    if (!found) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    return found;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 4)
+        return 2;
+    int scope = strcmp(arguments[2], "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL;
+    library = dlopen(arguments[1], RTLD_NOW | scope);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    ((void (*)(int))function("Py_InitializeEx"))(0);
+    int failed = ((int (*)(const char *))function("PyRun_SimpleString"))(
+        "served = 0\ndef serve():\n    global served\n    served += 1\n");
+    void *main_module = ((void *(*)(const char *))function("PyImport_AddModule"))("__main__");
+    void *serve = ((void *(*)(void *, const char *))function("PyObject_GetAttrString"))(main_module,
+                                                                                        "serve");
+    void *(*call)(void *, void *) = (void *(*)(void *, void *))function("PyObject_CallObject");
+    void *(*save)(void) = (void *(*)(void))function("PyEval_SaveThread");
+    void (*restore)(void *) = (void (*)(void *))function("PyEval_RestoreThread");
+    for (int i = 0; i < atoi(arguments[3]); i++) {
+        void *state = save();
+        if (i == REQUESTS_BEFORE_SHIM && count > 4 && !dlopen(arguments[4], RTLD_NOW))
+            fprintf(stderr, "%s\n", dlerror());
+        usleep(10000);
+        restore(state);
+        failed |= !call(serve, NULL);
+    }
+    failed |= ((int (*)(const char *))function("PyRun_SimpleString"))("print(served)");
+    return failed || ((int (*)(void))function("Py_FinalizeEx"))();
+}
