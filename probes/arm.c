@@ -28,6 +28,10 @@ bool arm_all;
 static struct interp *interps;
 static pthread_mutex_t interps_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
+ * older make it in whatever interpreter the main thread runs just then. */
+static atomic_bool main_asked;
+
 static __thread bool busy;
 
 bool arm_busy(void)
@@ -98,6 +102,7 @@ void arm_forked(void)
     pthread_mutex_init(&interps_lock, NULL);
     for (struct interp *interp = interps; interp; interp = interp->next)
         interp->arming = interp->asked = false;
+    main_asked = false;
     code_forked();
     frame_forked();
 }
@@ -325,6 +330,7 @@ static bool arm_asked(void)
 static int arm_pending(void *unused)
 {
     (void)unused;
+    main_asked = false;
     if (closed)
         return 0;
     struct interp *interp = record_of(cpython_interpreter());
@@ -369,11 +375,11 @@ static void knock(struct interp *interp)
 
 /* GIL held, on the watcher's thread.  3.8 prints a complaint where it is asked for a pending call
  * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
-static void ask_main_thread(struct interp *interp)
+static void ask_main_thread(void)
 {
-    if (py.minor != 8 && !atomic_exchange(&interp->asked, true) &&
+    if (py.minor != 8 && !atomic_exchange(&main_asked, true) &&
         py.Py_AddPendingCall(arm_pending, NULL) != 0)
-        interp->asked = false;
+        main_asked = false;
 }
 
 /* All interpreters share the GIL, which we hold, and under which CPython makes and ends them: so
@@ -392,7 +398,7 @@ static void ask_311(unsigned wanted, bool look)
         if (interp->armed & ARM_KNOCKED)
             arm_knocks++;
         if (interp->is_main && (wanted || look || interp->armed_for != wanted))
-            ask_main_thread(interp);
+            ask_main_thread();
     }
 }
 
@@ -426,7 +432,7 @@ bool arm_attach(void (*meet)(void))
     interp->is_main = true;
     knock(interp);
     arm_knocks = 1;
-    ask_main_thread(interp);
+    ask_main_thread();
     return true;
 }
 

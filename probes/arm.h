@@ -39,7 +39,7 @@ struct interp {
     bool ended;            /* 3.8 and later; under the lock of the list */
     atomic_uint armed_for; /* the markers for which it was last armed */
     atomic_bool arming;    /* a thread is in arm_here() for it */
-    atomic_bool asked;     /* a pending call of ours is in its queue */
+    atomic_bool asked;     /* 3.12 and later: a pending call of ours is in its queue */
     unsigned armed;        /* markers whose hooks are in place */
     unsigned never;        /* markers that can't be had in this interpreter */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;

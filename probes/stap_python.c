@@ -176,6 +176,11 @@ long now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
 char *output_of(const char *const *arguments, int seconds, int *status)
 {
     enum { LIMIT = 65536 };

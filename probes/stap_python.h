@@ -39,6 +39,7 @@ int open_regular(const char *path, struct stat *status);
 char *contents(const char *path, size_t limit);
 /* Of a clock that only goes on. */
 long now_ms(void);
+void sleep_ms(long ms);
 /* Runs a program for at most so many seconds and returns what it printed on stdout (and stderr), as
  * a string; *status is that of waitpid(), -1 where it couldn't be started or took longer. */
 char *output_of(const char *const *arguments, int seconds, int *status);
@@ -128,6 +129,9 @@ struct process {
 /* False: there is no such process, or none with a CPython, and *why says so. */
 bool process_open(pid_t pid, struct process *process, const char **why);
 unsigned long long process_start(pid_t pid);
+/* Whether the shim that is loaded there has found a CPython and watches for tracers, now or within
+ * so many milliseconds: its thread tells, which is away while the program forks. */
+bool process_is_active(const struct process *process, long ms);
 /* The value of a line of /proc/PID/status or its like, up to the line's end; NULL: there is none.
  */
 char *field_of(const char *text, const char *name);

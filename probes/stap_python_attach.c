@@ -41,6 +41,7 @@ static const char usage[] =
 enum {
     PATIENCE_MS = 5000, /* for a thread to come to a safe point */
     REMOTE_MS = 2000,   /* for the main thread to run Python code */
+    ACTIVE_MS = 1000,   /* for any thread to do so */
     REST_MS = 25,       /* a thread that stays in a system call for so long rests there */
 };
 
@@ -48,11 +49,6 @@ enum {
 #ifndef CALL_MS
 #define CALL_MS 60000
 #endif
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
 
 /* ---------------------------------------------------------------- what forbids it */
 
@@ -192,6 +188,13 @@ static bool has_remote_exec(const struct process *process)
            ours.st_ino == its.st_ino;
 }
 
+static const char off[] = "it was started with PYTHON_STAP=off";
+
+static bool is_off(const struct process *process)
+{
+    return has_word_in(process->pid, "environ", "PYTHON_STAP=off");
+}
+
 /* NULL: nothing forbids it, as far as can be told without trying. */
 static const char *refusal(const struct process *process)
 {
@@ -212,8 +215,8 @@ static const char *refusal(const struct process *process)
         return "seccomp filters its system calls, and might kill it: start it with stap-python run";
     if (threads && strstr(threads, "shstk"))
         return "it has a shadow stack, which forbids such calls: start it with stap-python run";
-    if (has_word_in(process->pid, "environ", "PYTHON_STAP=off"))
-        return "it was started with PYTHON_STAP=off";
+    if (is_off(process))
+        return off;
     if (has_remote_exec(process) &&
         (has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
          has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
@@ -696,6 +699,15 @@ static const char *attach_by_ptrace(const struct process *process)
 
 /* ---------------------------------------------------------------- */
 
+static void say_what_is(const char *since, const struct process *process, const char *shim)
+{
+    bool active = process_is_active(process, ACTIVE_MS);
+    if (!active && is_off(process))
+        die(FAILED, "attach: %d: the shim is loaded and does nothing: %s", process->pid, off);
+    printf("%d: %s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", printable(shim),
+           active ? "" : "; it becomes active when Python code next runs there");
+}
+
 int attach_main(char **arguments)
 {
     struct process process;
@@ -712,7 +724,7 @@ int attach_main(char **arguments)
     if (!process_open(pid, &process, &why))
         die(FAILED, "attach: %d: %s", pid, why);
     if (process.shim && !unfit(&process.python.file)) {
-        printf("%d: already loaded: %s\n", pid, printable(process.shim));
+        say_what_is("already ", &process, process.shim);
         return 0;
     }
     if ((why = refusal(&process)))
@@ -735,6 +747,6 @@ int attach_main(char **arguments)
         why = format("%s; its main thread will load it when it next runs Python code", why);
     if (why)
         die(FAILED, "attach: %d: %s", pid, why);
-    printf("%d: loaded: %s\n", pid, shim_file());
+    say_what_is("", &process, shim_file());
     return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "native_table.h"
 #include "installed.h"
+#include "watcher.h"
 
 static const char usage[] =
     "usage: stap-python list [PYTHON|PID|FILE]\n"
@@ -37,6 +38,7 @@ static const char usage[] =
     "and python.* in a script has the event from CPython or from the shim, or nobody.\n";
 
 enum { OLDEST = 6, NEWEST = 16 };
+enum { FORK_MS = 300 }; /* no fork takes longer, and the shim's thread is away for it */
 
 /* ---------------------------------------------------------------- what is known of versions */
 
@@ -459,21 +461,47 @@ static void print_interpreter(const struct interpreter *python)
     print_markers(python, python->code, reason || !python->file.is_cpython ? 0 : shim_markers());
 }
 
+static bool has_watcher(pid_t pid)
+{
+    glob_t names;
+    bool found = false;
+    if (glob(rooted(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &names) != 0)
+        return false;
+    for (size_t i = 0; i < names.gl_pathc && !found; i++) {
+        char *name = contents(names.gl_pathv[i], 64);
+        found = name && strcmp(name, WATCHER_NAME "\n") == 0;
+    }
+    globfree(&names);
+    return found;
+}
+
+bool process_is_active(const struct process *process, long ms)
+{
+    for (long end = now_ms() + ms; !has_watcher(process->pid); sleep_ms(10))
+        if (now_ms() > end || process_start(process->pid) != process->start)
+            return false;
+    return true;
+}
+
 static void print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
     const char *reason = unfit(file);
+    bool active = !reason && process->shim && process_is_active(process, FORK_MS);
     printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
     if (strcmp(process->python.path, process->code_name) != 0)
         printf("  its code: %s\n", printable(process->code_name));
     if (reason)
         printf("  the shim does nothing in it: %s\n", reason);
+    else if (active)
+        printf("  the shim: active, %s\n", printable(process->shim));
     else if (process->shim)
-        printf("  the shim: loaded, %s\n", printable(process->shim));
+        printf("  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is "
+               "off: %s\n",
+               printable(process->shim));
     else
         printf("  the shim: not loaded; stap-python attach %d loads it\n", process->pid);
-    print_markers(&process->python, process->code_name,
-                  reason || !process->shim ? 0 : shim_markers());
+    print_markers(&process->python, process->code_name, active ? shim_markers() : 0);
 }
 
 int list_main(char **arguments)

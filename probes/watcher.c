@@ -196,7 +196,7 @@ static void end_asking(int gil)
         py.PyGILState_Release(gil);
 }
 
-static const char name[] = "python-stap", name_before[] = "python-stap-new";
+static const char name_before[] = WATCHER_NAME "-new"; /* not yet active */
 
 /* In a Python that runs already: until start() has been called on a thread of the program's. False:
  * it is to end.  No lock, no GIL. */
@@ -220,7 +220,7 @@ static bool attach_first(struct watcher *self)
         if (is_last() || !sleep_ms(self, PERIOD_MS))
             return false;
     }
-    pthread_setname_np(pthread_self(), name);
+    pthread_setname_np(pthread_self(), WATCHER_NAME);
     return true;
 }
 
@@ -242,7 +242,7 @@ static void *watch(void *data)
     struct watcher *self = data;
     unsigned periods = 0, wait = 1, wanted, asked = ~0u;
     bool filtered = false;
-    pthread_setname_np(pthread_self(), name);
+    pthread_setname_np(pthread_self(), WATCHER_NAME);
     if (self->attach && !attach_first(self))
         return NULL;
     do {

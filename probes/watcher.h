@@ -10,6 +10,9 @@
 
 #include <stdbool.h>
 
+/* The thread's name, by which stap-python knows that the shim is active. */
+#define WATCHER_NAME "python-stap"
+
 /* Whether this process has the C library that the watcher is made for, which is glibc. */
 bool watcher_fits(void);
 

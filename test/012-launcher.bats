@@ -450,12 +450,39 @@ PY
   run launcher list "$pid"
   echo "$output"
   [ "${lines[0]}" = "$pid: $(readlink -f /usr/bin/python3), CPython $(version_of /usr/bin/python3)" ]
-  grep -qx "  the shim: loaded, $shim" <<<"$output"
+  grep -qx "  the shim: active, $shim" <<<"$output"
   [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = "$(markers | wc -l)" ]
   run launcher list "${programs[1]}"
   grep -qx "  the shim: not loaded; stap-python attach ${programs[1]} loads it" <<<"$output"
   [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
   refuses 1 'no CPython runs in it' list "$$"
+}
+
+@test "list and attach tell a shim that is loaded from one that is active" {
+  need gcc
+  local pid
+  PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  soon runs "$!" /usr/bin/python3
+  pid=$!
+  run launcher list "$pid"
+  echo "$output"
+  grep -qxF "  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is off: $shim" <<<"$output"
+  [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
+  refuses 1 'PYTHON_STAP' attach "$pid"
+  # while nothing of Python runs, and then
+  /usr/bin/python3 -c 'import time
+time.sleep(4)
+while True: time.sleep(0.1)' &
+  programs+=($!)
+  pid=$!
+  soon runs "$pid" /usr/bin/python3
+  run launcher attach "$pid"
+  [ "$status $output" = "0 $pid: loaded: $shim; it becomes active when Python code next runs there" ]
+  soon grep -qx python-stap /proc/"$pid"/task/*/comm
+  launcher list "$pid" | grep -qx "  the shim: active, $shim"
+  run launcher attach "$pid"
+  [ "$status $output" = "0 $pid: already active: $shim" ]
 }
 
 # ---------------------------------------------------------------- doctor
@@ -1067,11 +1094,11 @@ program_has_ended() {
     start_program "$python"
     run launcher attach "$program"
     echo "$output"
-    [ "$status $output" = "0 $program: loaded: $shim" ]
+    [ "$status $output" = "0 $program: active: $shim" ]
     grep -q "$shim" "/proc/$program/maps"
     grep -qx python-stap /proc/"$program"/task/*/comm
     run launcher attach "$program"
-    [ "$status $output" = "0 $program: already loaded: $shim" ]
+    [ "$status $output" = "0 $program: already active: $shim" ]
     [ "$(grep -cx python-stap /proc/"$program"/task/*/comm | grep -c :1)" = 1 ]
     program_ends
   done
@@ -1124,7 +1151,7 @@ PY
     wait "${programs[@]}"
     for kind in sleep join epoll select read wait alarm; do
       echo "$python $kind: $(cat "$BATS_TEST_TMPDIR/$kind.attached" "$BATS_TEST_TMPDIR/$kind")"
-      grep -q ': loaded: ' "$BATS_TEST_TMPDIR/$kind.attached"
+      grep -qE ': (active|loaded): ' "$BATS_TEST_TMPDIR/$kind.attached"
       [ "$(cat "$BATS_TEST_TMPDIR/$kind")" = $'started\ntook True' ]
     done
     programs=()
@@ -1238,7 +1265,7 @@ C
   program_ends
   start_program "$newest"
   run launcher attach "$program"
-  [ "$status $output" = "0 $program: loaded: $shim" ]
+  [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
   refute compgen -G '/tmp/stap-python-*.py'
 }
@@ -1287,7 +1314,7 @@ C
   run launcher attach "${programs[0]}"
   echo "$output"
   [ ! -e "$started" ]
-  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim; it becomes active when Python code next runs there" ]
   [ "$(uname -m)" = x86_64 ] || [[ $output == *"run this as its user" ]]
   # nor one whose library is another user's
   chown 0 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
@@ -1321,7 +1348,7 @@ C
   echo "$output"
   [ ! -e "$started" ] || rm "$(cut -d' ' -f4 "$started")"
   [ ! -e "$started" ]
-  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim; it becomes active when Python code next runs there" ]
   [ "$(uname -m)" = x86_64 ] || [[ $output == *"has other mounts"* ]]
   # a script that its sys.remote_exec() doesn't take
   "$BATS_TEST_TMPDIR/bin/python3" &
@@ -1354,7 +1381,7 @@ C
   start_program setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
   echo "$output"
-  [ "$status $output" = "0 $program: loaded: $shim" ]
+  [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
 }
 
@@ -1369,7 +1396,7 @@ C
   start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs -o mode=755 none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
   run launcher attach "$program"
   echo "$output"
-  [ "$status $output" = "0 $program: loaded: $shim" ]
+  [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
 }
 
@@ -1410,7 +1437,7 @@ start_with_own_build() {
   start_with_own_build 'chown 65534 $shim' unshare -m
   run launcher attach "$program"
   echo "$output"
-  [ "$status $output" = "0 $program: loaded: $shim" ]
+  [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
   # but not where the program has more rights than that user: capabilities, or those of another one
   as_user=("${nobody[@]}" --ambient-caps=+net_raw --inh-caps=+net_raw)
@@ -1468,7 +1495,7 @@ time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
   start_with_own_build true setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm
   run launcher attach "$program"
   echo "$output"
-  [ "$status $output" = "0 $program: loaded: $shim" ]
+  [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
 }
 
@@ -1598,7 +1625,7 @@ C
   echo "$output"
   [ "$status" = 0 ]
   [ "${lines[0]}" = "stap-python: attach: $program: dlopen() takes long in it: waiting for that, since the program would die without us" ]
-  [ "${lines[1]}" = "$program: loaded: $BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" ]
+  [ "${lines[1]}" = "$program: active: $BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" ]
   program_ends
 }
 
