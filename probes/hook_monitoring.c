@@ -331,6 +331,16 @@ static void give_up_tool(PyObject *monitoring, struct interp *interp)
     interp->tool = -1;
 }
 
+/* 3.13 calls what is pending, or lets another thread have the GIL, in the middle of a RESUME, and
+ * then writes RESUME_CHECK over it, whatever it has become meanwhile (Python/bytecodes.c): that
+ * function would have no PY_START any more.  With this each code object is instrumented once more
+ * when it next begins.  Other tools have their disabled events enabled, which they may be at any
+ * time. */
+static void instrument_again(PyObject *monitoring)
+{
+    cpython_done(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
+}
+
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
@@ -371,6 +381,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         give_up_tool(monitoring, interp);
         return HOOK_NEVER;
     }
+    if (py.minor == 13 && (interp->armed & hook_monitoring.markers) != wanted)
+        instrument_again(monitoring);
     if (!(interp->armed & (MARKER_BIT(function__entry) | MARKER_BIT(function__return))))
         catch_up_here();
     return HOOK_DONE;

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: MIT
 import atexit
 import ctypes
+import gc
 import multiprocessing
 import os
 import signal
@@ -235,6 +236,79 @@ def descriptor(number):
         down(20)
         time.sleep(0.001)
     print("read:", got)
+
+
+# ---------------------------------------------------------------- what is the program's own
+
+
+def callers(tenths):
+    "Threads of C that call into CPython and leave it, with a Python function to call and without."
+    calls = set()
+
+    def call():
+        calls.add(threading.get_ident())
+
+    library = ctypes.CDLL(os.environ["CALLERS"])
+    for argument in None, ctypes.py_object(call):
+        library.begin(argument)
+        end = time.monotonic() + tenths / 10
+        while time.monotonic() < end or (argument and not calls):
+            time.sleep(0.0005)
+        library.end()
+    print("called:", len(calls) > 0, threading.get_ident() in calls)
+
+
+def locks(tenths):
+    "An audit hook takes a lock that is held around a fork, as where logging logs audit events."
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+    def audit(event, arguments):
+        if event.startswith(("sys.set", "sys.add", "sys.monitoring")):  # as an armed tracer's may
+            time.sleep(0.002)
+            with lock:
+                pass
+
+    if hasattr(sys, "addaudithook"):
+        sys.addaudithook(audit)
+    forks = 0
+    end = time.monotonic() + tenths / 10
+    while time.monotonic() < end or forks < 5:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        forks += 1
+        time.sleep(0.03)
+    print("forked")
+
+
+class Finalized:
+    finalized = 0
+
+    def __init__(self, where):
+        self.itself, self.where = self, where
+
+    def __del__(self):
+        Finalized.finalized += 1
+        self.where.add(threading.current_thread().name)
+
+
+def looks(tenths):
+    "On which threads audit hooks and finalizers run."
+    where = set()
+    if hasattr(sys, "addaudithook"):
+        sys.addaudithook(lambda event, arguments: where.add(threading.current_thread().name))
+    gc.set_threshold(1)
+    if "LATER" in os.environ:
+        ctypes.CDLL(os.environ["LATER"])
+    end = time.monotonic() + tenths / 10
+    while time.monotonic() < end:
+        for _ in range(100):
+            Finalized(where)
+        time.sleep(0.001)
+    print(sorted(where), threading.active_count(), Finalized.finalized > 100)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 int PyGILState_Ensure(void);
 void PyGILState_Release(int);
@@ -33,11 +34,11 @@ static void *call(void *unused)
 void begin(void *function)
 {
     called = function;
+    ending = 0;
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], 0, call, 0);
 }
 
-/* Without the GIL. */
 void end(void)
 {
     ending = 1;
