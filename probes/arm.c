@@ -393,7 +393,7 @@ static void ask_311(unsigned wanted, bool look)
         struct interp *interp = record_of(state);
         if (!interp || !interp->started)
             continue;
-        if (interp->armed_for != wanted)
+        if (interp->armed_for != wanted || (look && py.minor == 8)) /* see ask_main_thread() */
             knock(interp);
         if (interp->armed & ARM_KNOCKED)
             arm_knocks++;

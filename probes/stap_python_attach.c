@@ -36,7 +36,10 @@ static const char usage[] =
     "\n"
     "Loads the shim into a running CPython 3.6 or later, which has the markers from then on. The\n"
     "program goes on, also where that can't be done. You must be root or the program's user, and\n"
-    "allowed to trace it.\n";
+    "allowed to trace it.\n"
+    "\n"
+    "It says \"active\" where tracers see the markers from now on, and \"loaded\" where they do as soon\n"
+    "as Python code runs there.\n";
 
 enum {
     PATIENCE_MS = 5000, /* for a thread to come to a safe point */

@@ -58,7 +58,9 @@ trace_running() {
 < leaf: def leaf(): pass  # fmt: skip
 < <module>: leaf()
 EVENTS
-    diff - <(events_of "$program" "$target" not) <<'EVENTS'
+    # 3.6 reaches another thread when that next calls a Python function
+    diff <(if [ "$(version_of "$python")" = 3.6 ]; then sed '/wait: /d; s/> down: wait()/> down: leaf()/'; else cat; fi) \
+      <(events_of "$program" "$target" not) <<'EVENTS'
 > down: return down(n - 1)
 > down: return down(n - 1)
 > down: wait()

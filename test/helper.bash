@@ -10,10 +10,31 @@ export top shim=$top/build/libpython-stap.so.0 driver=$top/build/driver
 export tapsets=${STAP_VM_ROOT:-$top/build}${STAP_VM_ROOT:+.stap}
 export LC_ALL=C
 
-# Every CPython from 3.6 on that is here and is for the shim, the system's first, a path a line.
+# The CPythons from 3.6 on that are here and are for the shim, the system's first, a path a line: one for
+# each way in which CPython is hooked and read (up to 3.8, to 3.10, 3.11, and each version from 3.12 on),
+# or with EVERY_PYTHON=1 (make check-pythons) each.
 # PYTHONS: more of them; ONLY_PYTHONS: these instead.  They may be scripts that start one.
 pythons() {
-  which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags'
+  which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags' |
+    with_minor | gated
+}
+
+# Each path on stdin, with its minor version before it.
+with_minor() {
+  local python
+  while read -r python; do
+    echo "$("$python" -c 'import sys; print(sys.version_info[1])') $python"
+  done
+}
+
+# Of such lines the paths: the first of each kind, of which all up to 3.$1 are one.
+first_of_each() {
+  awk -v oldest="$1" '{ kind = $1 > 10 ? $1 : $1 > oldest ? 10 : oldest; if (!seen[kind]++) print $2 }'
+}
+
+# The same for the gate.
+gated() {
+  if [ -n "${EVERY_PYTHON:-}${ONLY_PYTHONS:-}" ]; then sed 's/[^ ]* //'; else first_of_each 8; fi
 }
 
 # The system's own, here and in the guest.
@@ -38,14 +59,7 @@ which_pythons() {
 # One of them, or of those that are named, for each way in which the shim hooks: up to 3.10, 3.11, and
 # each version from 3.12 on, as sys.monitoring changes with every one.
 pythons_by_hook() {
-  local python kind kinds=' '
-  # shellcheck disable=SC2046
-  [ $# -gt 0 ] || set -- $(pythons)
-  for python; do
-    kind=$("$python" -c 'import sys; m = sys.version_info[1]; print(max(m, 10))')
-    [[ $kinds == *" $kind "* ]] || echo "$python"
-    kinds+="$kind "
-  done
+  if [ $# -gt 0 ]; then printf '%s\n' "$@"; else pythons; fi | with_minor | first_of_each 10
 }
 
 # 3.11, for a path of pythons().
@@ -81,12 +95,12 @@ markers() {
   sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
-# The shared libraries of CPython that are here.
+# The shared libraries of CPython that are here, as pythons() has the programs.
 libpythons() {
   local library
   for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
-    [ ! -e "$library" ] || echo "$library"
-  done
+    [ ! -e "$library" ] || sed 's/.*libpython3\.\([0-9]*\).*/\1 &/' <<<"$library"
+  done | gated
 }
 
 # embed LIBRARY PROGRAM: compiles workloads/embed.c, which wants its PYTHONHOME.
