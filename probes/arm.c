@@ -326,20 +326,23 @@ static bool arm_asked(void)
     return arm_here();
 }
 
-/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
+/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. No
+ * further one is asked for before it ends: while a trace or profile function is set, a Python
+ * function that is called in a pending call of 3.11 doesn't begin as long as another one waits
+ * (Python/ceval.c, DO_TRACING). */
 static int arm_pending(void *unused)
 {
     (void)unused;
-    main_asked = false;
-    if (closed)
-        return 0;
     struct interp *interp = record_of(cpython_interpreter());
+    if (!closed) {
+        arm_asked();
+        for (size_t i = 0; i < HOOKS; i++)
+            if (hooks[i]->visit && hooks[i]->fits())
+                hooks[i]->visit();
+    }
+    main_asked = false;
     if (interp)
         interp->asked = false;
-    arm_asked();
-    for (size_t i = 0; i < HOOKS; i++)
-        if (hooks[i]->visit && hooks[i]->fits())
-            hooks[i]->visit();
     return 0;
 }
 

@@ -1,16 +1,16 @@
-# running.py SECONDS: frames on the stacks of two threads for so long, which a tracer that comes
-# meanwhile finds there, in a function of C.
+# running.py FIFO: frames on the stacks of two threads, which a tracer that comes meanwhile finds there, in
+# a function of C, until both have read a byte from that.
 #
 # SPDX-License-Identifier: MIT
+import os
 import sys
 import threading
-import time
 
-end = time.time() + float(sys.argv[1])
+fifo = os.open(sys.argv[1], os.O_RDWR)
 
 
 def wait():
-    time.sleep(end - time.time())
+    os.read(fifo, 1)
 
 
 def leaf(): pass  # fmt: skip
