@@ -18,13 +18,14 @@ import xml.etree.ElementTree as ET
 
 
 def run(command, base, way, timeout):
-    """Runs a command in one of the ways plain, shim, ..., with what it prints in the file BASE.log.
+    """Runs a command in one of the ways plain, shim, ..., with what it prints in the file BASE.log: with
+    what the environment variable of that name has preloaded, but plain.
 
     Returns its exit status, or in words that it didn't end.
     """
     environment = dict(os.environ)
-    if way == "shim":
-        environment["LD_PRELOAD"] = os.environ["shim"]
+    if way != "plain":
+        environment["LD_PRELOAD"] = os.environ[way]
     os.makedirs(base, exist_ok=True)
     with open(base + ".log", "wb") as log:
         process = subprocess.Popen(
