@@ -22,6 +22,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -50,8 +51,8 @@ class Suites:
         "Runs a suite in one of the ways plain, shim, control; returns {test: result} and the seconds it took."
         name, _, pattern = suite.partition(":")
         base = os.path.join(self.folder, "%s.%s.%d" % (re.sub(r"[^\w.]+", "_", suite), way, count))
-        library = None if way == "plain" else os.environ[way]
-        of = [os.path.realpath(self.python), self.build, limit, library and os.stat(library).st_mtime]
+        libraries = "" if way == "plain" else os.environ[way]
+        of = [os.path.realpath(self.python), self.build, limit, libraries, libraries and os.stat(libraries.split()[-1]).st_mtime]
         try:
             with open(base + ".json") as kept:
                 run = json.load(kept)
@@ -150,6 +151,7 @@ def number(version):
 
 
 def main():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("folder")
@@ -158,11 +160,15 @@ def main():
     options = parser.parse_args()
     suites = Suites(options.folder, options.python, options.limit)
     counts = collections.Counter()
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=2)
+    try:
         for future in concurrent.futures.as_completed([pool.submit(suites.compare, suite) for suite in options.suites]):
             lines, found = future.result()
             counts.update(found)
             print("\n".join(lines), flush=True)
+    except BaseException:
+        both_ways.kill()
+        os._exit(1)
     print("%s: %s" % (options.python, ", ".join("%d %s" % (n, word) for word, n in counts.items())), flush=True)
     sys.exit(counts["differs"] > 0)
 
