@@ -1,4 +1,4 @@
-# compare.py [--limit S] FOLDER PYTHON SUITE...: runs test files of CPython's own (python -m test) in
+# compare.py [--limit S] [--continue] FOLDER PYTHON SUITE...: runs test files of CPython's own (python -m test) in
 # PYTHON without the shim and with it, two at a time, and says in which tests the results differ.
 # Whoever calls it (test/cpython/run) sees to it that a tracer probes the shim meanwhile, and that
 # $shim and $control are there.
@@ -8,8 +8,8 @@
 # expected is run again, both ways; from 3.12 on it is also run beside a tool that is not the shim
 # (control.c).  What is then said of a test: both_ways.py; what is expected: expected.list.
 #
-# What a run printed, and its results, are left in FOLDER; a run whose results are there already, of the
-# same interpreter and the same shim, is not done again.
+# What a run printed, and its results, are left in FOLDER.  A run without the shim whose results are there
+# already is not done again; with --continue also one with the same shim.
 #
 # The exit status is 1 if a test differs more than once.
 #
@@ -41,8 +41,8 @@ LONG = 60
 class Suites:
     "The test files of one interpreter."
 
-    def __init__(self, folder, python, limit):
-        self.folder, self.python, self.limit = folder, python, limit
+    def __init__(self, folder, python, limit, kept_ways):
+        self.folder, self.python, self.limit, self.kept_ways = folder, python, limit, kept_ways
         code = "import os, sys; print('%d.%d' % sys.version_info[:2]); print(sys.version, os.stat(sys.executable).st_mtime)"
         version, self.build = subprocess.check_output([python, "-c", code], text=True).split("\n", 1)
         self.version = number(version)
@@ -57,7 +57,7 @@ class Suites:
         try:
             with open(base + ".json") as kept:
                 run = json.load(kept)
-            if run["of"] == of:
+            if run["of"] == of and way in self.kept_ways:
                 return run["results"], run["seconds"]
         except FileNotFoundError:
             pass
@@ -155,11 +155,13 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--continue", action="store_true", dest="go_on")
     parser.add_argument("folder")
     parser.add_argument("python")
     parser.add_argument("suites", nargs="+")
     options = parser.parse_args()
-    suites = Suites(options.folder, options.python, options.limit)
+    kept_ways = ["plain", "shim", "control"] if options.go_on else ["plain"]
+    suites = Suites(options.folder, options.python, options.limit, kept_ways)
     counts = collections.Counter()
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=2)
     try:
