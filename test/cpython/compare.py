@@ -8,8 +8,8 @@
 # expected is run again, both ways; from 3.12 on it is also run beside a tool that is not the shim
 # (control.c).  What is then said of a test: both_ways.py; what is expected: expected.list.
 #
-# What a run printed, and its results, are left in FOLDER.  A run without the shim whose results are there
-# already is not done again; with --continue also one with the same shim.
+# What a run printed, and its results, are left in FOLDER.  A run without the shim that came to its end
+# before is not done again; with --continue also one with the same shim.
 #
 # The exit status is 1 if a test differs more than once.
 #
@@ -77,8 +77,9 @@ class Suites:
         shutil.rmtree(base, ignore_errors=True)
         with open(base + ".log", errors="replace") as log:
             results = read_results(name, xml, log.read(), status)
-        with open(base + ".json", "w") as kept:
-            json.dump({"of": of, "results": results, "seconds": seconds}, kept)
+        if isinstance(status, int):  # it had the time
+            with open(base + ".json", "w") as kept:
+                json.dump({"of": of, "results": results, "seconds": seconds}, kept)
         return results, seconds
 
     def compare(self, suite):
