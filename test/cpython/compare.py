@@ -62,8 +62,9 @@ class Suites:
         except FileNotFoundError:
             pass
         xml = base + ".xml"
-        if os.path.exists(xml):
-            os.remove(xml)
+        for old in xml, base + ".json":
+            if os.path.exists(old):
+                os.remove(old)
         command = [self.python, "-m", "test", "-v", "--junit-xml", xml]
         if pattern:
             command += ["-m", pattern]
