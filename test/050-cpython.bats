@@ -35,7 +35,7 @@ stand_in() {
 case $* in
   -c*) printf '3.11\n3.11 of Monday\n' && exit ;;
 esac
-xml=$5 name=$6 way=${LD_PRELOAD:+with} outcome='' status=0
+xml=$5 name=${!#} way=${LD_PRELOAD:+with} outcome='' status=0
 unset LD_PRELOAD
 echo "$name${way:+ $way}" >>"$ran"
 case $name in
