@@ -33,7 +33,7 @@ shell_files() {
   need clang-format
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
-  clang-format --dry-run -Werror probes/*.[ch] test/*.c test/fuzz/*.[ch] test/stress/*.c
+  clang-format --dry-run -Werror probes/*.[ch] test/*.c test/fuzz/*.[ch] test/stress/*.c test/cpython/*.c
 }
 
 @test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
@@ -41,7 +41,7 @@ shell_files() {
   local compiler
   for compiler in gcc clang; do
     make -s -B CC=$compiler build/probes/{markers,native_list,native_table,marker_names,installed}.h build/test/table.h
-    for file in probes/*.c build/probes/markers.c test/*.c test/stress/*.c; do
+    for file in probes/*.c build/probes/markers.c test/*.c test/stress/*.c test/cpython/*.c; do
       "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Ibuild/probes \
         -Ibuild/test -fsyntax-only "$file"
     done

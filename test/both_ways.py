@@ -17,14 +17,27 @@ import subprocess
 import xml.etree.ElementTree as ET
 
 
+running = set()
+
+
+def kill():
+    "Ends what run() has started and waits for, in any thread; only for a program that then ends."
+    for process in list(running):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 def run(command, base, way, timeout):
-    """Runs a command in one of the ways plain, shim, ..., with what it prints in the file BASE.log.
+    """Runs a command in one of the ways plain, shim, ..., with what it prints in the file BASE.log: with
+    what the environment variable of that name has preloaded, but plain.
 
     Returns its exit status, or in words that it didn't end.
     """
     environment = dict(os.environ)
-    if way == "shim":
-        environment["LD_PRELOAD"] = os.environ["shim"]
+    if way != "plain":
+        environment["LD_PRELOAD"] = os.environ[way]
     os.makedirs(base, exist_ok=True)
     with open(base + ".log", "wb") as log:
         process = subprocess.Popen(
@@ -36,6 +49,7 @@ def run(command, base, way, timeout):
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        running.add(process)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -45,6 +59,7 @@ def run(command, base, way, timeout):
         except ProcessLookupError:
             pass
         process.wait()
+        running.remove(process)
     return status
 
 

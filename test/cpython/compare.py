@@ -1,60 +1,131 @@
-# compare.py FOLDER PYTHON SUITE...: runs suites of CPython's own tests (python -m test) in PYTHON
-# without the shim and with it, two at a time, and says in which tests the results differ.  Whoever
-# calls it (test/cpython/run) sees to it that a tracer probes the shim meanwhile.
+# compare.py [--limit S] [--continue] FOLDER PYTHON SUITE...: runs test files of CPython's own (python -m test) in
+# PYTHON without the shim and with it, two at a time, and says in which tests the results differ.
+# Whoever calls it (test/cpython/run) sees to it that a tracer probes the shim meanwhile, and that
+# $shim and $control are there.
 #
-# A suite is test_NAME, or test_NAME:PATTERN for the tests of it that match.  What it printed and
-# its results as XML are left in FOLDER.  A suite with a difference is run three times more, both
-# ways; from 3.12 on it is also run beside a tool that is not the shim (control.py).  What is then
-# said of a test: both_ways.py; what is expected: expected.list.
+# A suite is test_NAME, or test_NAME:PATTERN for the tests of it that match.  What does not run to its
+# end without the shim in S seconds is named and left out.  A suite with a difference that is not
+# expected is run again, both ways; from 3.12 on it is also run beside a tool that is not the shim
+# (control.c).  What is then said of a test: both_ways.py; what is expected: expected.list.
+#
+# What a run printed, and its results, are left in FOLDER.  A run without the shim that came to its end
+# before is not done again; with --continue also one with the same shim.
 #
 # The exit status is 1 if a test differs more than once.
 #
 # SPDX-License-Identifier: MIT
+import argparse
 import collections
 import concurrent.futures
+import fnmatch
+import json
+import math
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
 import both_ways  # noqa: E402
 
-TIMEOUT = 200
-REPEATS = 3
+# How much longer than without the shim a suite may take with all markers probed, beside the limit.
+SLOWER = 15
+# What takes longer than this with the shim is run again once, other suites three times.
+LONG = 60
 
 
-def run(python, suite, way, base):
-    "Runs a suite in one of the ways plain, shim, control; returns {test: result}."
-    name, _, pattern = suite.partition(":")
-    xml = base + ".xml"
-    command = [python] + ([os.path.join(HERE, "control.py")] if way == "control" else ["-m", "test"])
-    command += ["-v", "--junit-xml", xml]
-    if pattern:
-        command += ["-m", pattern]
-    if name == "test_monitoring":
-        command += ["--testdir", HERE, name + "_beside"]
-    else:
-        command.append(name)
-    if os.path.exists(xml):
-        os.remove(xml)
-    status = both_ways.run(command, base, way, TIMEOUT)
-    with open(base + ".log", errors="replace") as log:
-        return read_results(name, xml, log.read(), status)
+class Suites:
+    "The test files of one interpreter."
+
+    def __init__(self, folder, python, limit, kept_ways):
+        self.folder, self.python, self.limit, self.kept_ways = folder, python, limit, kept_ways
+        code = "import os, sys; print('%d.%d' % sys.version_info[:2]); print(sys.version, os.stat(sys.executable).st_mtime)"
+        version, self.build = subprocess.check_output([python, "-c", code], text=True).split("\n", 1)
+        self.version = number(version)
+        self.expected = read_expected(self.version)
+
+    def run(self, suite, way, count, limit):
+        "Runs a suite in one of the ways plain, shim, control; returns {test: result} and the seconds it took."
+        name, _, pattern = suite.partition(":")
+        base = os.path.join(self.folder, "%s.%s.%d" % (re.sub(r"[^\w.]+", "_", suite), way, count))
+        libraries = "" if way == "plain" else os.environ[way]
+        of = [os.path.realpath(self.python), self.build, limit, libraries, libraries and os.stat(libraries.split()[-1]).st_mtime]
+        try:
+            with open(base + ".json") as kept:
+                run = json.load(kept)
+            if run["of"] == of and way in self.kept_ways:
+                return run["results"], run["seconds"]
+        except FileNotFoundError:
+            pass
+        xml = base + ".xml"
+        for old in xml, base + ".json":
+            if os.path.exists(old):
+                os.remove(old)
+        command = [self.python, "-m", "test", "-v", "--junit-xml", xml]
+        if pattern:
+            command += ["-m", pattern]
+        for test, reason in self.expected:
+            if reason.startswith("hangs: "):
+                command += ["-i", test]
+        if name == "test_monitoring":
+            command += ["--testdir", HERE, name + "_beside"]
+        else:
+            command.append(name)
+        began = time.monotonic()
+        status = both_ways.run(command, base, way, limit)
+        seconds = time.monotonic() - began
+        shutil.rmtree(base, ignore_errors=True)
+        with open(base + ".log", errors="replace") as log:
+            results = read_results(name, xml, log.read(), status)
+        if isinstance(status, int):  # it had the time
+            with open(base + ".json", "w") as kept:
+                json.dump({"of": of, "results": results, "seconds": seconds}, kept)
+        return results, seconds
+
+    def compare(self, suite):
+        "Returns the lines to print of a suite, and how many of its tests have come out how."
+        plain, seconds = self.run(suite, "plain", 0, self.limit)
+        end = "%s (end)" % suite.partition(":")[0]
+        if plain[end] != "ok":
+            return ["%s: left out: %s without the shim" % (suite, plain[end])], {"left out": 1}
+        limit = 10 * math.ceil((self.limit + SLOWER * seconds) / 10)
+        shimmed, shim_seconds = self.run(suite, "shim", 0, limit)
+        different = both_ways.differences(plain, shimmed)
+        counts = collections.Counter()
+        counts["the same"] = len({*plain, *shimmed}) - len(different)
+        plains, shimmeds, controls = [plain], [shimmed], []
+        if not all(any(fnmatch.fnmatchcase(test, pattern) for pattern, _ in self.expected) for test in different):
+            for count in range(1, 2 if shim_seconds > LONG else 4):
+                plains.append(self.run(suite, "plain", count, self.limit)[0])
+                shimmeds.append(self.run(suite, "shim", count, limit)[0])
+            if self.version >= (3, 12):
+                controls = [self.run(suite, "control", count, limit)[0] for count in (0, 1)]
+        lines = ["%s: %d the same; %.0f s, with the shim %.0f s" % (suite, counts["the same"], seconds, shim_seconds)]
+        failed = [test for test, result in plain.items() if re.search("failure$|error", result) and test not in different]
+        lines += ["  fails without the shim too: " + test for test in failed]
+        for test in different:
+            word, shown = both_ways.verdict(test, plains, shimmeds, controls, self.expected)
+            counts[word] += 1
+            lines.append("  %s: %s: %s" % (word, test, shown))
+        return lines, counts
 
 
 def read_results(name, xml, log, status):
     results = collections.defaultdict(list)
     if os.path.exists(xml):
         results = both_ways.read_xml(xml, lambda case: case.get("name"))
-    else:
-        status = "%s, in %s" % (status, last_test(log))
     # A suite ends with 0, or with what regrtest gives for failed tests; the tests tell of those.
-    if not os.path.exists(xml) or not isinstance(status, int) or status < 0:
-        results[name + " (end)"].append("exit status %s" % status)
-    else:
+    if os.path.exists(xml) and isinstance(status, int) and status >= 0:
         results[name + " (end)"].append("ok")
+    else:
+        skipped = re.search(r"^\S+ (skipped -- .*)$", log, re.M)
+        if isinstance(status, int):
+            status = "exit status %d" % status
+        results[name + " (end)"].append(skipped.group(1) if skipped else "%s, in %s" % (status, last_test(log)))
     # Not in the XML: parts of a test (subTest), setUpClass() and the like.
     for kind, test, place, part in re.findall(r"^(FAIL|ERROR): (\w+) \(([\w.]+)\)(.*)$", log, re.M):
         key = place if place.endswith("." + test) else place + "." + test
@@ -86,37 +157,27 @@ def number(version):
 
 
 def main():
-    folder, python, *suites = sys.argv[1:]
-    print_version = "import sys; print('%d.%d' % sys.version_info[:2])"
-    version = number(subprocess.check_output([python, "-c", print_version], text=True))
-    expected = read_expected(version)
-    pool = concurrent.futures.ThreadPoolExecutor(max_workers=2)
-
-    def start(suite, way, numbers):
-        base = os.path.join(folder, re.sub(r"\W+", "_", suite) + "." + way)
-        return [pool.submit(run, python, suite, way, "%s.%d" % (base, number)) for number in numbers]
-
-    def results(futures):
-        return [future.result() for future in futures]
-
-    first = {suite: [start(suite, way, [0]) for way in ("plain", "shim")] for suite in suites}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--continue", action="store_true", dest="go_on")
+    parser.add_argument("folder")
+    parser.add_argument("python")
+    parser.add_argument("suites", nargs="+")
+    options = parser.parse_args()
+    kept_ways = ["plain", "shim", "control"] if options.go_on else ["plain"]
+    suites = Suites(options.folder, options.python, options.limit, kept_ways)
     counts = collections.Counter()
-    again = {}
-    for suite in suites:
-        plain, shimmed = [results(futures)[0] for futures in first[suite]]
-        different = both_ways.differences(plain, shimmed)
-        counts["the same"] += len({*plain, *shimmed}) - len(different)
-        if different:
-            ways = [start(suite, way, range(1, 1 + REPEATS)) for way in ("plain", "shim")]
-            again[suite] = different, plain, shimmed, ways, start(suite, "control", [0, 1] if version >= (3, 12) else [])
-    for suite, (different, plain, shimmed, ways, controls) in again.items():
-        plains, shimmeds = [[first] + results(futures) for first, futures in zip((plain, shimmed), ways)]
-        controls = results(controls)
-        for test in different:
-            word, shown = both_ways.verdict(test, plains, shimmeds, controls, expected)
-            counts[word] += 1
-            print("  %s: %s: %s" % (word, test, shown))
-    print("%s: %s" % (python, ", ".join("%d %s" % (n, word) for word, n in counts.items())), flush=True)
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=2)
+    try:
+        for future in concurrent.futures.as_completed([pool.submit(suites.compare, suite) for suite in options.suites]):
+            lines, found = future.result()
+            counts.update(found)
+            print("\n".join(lines), flush=True)
+    except BaseException:
+        both_ways.kill()
+        os._exit(1)
+    print("%s: %s" % (options.python, ", ".join("%d %s" % (n, word) for word, n in counts.items())), flush=True)
     sys.exit(counts["differs"] > 0)
 
 
