@@ -166,7 +166,7 @@ static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
         bool changed = armed != want;
         if (!(changed || (want && hook->can_be_lost)) || !hook->fits())
             continue;
-        if (quiet && !hook->quiet)
+        if (quiet && !hook->quiet && (changed || !hook->quiet_again))
             settled = settled && !changed;
         else
             settled = bring(interp, hook, want) && settled;
@@ -326,10 +326,7 @@ static bool arm_asked(void)
     return arm_here();
 }
 
-/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. No
- * further one is asked for before it ends: while a trace or profile function is set, a Python
- * function that is called in a pending call of 3.11 doesn't begin as long as another one waits
- * (Python/ceval.c, DO_TRACING). */
+/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
 static int arm_pending(void *unused)
 {
     (void)unused;
@@ -377,17 +374,19 @@ static void knock(struct interp *interp)
 }
 
 /* GIL held, on the watcher's thread.  3.8 prints a complaint where it is asked for a pending call
- * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
+ * while the functions of atexit run (_PyEval_AddPendingCall).  In 3.11, while a trace or profile
+ * function is set, a Python function that another pending call calls doesn't begin as long as one
+ * waits (DO_TRACING; both in Python/ceval.c). */
 static void ask_main_thread(void)
 {
-    if (py.minor != 8 && !atomic_exchange(&main_asked, true) &&
+    if (py.minor != 8 && py.minor != 11 && !atomic_exchange(&main_asked, true) &&
         py.Py_AddPendingCall(arm_pending, NULL) != 0)
         main_asked = false;
 }
 
 /* All interpreters share the GIL, which we hold, and under which CPython makes and ends them: so
  * none comes or goes meanwhile. */
-static void ask_311(unsigned wanted, bool look)
+static void ask_311(unsigned wanted)
 {
     arm_by(set_quiet_hooks);
     arm_knocks = 0;
@@ -396,11 +395,11 @@ static void ask_311(unsigned wanted, bool look)
         struct interp *interp = record_of(state);
         if (!interp || !interp->started)
             continue;
-        if (interp->armed_for != wanted || (look && py.minor == 8)) /* see ask_main_thread() */
+        if (interp->armed_for != wanted)
             knock(interp);
         if (interp->armed & ARM_KNOCKED)
             arm_knocks++;
-        if (interp->is_main && (wanted || look || interp->armed_for != wanted))
+        if (interp->is_main && (wanted || interp->armed_for != wanted))
             ask_main_thread();
     }
 }
@@ -410,7 +409,7 @@ void arm_ask(unsigned wanted, bool look)
     if (py.minor >= 12)
         ask_312(wanted, look);
     else
-        ask_311(wanted, look);
+        ask_311(wanted);
 }
 
 bool arm_done(unsigned wanted)

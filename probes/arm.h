@@ -63,8 +63,9 @@ struct hook {
     unsigned markers; /* what it feeds */
     bool uses_code;   /* it calls code_of() */
     bool quiet; /* set() runs no code of the program, nor a collection: the watcher may call it */
-    bool (*fits)(void);                                        /* this CPython is one for it */
-    void (*start)(struct interp *);                            /* an interpreter starts; or NULL */
+    bool quiet_again;               /* so it is where the hook was set for the same before */
+    bool (*fits)(void);             /* this CPython is one for it */
+    void (*start)(struct interp *); /* an interpreter starts; or NULL */
     enum hook_result (*set)(struct interp *, unsigned wanted); /* GIL held, no exception */
     void (*visit)(void); /* the main thread runs Python: see to what it lacks; or NULL */
     bool can_be_lost;    /* the program may take it out: set() is called again, to look */
@@ -99,8 +100,8 @@ bool arm_here(void);
  *
  * 3.12 and later: without the GIL, by a pending call, which any thread of the interpreter makes. Up
  * to 3.11 with the main interpreter's GIL: the frame hook is set at once, so that all threads have
- * it, those too that wait in C; for the rest there are a pending call of the main thread's and the
- * frame hook, which any thread meets at its next call. */
+ * it, those too that wait in C; for the rest there are the frame hook, which any thread meets at
+ * its next call, and but for 3.8 and 3.11 a pending call of the main thread's. */
 void arm_ask(unsigned wanted, bool look);
 
 /* Whether all interpreters have done so.  No GIL. */

@@ -109,4 +109,5 @@ const struct hook hook_gc = {
     .start = start,
     .set = set,
     .can_be_lost = true,
+    .quiet_again = true,
 };

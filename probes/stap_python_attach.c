@@ -38,7 +38,8 @@ static const char usage[] =
     "program goes on, also where that can't be done. You must be root or the program's user, and\n"
     "allowed to trace it.\n"
     "\n"
-    "It says \"active\" where tracers see the markers from now on, and \"loaded\" where they do as soon\n"
+    "It says \"active\" where tracers see the markers from now on, and \"loaded\" where they do as "
+    "soon\n"
     "as Python code runs there.\n";
 
 enum {
