@@ -193,6 +193,73 @@ print(len(gc.callbacks))'
   done
 }
 
+@test "a child that is forked while hooks are being set has those that it needs later" {
+  local python tried='' addresses
+  need readelf
+  mapfile -t addresses < <(readelf --wide --notes "$shim" |
+    awk '/Name: / { name = $2 } /Semaphore: / && !seen[name]++ { print name "\n" $NF }')
+  # CPython's audit hooks are asked while hooks are set: the program's sleeps then, and the program
+  # forks, by libc's fork(), which waits for nobody.
+  cat >"$BATS_TEST_TMPDIR/forking.py" <<'PY'
+import ctypes
+import importlib
+import os
+import sys
+import threading
+import time
+
+
+def semaphore(name):
+    file, *addresses = sys.argv[1:]
+    start = [line.split("-")[0] for line in open("/proc/self/maps") if line.rstrip().endswith(file)][0]
+    return ctypes.c_ushort.from_address(int(dict(zip(addresses[::2], addresses[1::2]))[name], 16) + int(start, 16))
+
+
+def audit(event, arguments):
+    if event in ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback") and not setting:
+        setting.append(threading.get_ident())
+        time.sleep(0.5)
+
+
+def until(condition):
+    end = time.time() + 10
+    while not condition() and time.time() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def hooked():
+    return not hasattr(importlib._bootstrap._find_and_load, "__code__")
+
+
+setting = []
+fork = ctypes.PyDLL(None).fork
+sys.addaudithook(audit)
+semaphore("line").value = 1
+until(lambda: setting)
+others = threading.get_ident() != setting[0]
+child = fork()
+if child == 0:
+    semaphore("line").value = 0
+    semaphore("import__find__load__start").value = 1
+    too_early = hooked()
+    if os.fork() == 0:  # from here on the child has a thread of the shim's again
+        os._exit(0)
+    os.wait()
+    os._exit(too_early * 100 + until(hooked))
+print(others, os.waitpid(child, 0)[1] >> 8)
+PY
+  for python in $(pythons_by_hook); do
+    "$python" -c 'import ctypes, sys; sys.addaudithook' 2>/dev/null || continue
+    tried=yes
+    run env LD_PRELOAD="$shim" timeout -k 1 30 "$python" -W ignore "$BATS_TEST_TMPDIR/forking.py" "$shim" \
+      "${addresses[@]}"
+    echo "$python: $output"
+    [ "$output" = "True 1" ]
+  done
+  [ "$tried" ] || skip "needs a CPython from 3.8 on, with ctypes"
+}
+
 # A folder that every CPython takes for the user's site-packages, in which a .pth file loads the shim.
 user_base() {
   local python site
