@@ -55,6 +55,12 @@ def audited():
     compare(len(lines), len(events))
     for line, event in zip(lines, events):
         compare(line, event)
+    # with room for the last byte, and for none more
+    for length in range(len(room) - 10, len(room) + 3):
+        arguments = ("x" * 250,) * 3 + ("x" * (length - 777), 1)
+        text = repr(arguments)
+        most = len(room) - 1 - len("...")
+        compare(text if len(text) <= most else text[:most] + "...", string(library.python_argstr_1, id(arguments)))
     compare("", string(library.python_argstr_1, 0))
     compare("<unknown>", string(library.python_argstr_1, 0xDEAD))
 
