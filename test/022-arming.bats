@@ -132,7 +132,7 @@ hooks_for() {
   hooks_for 'gc__.*' gc. gc. gc. fork
 }
 
-@test "a program that wraps importlib's function has one event for an import, also for the next tracer" {
+@test "a program that wraps importlib's function has one event for an import, also for the next tracer, and keeps its wrapper" {
   local python target tracer program="
 import importlib, time
 bootstrap = importlib._bootstrap
@@ -140,16 +140,19 @@ end = time.time() + 20
 while hasattr(bootstrap._find_and_load, '__code__') and time.time() < end:
     time.sleep(0.01)
 hooked = bootstrap._find_and_load
-bootstrap._find_and_load = lambda *rest, **keywords: hooked(*rest, **keywords)
+own = bootstrap._find_and_load = lambda *rest, **keywords: hooked(*rest, **keywords)
 end = time.time() + 20
 while time.time() < end:
+    if bootstrap._find_and_load is not own:
+        print('another is in its place', flush=True)
+        break
     try:
         import no_such_module
     except ImportError:
         time.sleep(0.01)
 "
   for python in $(pythons_by_hook); do
-    LD_PRELOAD=$shim "$python" -c "$program" &
+    LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" &
     target=$!
     for tracer in first second; do
       bpftrace_while "usdt:$shim:python:import__find__load__start { printf(\"start %s\n\", str(arg0)); }
@@ -161,6 +164,8 @@ while time.time() < end:
       # each start has its done before the next
       refute grep -v '^ *1 ' "$BATS_TEST_TMPDIR/events"
     done
+    sleep 0.5 # the hook goes with the second tracer, too
+    diff /dev/null "$BATS_TEST_TMPDIR/said"
     kill "$target"
     wait "$target" || true
   done

@@ -57,8 +57,9 @@ def audited():
         compare(line, event)
     # with room for the last byte, and for none more
     for length in range(len(room) - 10, len(room) + 3):
-        arguments = ("x" * 250,) * 3 + ("x" * (length - 777), 1)
+        arguments = ("x" * 200,) * 4 + (1, "x" * (length - 823))
         text = repr(arguments)
+        compare(length, len(text))
         most = len(room) - 1 - len("...")
         compare(text if len(text) <= most else text[:most] + "...", string(library.python_argstr_1, id(arguments)))
     compare("", string(library.python_argstr_1, 0))
