@@ -12,6 +12,7 @@
 #   make check-memory   the shim under ASan, UBSan and valgrind (long)
 #   make check-projects the own tests of Debian's Python projects, with the shim and without (long)
 #   make check-stress   a day's bad luck for traced programs, in twenty minutes (fetches 1 GB, once)
+#   make check-mutants  a hundred faults made on purpose, one at a time: a test must fail of each (long)
 #   make bench          what the shim costs: a table (ARGS="--csv FILE --svg FILE": in files too)
 #   make check-busy     each script for a minute on a web server under load (long)
 #   make overhead       how much slower each script makes a web server, and a call (long)
@@ -73,7 +74,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-.PHONY: all man demo bench check check-busy check-cpython check-distros check-dtrace check-memory
+.PHONY: all man demo bench check check-busy check-cpython check-distros check-dtrace check-memory check-mutants
 .PHONY: check-packages check-projects check-pythons check-stress clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
 .DELETE_ON_ERROR:
 
@@ -204,6 +205,12 @@ check-cpython check-memory check-projects check-stress:
 	@test/setup $@
 	@$(MAKE) --no-print-directory all
 	@test/$(patsubst check-%,%,$@)/run
+
+# ARGS are those of test/mutants/run.
+check-mutants:
+	@test/setup check
+	@$(MAKE) --no-print-directory all
+	@test/mutants/run $(ARGS)
 
 check-busy overhead:
 	@test/setup check

@@ -100,8 +100,10 @@ static struct interp *record_of(PyInterpreterState *state)
 void arm_forked(void)
 {
     pthread_mutex_init(&interps_lock, NULL);
-    for (struct interp *interp = interps; interp; interp = interp->next)
-        interp->arming = interp->asked = false;
+    for (struct interp *interp = interps; interp; interp = interp->next) {
+        interp->arming = false;
+        interp->asked = false;
+    }
     main_asked = false;
     code_forked();
     frame_forked();

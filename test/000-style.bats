@@ -33,7 +33,7 @@ shell_files() {
   need clang-format
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
-  clang-format --dry-run -Werror probes/*.[ch] test/*.c test/fuzz/*.[ch] test/stress/*.c test/cpython/*.c
+  clang-format --dry-run -Werror probes/*.[ch] test/*.c test/fuzz/*.[ch] test/stress/*.c test/cpython/*.c test/tapset/*.c
 }
 
 @test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {

@@ -131,6 +131,23 @@ sys.exit(4)'
   done
 }
 
+# 3.12 and later count the threads of a process that forks, and warn where there are some; the filters
+# above make that warning an error, which os.fork() drops.
+@test "a program of one thread forks without a warning of threads, again and again" {
+  local python program='
+import os
+for _ in range(20):
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+print("ended")'
+  for python in $(pythons) $(free_threaded_pythons); do
+    run env LD_PRELOAD="$shim" "$python" -W always -c "$program"
+    echo "$python: $output"
+    [ "$status $output" = "0 ended" ]
+  done
+}
+
 @test "a process that a thread forked ends when that thread does, with the shim as without" {
   local python program='
 import os, threading

@@ -172,6 +172,62 @@ open("/dev/null").close()'
   done
 }
 
+@test "gc__done counts what is found and can't be collected, as gc.collect() does" {
+  local python pythons='' program='
+import ctypes, gc
+
+class Left:
+    pass
+
+# as a type of C with a finalizer of the old kind: the slot tp_del
+finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda left: None)
+gc.disable()
+gc.collect()
+left = [Left() for _ in range(23)]
+for one in left:
+    one.itself = one
+ctypes.c_void_p.from_address(id(Left) + 376).value = ctypes.cast(finalizer, ctypes.c_void_p).value
+del left, one
+print(gc.collect(1), len(gc.garbage) >= 23)
+ctypes.c_void_p.from_address(id(Left) + 376).value = None'
+  for python in $(pythons); do
+    ! "$python" -c 'import ctypes' 2>/dev/null || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython with ctypes"
+  LD_PRELOAD=$shim bpftrace_while "usdt:$shim:python:gc__start { printf(\"gc %d\n\", arg0); }
+    usdt:$shim:python:gc__done { printf(\"found %d\n\", arg0); }" \
+    "${each_python[@]}" "$pythons" -I -S -c "$program" >"$BATS_TEST_TMPDIR/output"
+  cat "$BATS_TEST_TMPDIR/output"
+  [ "$(grep -cxE '(2[3-9]|[3-9][0-9]) True' "$BATS_TEST_TMPDIR/output")" = "$(wc -w <<<"$pythons")" ]
+  diff <(grep -A 1 '^gc 1$' "$trace" | sed -n 's/^found //p') <(cut -d' ' -f1 "$BATS_TEST_TMPDIR/output")
+}
+
+@test "audit events are the program's own: none that the shim raises itself, whatever else is probed" {
+  local python pythons='' others program='
+import threading
+def called():
+    return len("x")
+thread = threading.Thread(target=called)
+thread.start()
+thread.join()
+for _ in range(10):
+    called()
+open("/dev/null").close()'
+  for python in $(pythons); do
+    [ "$(version_of "$python")" = 3.6 ] || [ "$(version_of "$python")" = 3.7 ] || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython from 3.8 on"
+  for others in '' yes; do
+    LD_PRELOAD=$shim bpftrace_while "usdt:$shim:python:audit { printf(\"%s\n\", str(arg0)); }
+      ${others:+$(markers | grep -vx audit | sed "s|.*|usdt:$shim:python:& { @ = count(); }|")}" \
+      "${each_python[@]}" "$pythons" -I -S -c "$program"
+    grep -v '^@\|^$' "$trace" >"$BATS_TEST_TMPDIR/events$others"
+  done
+  [ "$(grep -cx open "$BATS_TEST_TMPDIR/events")" -ge "$(wc -w <<<"$pythons")" ]
+  grep -q '^@: [1-9][0-9][0-9]' "$trace"
+  diff "$BATS_TEST_TMPDIR/events"{,yes}
+}
+
 # How often the program of the next test does what a marker tells of.
 times() {
   case $1 in

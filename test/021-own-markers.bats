@@ -140,7 +140,7 @@ PY
   noted prelinked '*' 'base + 0x1000000' 'semaphore + 0x1000000'
   noted none gc__start base 0
   noted odd gc__start base 'semaphore + 1'
-  noted code gc__start base location
+  noted code gc__start base 'location & -2'
   noted nowhere gc__start base 'semaphore + 0x1000000'
   noted negative gc__start base -2
   cat >"$BATS_TEST_TMPDIR/all" <<'SH'

@@ -139,7 +139,7 @@ hooks_for() {
   hooks_for 'gc__.*' gc. gc. gc. fork
 }
 
-@test "a program that wraps importlib's function has one event for an import, also for the next tracer" {
+@test "a program that wraps importlib's function has one event for an import, also for the next tracer, and keeps its wrapper" {
   local python target tracer program="
 import importlib, time
 bootstrap = importlib._bootstrap
@@ -147,16 +147,19 @@ end = time.time() + 20
 while hasattr(bootstrap._find_and_load, '__code__') and time.time() < end:
     time.sleep(0.01)
 hooked = bootstrap._find_and_load
-bootstrap._find_and_load = lambda *rest, **keywords: hooked(*rest, **keywords)
+own = bootstrap._find_and_load = lambda *rest, **keywords: hooked(*rest, **keywords)
 end = time.time() + 20
 while time.time() < end:
+    if bootstrap._find_and_load is not own:
+        print('another is in its place', flush=True)
+        break
     try:
         import no_such_module
     except ImportError:
         time.sleep(0.01)
 "
   for python in $(pythons_by_hook); do
-    LD_PRELOAD=$shim "$python" -c "$program" &
+    LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" &
     target=$!
     for tracer in first second; do
       bpftrace_while "usdt:$shim:python:import__find__load__start { printf(\"start %s\n\", str(arg0)); }
@@ -168,6 +171,8 @@ while time.time() < end:
       # each start has its done before the next
       refute grep -v '^ *1 ' "$BATS_TEST_TMPDIR/events"
     done
+    sleep 0.5 # the hook goes with the second tracer, too
+    diff /dev/null "$BATS_TEST_TMPDIR/said"
     kill "$target"
     wait "$target" || true
   done
@@ -198,6 +203,73 @@ print(len(gc.callbacks))'
     [ "$(sed -n 's/^@: //p' "$trace")" -ge 50 ]
     [ "$(sed -n 's/^@: //p' "$trace")" -le 60 ]
   done
+}
+
+@test "a child that is forked while hooks are being set has those that it needs later" {
+  local python tried='' addresses
+  need readelf
+  mapfile -t addresses < <(readelf --wide --notes "$shim" |
+    awk '/Name: / { name = $2 } /Semaphore: / && !seen[name]++ { print name "\n" $NF }')
+  # CPython's audit hooks are asked while hooks are set: the program's sleeps then, and the program
+  # forks, by libc's fork(), which waits for nobody.
+  cat >"$BATS_TEST_TMPDIR/forking.py" <<'PY'
+import ctypes
+import importlib
+import os
+import sys
+import threading
+import time
+
+
+def semaphore(name):
+    file, *addresses = sys.argv[1:]
+    start = [line.split("-")[0] for line in open("/proc/self/maps") if line.rstrip().endswith(file)][0]
+    return ctypes.c_ushort.from_address(int(dict(zip(addresses[::2], addresses[1::2]))[name], 16) + int(start, 16))
+
+
+def audit(event, arguments):
+    if event in ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback") and not setting:
+        setting.append(threading.get_ident())
+        time.sleep(0.5)
+
+
+def until(condition):
+    end = time.time() + 10
+    while not condition() and time.time() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def hooked():
+    return not hasattr(importlib._bootstrap._find_and_load, "__code__")
+
+
+setting = []
+fork = ctypes.PyDLL(None).fork
+sys.addaudithook(audit)
+semaphore("line").value = 1
+until(lambda: setting)
+others = threading.get_ident() != setting[0]
+child = fork()
+if child == 0:
+    semaphore("line").value = 0
+    semaphore("import__find__load__start").value = 1
+    too_early = hooked()
+    if os.fork() == 0:  # from here on the child has a thread of the shim's again
+        os._exit(0)
+    os.wait()
+    os._exit(too_early * 100 + until(hooked))
+print(others, os.waitpid(child, 0)[1] >> 8)
+PY
+  for python in $(pythons_by_hook); do
+    "$python" -c 'import ctypes, sys; sys.addaudithook' 2>/dev/null || continue
+    tried=yes
+    run env LD_PRELOAD="$shim" timeout -k 1 30 "$python" -W ignore "$BATS_TEST_TMPDIR/forking.py" "$shim" \
+      "${addresses[@]}"
+    echo "$python: $output"
+    [ "$output" = "True 1" ]
+  done
+  [ "$tried" ] || skip "needs a CPython from 3.8 on, with ctypes"
 }
 
 # A folder that every CPython takes for the user's site-packages, in which a .pth file loads the shim.

@@ -55,6 +55,112 @@ PY
   done
 }
 
+# Those by hook from 3.11 on, into $pythons.
+from_311() {
+  local python
+  pythons=
+  for python in $(pythons_by_hook); do
+    ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython from 3.11 on"
+}
+
+@test "frames that begin with the same stand-in have one each while they run, from 3.11 on" {
+  local pythons
+  # Generators that run one within the other, whose frames, in their objects, lie so (probes/frame.c).
+  cat >"$BATS_TEST_TMPDIR/nested.py" <<'PY'
+import collections
+
+
+def nested(inner):
+    for other in inner:
+        next(other)
+    yield
+
+
+places = collections.defaultdict(list)
+for _ in range(60000):
+    inner = []
+    generator = nested(inner)
+    places[id(generator) % (4096 * 64)].append((inner, generator))
+most = max(places.values(), key=len)[:6]
+for (inner, _), (_, other) in zip(most, most[1:]):
+    inner.append(other)
+next(most[0][1])
+print(len(most))
+PY
+  from_311
+  LD_PRELOAD=$shim bpftrace_while "$(function_markers)" "${each_python[@]}" "$pythons" "$BATS_TEST_TMPDIR/nested.py" >"$BATS_TEST_TMPDIR/output"
+  [ "$(grep -cx 6 "$BATS_TEST_TMPDIR/output")" = "$(wc -w <<<"$pythons")" ]
+  awk -v runs="$(wc -w <<<"$pythons")" '
+    /^> .*nested.py nested / { at[++depth] = $5 }
+    /^< .*nested.py nested / {
+      if (depth == 6) {
+        deep++
+        for (i = 1; i <= 6; i++)
+          for (j = 1; j < i; j++)
+            if (at[i] == at[j]) { print "the same for", j, "and", i; bad = 1 }
+      }
+      if (at[depth--] != $5) { print "another at the return"; bad = 1 }
+    }
+    END { exit bad || deep != runs }' "$trace"
+}
+
+@test "a recursion that only the C stack could end goes on as without the shim, from 3.11 on" {
+  local pythons
+  cat >"$BATS_TEST_TMPDIR/deep.py" <<'PY'
+import sys
+
+
+def down(n):
+    return down(n - 1) + 1 if n else 0
+
+
+sys.setrecursionlimit(1000000)
+print(down(100000))
+PY
+  from_311
+  LD_PRELOAD=$shim bpftrace_while "usdt:$shim:python:function__entry { @entries = count(); }
+    usdt:$shim:python:function__return { @returns = count(); }" \
+    "${each_python[@]}" "$pythons" "$BATS_TEST_TMPDIR/deep.py" >"$BATS_TEST_TMPDIR/output"
+  cat "$BATS_TEST_TMPDIR/output" "$trace"
+  [ "$(grep -cx 100000 "$BATS_TEST_TMPDIR/output")" = "$(wc -w <<<"$pythons")" ]
+  [ "$(sed -n 's/^@entries: //p' "$trace")" -gt 9000 ]
+  [ "$(sed -n 's/^@entries: //p' "$trace")" = "$(sed -n 's/^@returns: //p' "$trace")" ]
+}
+
+@test "an exception that ends a frame, or is thrown into one, arrives, also where the marker meets the code first" {
+  local pythons probed
+  # each with code of its own, and globals in which __name__ is looked for in vain
+  cat >"$BATS_TEST_TMPDIR/raising.py" <<'PY'
+import collections
+
+arrived = collections.Counter()
+for _ in range(50):
+    names = {}
+    exec("def raises():\n raise ValueError\ndef generates():\n yield\n yield", names)
+    try:
+        names["raises"]()
+    except Exception as exception:
+        arrived[type(exception).__name__] += 1
+    generator = names["generates"]()
+    next(generator)
+    try:
+        generator.throw(KeyError("on purpose"))
+    except Exception as exception:
+        arrived[type(exception).__name__] += 1
+print(sorted(arrived.items()))
+PY
+  pythons=$(pythons)
+  for probed in 1,2 3,4; do # entries, returns
+    LD_PRELOAD=$shim bpftrace_while "$(function_markers | sed -n "${probed}p")" "${each_python[@]}" "$pythons" "$BATS_TEST_TMPDIR/raising.py" \
+      >"$BATS_TEST_TMPDIR/output" 2>&1
+    cat "$BATS_TEST_TMPDIR/output"
+    [ "$(grep -cFx "[('KeyError', 50), ('ValueError', 50)]" "$BATS_TEST_TMPDIR/output")" = "$(wc -l <<<"$pythons")" ]
+    [ "$(grep -c ' <string> raises ' "$trace")" -ge $((50 * $(wc -l <<<"$pythons"))) ]
+  done
+}
+
 @test "a child that the C library doesn't know of runs on, traced" {
   [ "$(uname -m)" = x86_64 ] || skip "needs x86_64, whose number of the system call it has"
   local python

@@ -326,6 +326,10 @@ raise_semaphores() {
   shim="$1/semaphores.so $shim"
 }
 
+# A command: "${each_python[@]}" "PYTHON..." ARGUMENT... runs each of the interpreters with the arguments.
+# shellcheck disable=SC2016,SC2034
+each_python=(bash -c 'for python in $0; do "$python" "$@"; done')
+
 # bpftrace programs that print the markers as expect.py does, but with the file before the rest and
 # what else the marker passes behind it.
 function_markers() {

@@ -25,7 +25,9 @@ typedef int pid_t;
 #define __user
 
 /* As SystemTap has it where -DMAXSTRINGLEN doesn't say otherwise. */
+#ifndef MAXSTRINGLEN
 #define MAXSTRINGLEN 512
+#endif
 #define PAGE_SIZE 4096UL
 #define HZ 250
 
@@ -126,7 +128,8 @@ struct mm_struct {
 };
 struct task_struct {
     struct mm_struct *mm;
-    pid_t pid;
+    pid_t pid, tgid;
+    struct task_struct *real_parent;
     u64 start_time, self_exec_id;
     struct {
         u64 sum_exec_runtime;
@@ -152,6 +155,9 @@ enum { PIDTYPE_PID, TASK_RUNNING = 0, TASK_DEAD = 128 };
 static const int init_pid_ns;
 #define find_pid_ns(pid, space) ((void)*(space), pid)
 #define pid_task(pid, type) task_of(pid)
+
+/* The process of -x or -c. */
+static pid_t __attribute__((unused)) _stp_target;
 
 /* Time, as the fuzzer has it pass. */
 static u64 now_ns;

@@ -1,0 +1,93 @@
+/*
+ * The tapset's C as a library, for a Python that looks at itself with it: what a probe's handler
+ * would read of that process, without a kernel.  036-library.bats makes tapset.h of the tapset
+ * (test/fuzz/tapset.awk), of which each function is there to be called by its name.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tapset.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Whether a page is there is asked once for each copy. */
+static int user_byte(unsigned long address)
+{
+    static unsigned long reads, page;
+    if (reads != user_reads || page != address / PAGE_SIZE) {
+        unsigned char byte;
+        struct iovec ours = {&byte, 1}, its = {(void *)address, 1};
+        if (process_vm_readv(getpid(), &ours, 1, &its, 1, 0) != 1)
+            return -1;
+        reads = user_reads;
+        page = address / PAGE_SIZE;
+    }
+    return *(volatile unsigned char *)address;
+}
+
+/* ---------------------------------------------------------------- the threads */
+
+enum { TASKS = 4 };
+static struct task_struct tasks[TASKS];
+
+struct task_struct *task_of(pid_t pid)
+{
+    for (int i = 0; i < TASKS; i++)
+        if (tasks[i].pid == pid)
+            return &tasks[i];
+    return NULL;
+}
+
+static unsigned long long cpu_clock(struct task_struct *task)
+{
+    return task->se.sum_exec_runtime;
+}
+
+void *kallsyms_lookup_name(const char *name)
+{
+    return strcmp(name, "task_sched_runtime") == 0 ? (void *)cpu_clock : NULL;
+}
+
+/* From now on it is this thread that runs, of a process that one of the others has started, with
+ * that program. */
+void run_thread(int number, int parent, int pid, int start_time, int execs, const char *program)
+{
+    static struct file file;
+    static __typeof__(*file.f_path.dentry) name;
+    name.d_name.name = (const unsigned char *)program;
+    file.f_path.dentry = &name;
+    current_mm.exe_file = &file;
+    current = &tasks[number];
+    current->mm = &current_mm;
+    current->pid = current->tgid = pid;
+    current->start_time = (u64)start_time;
+    current->self_exec_id = (u64)execs;
+    current->real_parent = &tasks[parent];
+}
+
+/* Time passes, and some of it the thread that runs is on the CPU. */
+void pass(int ns, int on_cpu)
+{
+    now_ns += (u64)ns;
+    current->se.sum_exec_runtime += (u64)on_cpu;
+}
+
+/* What the scheduler has of the thread that runs. */
+void leave_cpu(int is_queued, int state)
+{
+    current->on_rq = is_queued;
+    current->__state = (unsigned)state;
+}
+
+void set_target(int pid)
+{
+    _stp_target = pid;
+}
+
+/* What was printed since the last time. */
+const char *take_printed(void)
+{
+    printed[printed_length] = '\0';
+    printed_length = 0;
+    return printed;
+}

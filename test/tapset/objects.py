@@ -1,0 +1,100 @@
+# objects.py LIBRARY ROOM audited|stacks: reads this very process with the tapset's C, which is in the
+# library, and compares: python_argstr() with what workloads/audited.py says that it is to be,
+# python_backtrace() with the stack that Python walks, in each frame in which workloads/stacks.py stands.
+# ROOM is that of a string of SystemTap.
+#
+# SPDX-License-Identifier: MIT
+
+import contextlib
+import ctypes
+import io
+import os
+import re
+import sys
+
+library = ctypes.CDLL(sys.argv[1])
+library.take_printed.restype = ctypes.c_char_p
+room = ctypes.create_string_buffer(int(sys.argv[2]))
+workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3] + ".py")
+with open(workload, "rb") as file:
+    source = file.read().decode("utf-8")
+compared = 0
+
+
+def string(function, *arguments):
+    function(room, *(ctypes.c_longlong(argument) for argument in arguments))
+    return room.value.decode("utf-8")
+
+
+def compare(expected, got):
+    global compared
+    compared += 1
+    if expected != got:
+        sys.exit("expected %r\n     got %r" % (expected, got))
+
+
+def cut(text, last, unit):
+    "What is put for a text where there is room for it, or the last word."
+    whole = []
+    left = len(room) - 1 - len(last)
+    for piece in re.findall(unit, text, re.DOTALL):
+        left -= len(piece.encode("utf-8"))
+        whole.append(piece)
+        if left < 0:
+            return "".join(whole[:-1]), True
+    return text, False
+
+
+def audited():
+    events = []
+    sys.audit = lambda event, *arguments: events.append("stap" + string(library.python_argstr_1, id(arguments)))
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(source, workload, "exec"), {})
+    lines = said.getvalue().splitlines()
+    compare(len(lines), len(events))
+    for line, event in zip(lines, events):
+        compare(line, event)
+    # with room for the last byte, and for none more
+    for length in range(len(room) - 10, len(room) + 3):
+        arguments = ("x" * 200,) * 4 + (1, "x" * (length - 823))
+        text = repr(arguments)
+        compare(length, len(text))
+        most = len(room) - 1 - len("...")
+        compare(text if len(text) <= most else text[:most] + "...", string(library.python_argstr_1, id(arguments)))
+    compare("", string(library.python_argstr_1, 0))
+    compare("<unknown>", string(library.python_argstr_1, 0xDEAD))
+
+
+def stack_of(frame):
+    lines = []
+    while frame:
+        name = frame.f_code.co_filename.replace("\x1b", "\\x1b").replace("\n", "\\n")
+        lines.append('File "%s", line %d, in %s\n' % (name, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return lines
+
+
+def here(last=None):
+    frame = sys._getframe(1)
+    lines = stack_of(frame)
+    library.print_python_backtrace_2(ctypes.c_longlong(id(frame)), ctypes.c_longlong(1000))
+    compare("".join(lines), library.take_printed().decode("utf-8"))
+    compare("".join(lines[:1]) + ("...\n" if len(lines) > 1 else ""), string(library.python_backtrace_2, id(frame), 1))
+    text, full = cut("".join(lines), "<unknown>\n", "[^\n]*\n")
+    compare(text + ("...\n" if full else ""), string(library.python_backtrace_2, id(frame), 1000))
+    return last
+
+
+def stacks():
+    # all but its own here()
+    text = re.sub(r"def here\(.*?\n\n\n", lambda found: "\n" * found.group().count("\n"), source, flags=re.DOTALL)
+    exec(compile(text, workload, "exec"), {"here": here})
+    for none in 0, 0xDEAD, id(sys._getframe()) + 1, id(len):
+        compare("<unknown>\n", string(library.python_backtrace_2, none, 64))
+    compare("...\n", string(library.python_backtrace_2, id(sys._getframe()), 0))
+    compare(sys.version.split()[0], string(library.python_version_0))
+
+
+globals()[sys.argv[3]]()
+print(compared, "compared")
