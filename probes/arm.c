@@ -425,6 +425,16 @@ bool arm_done(unsigned wanted)
     return done;
 }
 
+bool arm_goes_on(void)
+{
+    bool found = false;
+    pthread_mutex_lock(&interps_lock);
+    for (struct interp *interp = interps; interp && !found; interp = interp->next)
+        found = interp->arming;
+    pthread_mutex_unlock(&interps_lock);
+    return found;
+}
+
 bool arm_attach(void (*meet)(void))
 {
     to_meet = meet;

@@ -127,6 +127,9 @@ extern unsigned arm_knocks;
  * False: its markers can't be had, and the hook is to do nothing.  GIL held. */
 bool arm_answer(void);
 
+/* Whether a thread is in arm_here(), for any interpreter.  No GIL. */
+bool arm_goes_on(void);
+
 /* In the child of a fork, in which no other thread is. */
 void arm_forked(void);
 

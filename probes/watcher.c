@@ -41,6 +41,7 @@ enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
 enum { REST_MS = 2, RESTS = 10 };
+enum { FORK_WAIT_MS = 100 };
 
 /* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
 struct watcher {
@@ -367,10 +368,25 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
 static PyFrameObject *forking_frame;
 static int forking_instruction;
 
+/* Another thread may be in the middle of a pending call of ours, and have let the GIL go in an
+ * audit hook of the program: from 3.12 on the child would take it for there, and make no pending
+ * calls itself.  But that hook may wait for a lock that is held for the fork: so this ends in any
+ * case. */
+static void wait_for_arming(void)
+{
+    struct timespec pause = {0, 1000000};
+    for (int i = 0; i < FORK_WAIT_MS && py.minor >= 12 && !arm_busy() && arm_goes_on(); i++) {
+        PyThreadState *state = py.PyEval_SaveThread();
+        nanosleep(&pause, NULL);
+        py.PyEval_RestoreThread(state);
+    }
+}
+
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     stop();
+    wait_for_arming();
     forking_frame = py.PyEval_GetFrame();
     forking_instruction =
         forking_frame && py.PyFrame_GetLasti ? py.PyFrame_GetLasti(forking_frame) : -1;

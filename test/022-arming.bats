@@ -211,7 +211,7 @@ print(len(gc.callbacks))'
   mapfile -t addresses < <(readelf --wide --notes "$shim" |
     awk '/Name: / { name = $2 } /Semaphore: / && !seen[name]++ { print name "\n" $NF }')
   # CPython's audit hooks are asked while hooks are set: the program's sleeps then, and the program
-  # forks, by libc's fork(), which waits for nobody.
+  # forks, up to 3.11 by libc's fork(), which waits for nobody.
   cat >"$BATS_TEST_TMPDIR/forking.py" <<'PY'
 import ctypes
 import importlib
@@ -228,9 +228,10 @@ def semaphore(name):
 
 
 def audit(event, arguments):
-    if event in ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback") and not setting:
+    if event == "sys.addaudithook" and not setting:  # the shim's
         setting.append(threading.get_ident())
-        time.sleep(0.5)
+        os.write(told, b"x")
+        time.sleep(0.05 if waits else 0.5)
 
 
 def until(condition):
@@ -244,15 +245,22 @@ def hooked():
     return not hasattr(importlib._bootstrap._find_and_load, "__code__")
 
 
+def work():
+    until(lambda: setting)
+
+
 setting = []
-fork = ctypes.PyDLL(None).fork
+tells, told = os.pipe()
+waits = sys.version_info >= (3, 12)  # there a child from the middle of a pending call makes none itself
+fork = os.fork if waits else ctypes.PyDLL(None).fork
 sys.addaudithook(audit)
-semaphore("line").value = 1
-until(lambda: setting)
+threading.Thread(target=work).start()
+semaphore("audit").value = 1
+os.read(tells, 1)  # so it is the other thread that sets the hook
 others = threading.get_ident() != setting[0]
 child = fork()
 if child == 0:
-    semaphore("line").value = 0
+    semaphore("audit").value = 0
     semaphore("import__find__load__start").value = 1
     too_early = hooked()
     if os.fork() == 0:  # from here on the child has a thread of the shim's again
