@@ -376,12 +376,10 @@ static void knock(struct interp *interp)
 }
 
 /* GIL held, on the watcher's thread.  3.8 prints a complaint where it is asked for a pending call
- * while the functions of atexit run (_PyEval_AddPendingCall).  In 3.11, while a trace or profile
- * function is set, a Python function that another pending call calls doesn't begin as long as one
- * waits (DO_TRACING; both in Python/ceval.c). */
+ * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
 static void ask_main_thread(void)
 {
-    if (py.minor != 8 && py.minor != 11 && !atomic_exchange(&main_asked, true) &&
+    if (py.minor != 8 && !atomic_exchange(&main_asked, true) &&
         py.Py_AddPendingCall(arm_pending, NULL) != 0)
         main_asked = false;
 }
@@ -401,7 +399,9 @@ static void ask_311(unsigned wanted)
             knock(interp);
         if (interp->armed & ARM_KNOCKED)
             arm_knocks++;
-        if (interp->is_main && (wanted || interp->armed_for != wanted))
+        /* In 3.11, while a trace or profile function is set, a Python function that another pending
+         * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
+        if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != wanted))
             ask_main_thread();
     }
 }
@@ -450,6 +450,19 @@ bool arm_attach(void (*meet)(void))
     return true;
 }
 
+/* The records need no lock: no other thread is there. */
+void arm_meet_child(void (*meet)(void))
+{
+    struct interp *interp = interps;
+    while (interp && !interp->is_main)
+        interp = interp->next;
+    to_meet = interp ? meet : NULL;
+    if (to_meet && frame_knock(interp) == HOOK_DONE) {
+        interp->armed |= ARM_KNOCKED;
+        arm_knocks = 1;
+    }
+}
+
 void arm_meet_others(void)
 {
     if (py.minor >= 12)
@@ -471,6 +484,8 @@ bool arm_answer(void)
         return true;
     if (closed)
         return false;
+    if (!hook_frame.fits()) /* 3.12 and later: the hook has gone */
+        interp->armed &= ~ARM_KNOCKED;
     arm_asked();
     if (interp->armed & ARM_KNOCKED) /* another thread is at it, or it isn't ready */
         return false;

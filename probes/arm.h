@@ -111,6 +111,10 @@ bool arm_done(unsigned wanted);
  * call arm_start().  As arm_ask() for threads and GIL. */
 bool arm_attach(void (*meet)(void)); /* false: try again */
 
+/* The same in the child of a fork by C, when it next calls a Python function; NULL: no longer.  No
+ * lock, no GIL: no other thread is there. */
+void arm_meet_child(void (*meet)(void));
+
 /* The main interpreter ends, or begins: nothing is armed from then on, or again.  GIL held. */
 void arm_close(void);
 void arm_open(void);
@@ -133,7 +137,7 @@ bool arm_goes_on(void);
 /* In the child of a fork, in which no other thread is. */
 void arm_forked(void);
 
-/* In hook_frame.c: puts the frame hook into another interpreter.  GIL held. */
+/* In hook_frame.c: puts the frame hook into another interpreter.  GIL held, or no other thread. */
 enum hook_result frame_knock(struct interp *interp);
 
 /* True while this thread puts hooks in place: what CPython raises then (audit events) is our own

@@ -405,18 +405,29 @@ static bool fits(void)
     return py.minor <= 11;
 }
 
+/* 3.12 and later have this for a knock alone, once. */
+static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
+{
+    PyInterpreterState *state = cpython_interpreter();
+    if (get_evaluator(state) == hook())
+        set_evaluator(state, next_evaluator);
+    arm_answer();
+    return ((evaluator_39)next_evaluator)(thread, frame, throw);
+}
+
 static void *hook(void)
 {
+    if (py.minor >= 12)
+        return (void *)hook_312;
     return py.minor == 11 ? (void *)hook_311 : py.minor >= 9 ? (void *)hook_39 : (void *)hook_36;
 }
 
 /* Whether the evaluator is where it is looked for, as far as is known. */
-static bool can_be_set(void)
+static bool can_be_set(PyInterpreterState *state)
 {
     static bool checked;
     if (!checked && !py._PyInterpreterState_SetEvalFrameFunc &&
-        (!eval_frame_offset() ||
-         *eval_frame_slot(cpython_interpreter()) != (void *)py._PyEval_EvalFrameDefault)) {
+        (!eval_frame_offset() || *eval_frame_slot(state) != (void *)py._PyEval_EvalFrameDefault)) {
         debug_log("the frame evaluator is not where CPython 3.%d has it", py.minor);
         return false;
     }
@@ -451,12 +462,12 @@ static bool put_in_place(struct interp *interp)
 
 enum hook_result frame_knock(struct interp *interp)
 {
-    return can_be_set() && put_in_place(interp) ? HOOK_DONE : HOOK_NEVER;
+    return can_be_set(interp->state) && put_in_place(interp) ? HOOK_DONE : HOOK_NEVER;
 }
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
-    if (!can_be_set())
+    if (!can_be_set(interp->state))
         return HOOK_NEVER;
     find_main_stack();
     void *now = get_evaluator(interp->state);

@@ -382,9 +382,13 @@ static void wait_for_arming(void)
     }
 }
 
+/* CPython forks, and will call after_fork_in_parent() and after_fork_in_child(). */
+static bool forks_itself;
+
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    forks_itself = true;
     stop();
     wait_for_arming();
     forking_frame = py.PyEval_GetFrame();
@@ -430,6 +434,7 @@ static int start_when_forked(void *unused)
 static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    forks_itself = false;
     if (py.minor < 12 || gettid() != getpid() || py.Py_AddPendingCall(start_when_forked, NULL) < 0)
         start();
     return cpython_none();
@@ -438,6 +443,8 @@ static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    forks_itself = false;
+    arm_meet_child(NULL); /* a C program may have forked, and have CPython told after it */
     start();
     return cpython_none();
 }
@@ -544,7 +551,8 @@ static void prepare_fork(void)
 
 /* In the child of any fork(), of CPython's or of a C library's that asks nobody: the thread is not
  * there.  CPython 3.6 has no at-fork callbacks, so there the child starts its own from here, as
- * soon as PyOS_AfterFork() has made the GIL anew. */
+ * soon as PyOS_AfterFork() has made the GIL anew.  A child that C has forked, as uwsgi does its
+ * workers, starts its own if it runs Python. */
 static void child_of_fork(void)
 {
     running = attaching = NULL;
@@ -552,6 +560,8 @@ static void child_of_fork(void)
     forked_by_thread |= forking_by_thread;
     if (py.minor == 6 && set_up)
         py.Py_AddPendingCall(start_pending, NULL);
+    else if (set_up && !forks_itself && !forked_by_thread)
+        arm_meet_child(start);
 }
 
 /* What pthread_atfork() calls, which is part of each program rather than of libc.  In another C

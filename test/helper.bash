@@ -59,7 +59,9 @@ which_pythons() {
 # One of them, or of those that are named, for each way in which the shim hooks: up to 3.10, 3.11, and
 # each version from 3.12 on, as sys.monitoring changes with every one.
 pythons_by_hook() {
-  if [ $# -gt 0 ]; then printf '%s\n' "$@"; else pythons; fi | with_minor | first_of_each 10
+  # shellcheck disable=SC2046
+  [ $# -gt 0 ] || set -- $(pythons)
+  printf '%s\n' "$@" | with_minor | first_of_each 10
 }
 
 # 3.11, for a path of pythons().
@@ -97,9 +99,10 @@ markers() {
 
 # The shared libraries of CPython that are here, as pythons() has the programs.
 libpythons() {
-  local library
+  local library minor
   for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
-    [ ! -e "$library" ] || sed 's/.*libpython3\.\([0-9]*\).*/\1 &/' <<<"$library"
+    minor=${library##*/libpython3.}
+    [ ! -e "$library" ] || echo "${minor%%[!0-9]*} $library"
   done | gated
 }
 

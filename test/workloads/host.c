@@ -2,17 +2,20 @@
  * A program that loads CPython as a plugin, as uwsgi and Apache do, and has Python code run for
  * requests alone: between them no Python frame is there.
  *
- * usage: host LIBRARY local|global REQUESTS [SHIM]
+ * usage: host LIBRARY local|global REQUESTS [SHIM|fork]
  *
- * SHIM is loaded after a few requests, as by stap-python attach.  A request is a call of a function
- * that calls no other, every 10 ms.
+ * SHIM is loaded after a few requests, as by stap-python attach.  fork: it is a child that serves,
+ * of a fork of which CPython is told nothing.  A request is a call of a function that calls no
+ * other, every 10 ms.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { REQUESTS_BEFORE_SHIM = 5 };
@@ -43,14 +46,22 @@ int main(int count, char **arguments)
     int failed = ((int (*)(const char *))function("PyRun_SimpleString"))(
         "served = 0\ndef serve():\n    global served\n    served += 1\n");
     void *main_module = ((void *(*)(const char *))function("PyImport_AddModule"))("__main__");
-    void *serve = ((void *(*)(void *, const char *))function("PyObject_GetAttrString"))(main_module,
-                                                                                        "serve");
+    void *serve =
+        ((void *(*)(void *, const char *))function("PyObject_GetAttrString"))(main_module, "serve");
     void *(*call)(void *, void *) = (void *(*)(void *, void *))function("PyObject_CallObject");
     void *(*save)(void) = (void *(*)(void))function("PyEval_SaveThread");
     void (*restore)(void *) = (void (*)(void *))function("PyEval_RestoreThread");
+    bool forks = count > 4 && strcmp(arguments[4], "fork") == 0;
+    if (forks) {
+        pid_t child = fork();
+        int status;
+        if (child)
+            return waitpid(child, &status, 0) != child || status;
+        usleep(200000);
+    }
     for (int i = 0; i < atoi(arguments[3]); i++) {
         void *state = save();
-        if (i == REQUESTS_BEFORE_SHIM && count > 4 && !dlopen(arguments[4], RTLD_NOW))
+        if (i == REQUESTS_BEFORE_SHIM && count > 4 && !forks && !dlopen(arguments[4], RTLD_NOW))
             fprintf(stderr, "%s\n", dlerror());
         usleep(10000);
         restore(state);
