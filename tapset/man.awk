@@ -267,6 +267,8 @@ function define(text,  id, head, pieces) {
   head = substr(text, 1, index(text, "{") - 1)
   if (head !~ /(^| )(probe|function) /)
     return
+  if (head ~ /^probe never ?$/) # no name for others
+    return
   if (head ~ /^probe [A-Za-z_][A-Za-z0-9_.]* ?\+?= ?[^= ][^=]*$/) {
     split(head, pieces, / ?\+?= ?/)
     id = "probe:" substr(pieces[1], 7)

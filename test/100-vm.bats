@@ -198,6 +198,18 @@ qemu() { cut -d' ' -f1 "$STAP_VM_DIR/qemu.pid"; }
   diff out out2
 }
 
+@test "3,000 lines of 2 KB from an end probe arrive complete, on stdout and in a file" {
+  script='probe timer.ms(100) { exit() }
+    probe end { for (i = 0; i < 199; i++) line .= "0123456789"
+      for (i = 1; i <= 3000; i++) printf("%09d %s\n", i, line) }'
+  for n in 1 2; do
+    out=()
+    [ $n = 1 ] || out=(-o out2)
+    timeout -k 5 120 stap -w -DMAXSTRINGLEN=2048 -DMAXACTION=10000 "${out[@]}" -e "$script" >out1
+    awk '$1 == NR && length == 2000 { whole++ } END { print whole + 0, NR; exit whole != 3000 || NR != 3000 }' "out$n"
+  done
+}
+
 @test "-x sees only the process with that PID in the guest" {
   [ -x /usr/bin/python3.11 ] || skip "needs /usr/bin/python3.11, whose gc__start marker is probed"
   for n in 1 2; do
