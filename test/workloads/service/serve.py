@@ -24,7 +24,7 @@ def configure():
         ALLOWED_HOSTS=["*"],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.path.join(folder, "db.sqlite3")}},
         DEFAULT_AUTO_FIELD="django.db.models.AutoField",
-        INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "shop", "blog"],
+        INSTALLED_APPS=["shop", "blog"],
         MIDDLEWARE=["django.middleware.common.CommonMiddleware", "shop.views.counts_sql"],
         ROOT_URLCONF="urls",
         TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}],
