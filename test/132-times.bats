@@ -342,6 +342,30 @@ start_and_view() {
   [ "$(wc -l <"$printed")" = 2003 ]
 }
 
+@test "the tables of functions have room for what comes often, too" {
+  start_and_view >"$BATS_TEST_TMPDIR/start"
+  # all of them: 42,003 functions of 42,301 calls
+  replay pycalls <"$BATS_TEST_TMPDIR/start" >/dev/null
+  refute grep -v 'symbol table' "$printed.said"
+  [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
+  [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
+
+  # fewer: what the functions of the start have is that of "(seldom)" in their file
+  replay pycalls -DPYTHON_STACKS=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  grep -qE 'more than 1000 functions and files: the [0-9]+ that came least gave way, and their [0-9]+ calls are in "\(seldom\)": see -DPYTHON_STACKS$' "$printed.said"
+  [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
+  [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
+  awk '$3 == "(seldom)" && $4 == "/a.py" && $1 > 40000 { found = 1 } END { exit !found }' "$printed"
+
+  replay pytime -DPYTHON_STACKS=1000 -G top=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  [ "$(awk '$1 == 100 { print $4 }' "$printed" | sort | xargs)" = "query serve view" ]
+  [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
+
+  replay pydist -DPYTHON_STACKS=4000 -G top=500 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  grep -qE '^view in /a.py: 100 calls, total ' "$printed"
+  grep -qE '^query in /a.py: 100 calls, total ' "$printed"
+}
+
 # The numbers of pyblocked's first stack of those that begin with these functions, the innermost first;
 # the same functions may be at several lines.
 blocked_in() {
