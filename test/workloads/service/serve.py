@@ -55,7 +55,7 @@ def serve():
                 "workers": 2,
                 "threads": 4,
                 "worker_tmp_dir": "/dev/shm",
-                "timeout": 300,
+                "timeout": 0,
                 "graceful_timeout": 120,
                 "post_fork": lambda arbiter, worker: counts.begin(),
                 "worker_exit": lambda arbiter, worker: counts.end(folder),
