@@ -11,7 +11,7 @@ setup() {
 @test "pystacks tells of a Django service's functions what it counts itself" {
   need curl
   "$system" -c 'import django, gunicorn' || skip "needs python3-django and gunicorn"
-  timeout -k 5 1800 "$top/test/service" --requests 4 'pystacks:^with_sql$' >"$printed" || {
+  STAP_TIMEOUT=900 timeout -k 5 1000 "$top/test/service" --requests 4 'pystacks:^with_sql$' >"$printed" || {
     cat "$printed"
     return 1
   }
