@@ -9,6 +9,11 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from shop.models import Order, total_of
 
+try:
+    import no_such_module_of_ours
+except ImportError:
+    count("import no_such_module_of_ours")
+
 
 def sql_of_ours(execute, sql, params, many, context):
     count("sql_of_ours")
