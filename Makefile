@@ -15,6 +15,7 @@
 #   make check-mutants  a hundred faults made on purpose, one at a time: a test must fail of each (long)
 #   make bench          what the shim costs: a table (ARGS="--csv FILE --svg FILE": in files too)
 #   make check-busy     each script for a minute on a web server under load (long)
+#   make check-service  each script on a Django service, whose own counts it must tell (long)
 #   make overhead       how much slower each script makes a web server, and a call (long)
 #   make check-packages the Debian and the RPM packages: built, checked, installed and removed in roots
 #                       of their own (long)
@@ -75,7 +76,7 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 .PHONY: all man demo bench check check-busy check-cpython check-distros check-dtrace check-memory check-mutants
-.PHONY: check-packages check-projects check-pythons check-stress clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
+.PHONY: check-packages check-projects check-pythons check-service check-stress clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -211,6 +212,11 @@ check-mutants:
 	@test/setup check
 	@$(MAKE) --no-print-directory all
 	@test/mutants/run $(ARGS)
+
+check-service:
+	@test/setup check
+	@$(MAKE) --no-print-directory all
+	@test/service
 
 check-busy overhead:
 	@test/setup check

@@ -294,6 +294,78 @@ EVENTS
   refute grep -E ';m\.sleeps [0-9]{6,}$' "$printed"
 }
 
+# A start with 20,000 stacks, then a view that is called 100 times, with stacks between that come once.
+start_and_view() {
+  awk 'function call(name, frame) { printf "function__entry \"/a.py\" \"%s\" 1 %#x \"m\"\n", name, frame }
+    function end(name, frame) { printf "function__return \"/a.py\" \"%s\" 1 %#x \"m\"\n", name, frame }
+    BEGIN {
+      call("main", 16)
+      for (i = 0; i < 20000; i++) {
+        call("module_" i, 32); call("starts_" i, 48); end("starts_" i, 48); end("module_" i, 32)
+      }
+      for (i = 0; i < 100; i++) {
+        call("serve", 32); call("view", 48); call("query", 64); end("query", 64); end("view", 48)
+        for (k = 0; k < 20; k++) { call("once_" i "_" k, 48); end("once_" i "_" k, 48) }
+        end("serve", 32)
+      }
+      end("main", 16)
+    }'
+}
+
+@test "pystacks has room for what comes often: what a program's start has gives way, and that is said" {
+  local said
+  # more stacks than were ever in the way of it: all of them
+  start_and_view | replay pystacks -G calls=1 >"$printed.all"
+  refute grep -v -e 'symbol table' -e 'stacks with less calls are left out' "$printed.said"
+  grep -qF '39004 stacks with less calls are left out' "$printed.said"
+  grep -xE 'driver;main;serve(;view(;query)?)? 100' "$printed" | sort | tee "$printed.view"
+  [ "$(wc -l <"$printed.view")" = 3 ]
+
+  # fewer: the view's are whole, and so is the sum, 42301 calls
+  start_and_view | replay pystacks -G calls=1 -DPYTHON_STACKS=3000 >"$printed.few"
+  grep -xE 'driver;main;serve(;view(;query)?)? 100' "$printed" | sort | diff "$printed.view" -
+  awk '{ sum += $NF } / [0-9]+$/ && /\(seldom\)/ { seldom += $NF } END { print sum, seldom; exit sum != 42301 || seldom < 39000 }' "$printed"
+  said=$(grep -o 'more than 3000 stacks: .*' "$printed.said")
+  [[ $said =~ ^'more than 3000 stacks: the '([0-9]+)' that came least gave way, and their '([0-9]+)' calls are in "(seldom)": see -DPYTHON_STACKS'$ ]]
+  [ "${BASH_REMATCH[1]}" -ge 39000 ]
+  [ "${BASH_REMATCH[2]}" = "$(awk '/\(seldom\)/ { sum += $NF } END { print sum }' "$printed")" ]
+
+  # names have room of their own
+  start_and_view | replay pystacks -G calls=1 -DPYTHON_NAMES=1000 >"$printed.names"
+  grep -qE 'no room for names: [0-9]+ times it is "\(no room\)": see -DPYTHON_NAMES' "$printed.said"
+  awk '{ sum += $NF } END { exit sum != 42301 }' "$printed"
+
+  # and a start can be left out
+  start_and_view | replay pystacks '^serve$' -G calls=1 >"$printed.begun"
+  refute grep -v 'symbol table' "$printed.said"
+  diff <(sed 's/;main//' "$printed.view") <(head -n 3 "$printed" | sort)
+  [ "$(wc -l <"$printed")" = 2003 ]
+}
+
+@test "the tables of functions have room for what comes often, too" {
+  start_and_view >"$BATS_TEST_TMPDIR/start"
+  # all of them: 42,003 functions of 42,301 calls
+  replay pycalls <"$BATS_TEST_TMPDIR/start" >/dev/null
+  refute grep -v 'symbol table' "$printed.said"
+  [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
+  [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
+
+  # fewer: what the functions of the start have is that of "(seldom)" in their file
+  replay pycalls -DPYTHON_STACKS=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  grep -qE 'more than 1000 functions and files: the [0-9]+ that came least gave way, and their [0-9]+ calls are in "\(seldom\)": see -DPYTHON_STACKS$' "$printed.said"
+  [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
+  [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
+  awk '$3 == "(seldom)" && $4 == "/a.py" && $1 > 40000 { found = 1 } END { exit !found }' "$printed"
+
+  replay pytime -DPYTHON_STACKS=1000 -G top=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  [ "$(awk '$1 == 100 { print $4 }' "$printed" | sort | xargs)" = "query serve view" ]
+  [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
+
+  replay pydist -DPYTHON_STACKS=4000 -G top=500 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  grep -qE '^view in /a.py: 100 calls, total ' "$printed"
+  grep -qE '^query in /a.py: 100 calls, total ' "$printed"
+}
+
 # The numbers of pyblocked's first stack of those that begin with these functions, the innermost first;
 # the same functions may be at several lines.
 blocked_in() {

@@ -1,7 +1,8 @@
 /*
  * Fuzzes the open calls that the tapset keeps in the kernel (python_calls.stp): any entries and
- * returns, with any names and frames, of threads that begin, end and run other programs.  The
- * tables are small here (test/fuzz/run), so that they are full soon.
+ * returns, with any names and frames, of threads that begin, end and run other programs; and the
+ * stacks that they note (python_stacks.stp).  The tables are small here (test/fuzz/run), so that
+ * they are full soon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -73,14 +74,58 @@ static void check_tables(void)
     check(python_used_calls <= PYTHON_CALLS && python_used_threads <= PYTHON_THREADS, "too many");
 }
 
+/* What was added to stacks. */
+static u64 added;
+
+/* Each stack is found by its names, in one that is there, and held by whom it is noted; and what
+ * was added is there. */
+static void check_stacks(void)
+{
+    static u32 held[PYTHON_STACKS], inner[PYTHON_STACKS];
+    u32 number, bucket, call, stacks = 1;
+    u64 sum = python_no_stack;
+    memset(held, 0, sizeof held);
+    memset(inner, 0, sizeof inner);
+    for (bucket = 0; bucket < PYTHON_THREADS; bucket++)
+        for (number = python_buckets[bucket]; number; number = python_threads[number].next) {
+            held[python_threads[number].ended.note]++;
+            held[python_threads[number].asleep_stack]++;
+            for (call = python_threads[number].call; call; call = python_calls[call].caller)
+                held[python_calls[call].note]++;
+        }
+    for (number = python_free_stack; number; number = python_stacks[number].next, stacks++)
+        check(!python_stacks[number].name, "a free stack with a name");
+    for (number = 1; number < python_used_stacks; number++) {
+        const struct python_stack *stack = &python_stacks[number];
+        sum += stack->count;
+        check(stack->held == held[number], "held by another number");
+        if (!stack->name)
+            continue;
+        stacks++;
+        inner[stack->outer]++;
+        check(!stack->outer || python_stacks[stack->outer].name, "in one that is not there");
+        check(python_find_stack(stack->outer, stack->name) == number, "not found");
+    }
+    for (number = 1; number < python_used_stacks; number++)
+        check(python_stacks[number].inner == inner[number], "other stacks in it");
+    check(stacks == python_used_stacks, "stacks are lost");
+    check(sum == added, "what was added is lost");
+}
+
 static void start_anew(void)
 {
+    memset(python_stacks, 0, sizeof python_stacks);
+    memset(python_stack_buckets, 0, sizeof python_stack_buckets);
+    memset(python_name_buckets, 0, sizeof python_name_buckets);
+    python_used_stacks = 1;
+    python_free_stack = python_hand = python_seldom_name = 0;
+    python_used_names = PYTHON_ALIGNED;
+    added = python_no_stack = 0;
     memset(python_calls, 0, sizeof python_calls);
     memset(python_threads, 0, sizeof python_threads);
     memset(python_buckets, 0, sizeof python_buckets);
-    memset(python_functions, 0, sizeof python_functions);
     memset(tasks, 0, sizeof tasks);
-    python_free_call = python_free_thread = python_used_functions = 0;
+    python_free_call = python_free_thread = 0;
     python_used_calls = python_used_threads = 1;
     python_swept = 0;
     now_ns = jiffies = 1000;
@@ -106,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     start_anew();
     __python_calls_with_cpu_time_0();
     for (; size >= 2; data += 2, size -= 2) {
-        char name[] = {(char)('a' + data[1] % 5), '\0'};
+        char name[4] = {(char)('a' + data[1] % 5), '\0'};
         s64 frame = data[1] >> 5, number;
         u64 passed = data[1] * 1000;
         switch (data[0] % 16) {
@@ -131,7 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             current->on_rq = data[1] & 1;
             current->__state = data[1] >> 1;
             if (__python_will_sleep_0())
-                __python_sleep_1(data[1]);
+                __python_sleep_1(
+                    __python_stack_open_lines_1(data[1] & 4 ? "inner\nouter\n" : name));
             break;
         case 5:
             number = __python_slept_1(data[1] & 1);
@@ -147,14 +193,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             __python_asleep_time_1(-1);
             break;
         case 7:
-            __python_call_set_note_1(data[1]);
-            __python_call_note_0();
+            number = __python_call_note_0();
+            snprintf(name, sizeof name, "%d", data[1]);
+            __python_call_set_note_1(__python_stack_open_3(number, "program", name));
             __python_call_frame_0();
             break;
         case 8:
-            number = __python_function_number_2(name, "f");
-            __python_function_place_2(data[1] & 1 ? number : data[1] * 77777, 12000);
-            check(python_used_functions < PYTHON_FUNCTIONS, "no end to look for");
+            snprintf(name, sizeof name, "%d", data[1]);
+            if (data[1] & 1)
+                __python_row_add_9(2 + (data[1] >> 7), "file", name, name, 1, 0, 0, 0, 0);
+            else
+                __python_stack_add_6(__python_call_ended_note_0(), 1, 0, 0, 0, 0);
+            added++;
             break;
         case 9:
         case 10:
@@ -172,6 +222,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         check_tables();
+        check_stacks();
         s64 told =
             __python_calls_no_room_0() + __python_calls_no_return_0() + __python_calls_no_entry_0();
         check(told >= lost, "fewer lost than before");

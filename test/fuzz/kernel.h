@@ -34,6 +34,12 @@ typedef int pid_t;
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 #define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
 #define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define clamp_t(type, value, a, b) min_t(type, max_t(type, value, a), b)
+#define U32_MAX 0xffffffffU
+#define DIV_ROUND_UP(a, b) (((a) + (b)-1) / (b))
+#define ALIGN(a, b) (DIV_ROUND_UP(a, b) * (b))
+#define __aligned(bytes) __attribute__((aligned(bytes)))
 #define min3(a, b, c) min(min(a, b), c)
 
 /* A byte of the traced process, or -1. */
@@ -175,5 +181,23 @@ static inline void sort(void *base, size_t count, size_t size,
     (void)swap;
     qsort(base, count, size, compare);
 }
+
+static inline int kstrtol(const char *text, unsigned base, long *value)
+{
+    char *end;
+    *value = strtol(text, &end, (int)base);
+    return *text && !*end ? 0 : -EINVAL;
+}
+
+/* SystemTap's histograms. */
+enum { HIST_LOG, HIST_LOG_BUCKETS = 128 };
+typedef struct {
+    s64 count, histogram[];
+} stat_data;
+struct _Hist {
+    int type, buckets;
+};
+#define _stp_val_to_bucket(value) (64 + fls((unsigned)(value)))
+#define _stp_stat_print_histogram(histogram, data) ((void)(histogram), (void)(data))
 
 #endif

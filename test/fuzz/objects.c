@@ -108,22 +108,34 @@ static void check_stacks(const uint8_t *data, size_t size)
         memcpy(name, data + 1, length);
         name[length] = '\0';
         /* Any number, also none of a stack. */
-        number = __python_stack_2(*data & 0x80 ? stack : *data, name);
-        check(number >= 0 && number < PYTHON_MOST_STACKS, "python_stack");
+        number = __python_stack_open_3(*data & 0x80 ? stack : *data, "program", name);
+        check(number >= 0 && number < PYTHON_STACKS, "open");
+        __python_stack_close_1(number);
         stack = number;
-        __python_stack_add_2(stack, *data);
+        number = __python_stack_open_lines_1(name);
+        check(number >= 0 && number < PYTHON_STACKS, "open_lines");
+        __python_stack_close_1(number);
+        __python_stack_add_6(*data & 0x40 ? stack : *data, 1, *data, 0, 0, 0);
+        __python_histogram_add_3("file", name, *data);
         sum += *data;
     }
-    check(__python_stack_at_1(-1) == 0 && __python_stack_at_1(PYTHON_MOST_STACKS) == 0, "at");
+    check(__python_stack_at_1(-1) == 0 && __python_stack_at_1(PYTHON_STACKS) == 0, "at");
     if (sum % 64)
         return;
-    count = __python_stacks_sort_0();
+    count = __python_stacks_sort_1(0);
+    __python_stacks_sort_names_1(sum % 100);
     for (number = 0; number < min_t(s64, count, 8); number++) {
         printed_length = 0;
         __python_stack_print_1(__python_stack_at_1(number));
+        __python_stack_print_lines_1(__python_stack_at_1(number));
+        __python_histogram_print_1(__python_stack_at_1(number));
+        char *string = room();
+        __python_stack_name_2(string, __python_stack_at_1(number), (signed char)sum);
+        check(memchr(string, '\0', MAXSTRINGLEN), "name");
+        free(string);
         check(__python_stack_count_1(__python_stack_at_1(number)) > 0, "count");
         check(__python_stack_longest_1(__python_stack_at_1(number)) <=
-                  __python_stack_time_1(__python_stack_at_1(number)),
+                  __python_stack_sum_2(__python_stack_at_1(number), 0),
               "longest");
     }
 }

@@ -1,0 +1,33 @@
+# A Django service traced from its start, its own counts beside the scripts': a short part of make check-service.
+#
+# SPDX-License-Identifier: MIT
+
+load helper
+
+setup() {
+  scripts_setup
+}
+
+@test "pystacks tells of a Django service's functions what it counts itself" {
+  need curl
+  "$system" -c 'import django, gunicorn' || skip "needs python3-django and gunicorn"
+  STAP_TIMEOUT=900 timeout -k 5 1000 "$top/test/service" --requests 4 'pystacks:^with_sql$' >"$printed" || {
+    cat "$printed"
+    return 1
+  }
+  cat "$printed"
+  # the thirteen functions
+  awk '/^py/ { if ($4 != 13 || $5 != 0) bad = 1; n++ } END { exit bad || n != 1 }' "$printed"
+}
+
+@test "test/service names what it can't do in one line" {
+  local arguments
+  for arguments in "--requests none" "--quickly" "no_such_script"; do
+    # shellcheck disable=SC2086
+    run "$top/test/service" $arguments
+    echo "$output"
+    [ "$status" = 2 ]
+    [ "${#lines[@]}" = 1 ]
+    [[ $output == "test/service: "*"${arguments##* }"*"(see test/service --help)" ]]
+  done
+}

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+
+from counts import count
+from django.db import models
+
+
+class Order(models.Model):
+    item = models.CharField(max_length=40)
+    cents = models.IntegerField()
+
+    def price(self):
+        count("price")
+        return "%d.%02d" % divmod(self.cents, 100)
+
+
+def total_of(orders):
+    count("total_of")
+    return sum(order.cents for order in orders)
