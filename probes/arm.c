@@ -11,6 +11,7 @@
 #include "debug.h"
 #include "frame.h"
 #include "native.h"
+#include "trace.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -369,10 +370,12 @@ static void ask_312(unsigned wanted, bool look)
 /* GIL held. */
 static void knock(struct interp *interp)
 {
-    if (frame_knock(interp) == HOOK_DONE)
+    if (frame_knock(interp) == HOOK_DONE) {
         interp->armed |= ARM_KNOCKED;
-    else if (!interp->is_main) /* which is asked by a pending call, too */
+        trace_knock(interp->state); /* those that are in a long loop of one frame */
+    } else if (!interp->is_main) {  /* which is asked by a pending call, too */
         interp->armed_for = arm_wanted();
+    }
 }
 
 /* GIL held, on the watcher's thread.  3.8 prints a complaint where it is asked for a pending call

@@ -101,7 +101,8 @@ bool arm_here(void);
  * 3.12 and later: without the GIL, by a pending call, which any thread of the interpreter makes. Up
  * to 3.11 with the main interpreter's GIL: the frame hook is set at once, so that all threads have
  * it, those too that wait in C; for the rest there are the frame hook, which any thread meets at
- * its next call, and but for 3.8 and 3.11 a pending call of the main thread's. */
+ * its next call, a profile function (but for 3.6), which it meets at its next call of C, and but
+ * for 3.8 and 3.11 a pending call of the main thread's. */
 void arm_ask(unsigned wanted, bool look);
 
 /* Whether all interpreters have done so.  No GIL. */
@@ -127,8 +128,9 @@ void arm_meet_others(void);
  * with the GIL held. */
 extern unsigned arm_knocks;
 
-/* Called by the frame hook while there are some: arms the calling interpreter if it is one of them.
- * False: its markers can't be had, and the hook is to do nothing.  GIL held. */
+/* Called by the frame hook, and by profile functions, while there are some: arms the calling
+ * interpreter if it is one of them. False: its markers can't be had, and the hook is to do nothing.
+ * GIL held. */
 bool arm_answer(void);
 
 /* Whether a thread is in arm_here(), for any interpreter.  No GIL. */

@@ -41,7 +41,9 @@ static void count(PyThreadState *state, void *states)
 void daemons_at_exit(void)
 {
     int states = 0;
-    has_daemons = py.minor == 10 && (thread_states_walk(count, &states) != WALKED || states > 1);
+    has_daemons =
+        py.minor == 10 &&
+        (thread_states_walk(cpython_interpreter(), count, &states) != WALKED || states > 1);
 }
 
 void daemons_keep_memory(PyInterpreterState *state)

@@ -164,17 +164,24 @@ __attribute__((constructor)) static void begin(void)
     begun = true;
 }
 
+static void find_library(const void *within)
+{
+    Dl_info library;
+    if (!loaded && dladdr(within, &library) && cpython_is_library(library.dli_fname))
+        load(library.dli_fname);
+}
+
 /* The C library's start files have each library that is loaded call this first of all (crti.S,
  * _init), if anybody has it: it was made for profilers.  So it tells of a libpython that a program
  * loads when it runs already, by dlopen(), as uwsgi and Apache do with their Python plugins: under
- * ld.so's lock, before that library's own constructors, and long before Py_Initialize(). */
-void __gmon_start__(void) __attribute__((visibility("default")));
+ * ld.so's lock, before that library's own constructors, and long before Py_Initialize().  The
+ * libraries that a program starts with call it before a sanitizer has begun. */
+void __gmon_start__(void)
+    __attribute__((visibility("default"), no_sanitize("address", "undefined")));
 void __gmon_start__(void)
 {
-    Dl_info caller;
-    if (begun && !loaded && dladdr(__builtin_return_address(0), &caller) &&
-        cpython_is_library(caller.dli_fname))
-        load(caller.dli_fname);
+    if (begun)
+        find_library(__builtin_return_address(0));
 }
 
 void loader_imported(void)

@@ -32,7 +32,8 @@ static void *list_lock(void)
     return list->mutex;
 }
 
-enum walk thread_states_walk(void (*visit)(PyThreadState *, void *), void *data)
+enum walk thread_states_walk(PyInterpreterState *interpreter,
+                             void (*visit)(PyThreadState *, void *), void *data)
 {
     void *lock = list_lock();
     if (!lock)
@@ -40,7 +41,7 @@ enum walk thread_states_walk(void (*visit)(PyThreadState *, void *), void *data)
     /* Who has it may wait for the GIL: up to 3.8 an interpreter is cleared under it. */
     if (!py.PyThread_acquire_lock(lock, 0))
         return WALK_LATER;
-    for (PyThreadState *state = py.PyInterpreterState_ThreadHead(cpython_interpreter()); state;
+    for (PyThreadState *state = py.PyInterpreterState_ThreadHead(interpreter); state;
          state = py.PyThreadState_Next(state))
         visit(state, data);
     py.PyThread_release_lock(lock);

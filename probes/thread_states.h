@@ -14,9 +14,10 @@ enum walk {
     WALK_NEVER, /* the list's lock is not to be had in this CPython */
 };
 
-/* Calls visit() for each thread state of the calling interpreter, the newest first, under the lock
- * with which CPython changes the list.  visit() may read and write memory, and calls nothing of
- * CPython.  GIL held. */
-enum walk thread_states_walk(void (*visit)(PyThreadState *, void *), void *data);
+/* Calls visit() for each thread state of the interpreter, the newest first, under the lock with
+ * which CPython changes the list.  visit() may read and write memory, and calls nothing of CPython.
+ * GIL held. */
+enum walk thread_states_walk(PyInterpreterState *interpreter,
+                             void (*visit)(PyThreadState *, void *), void *data);
 
 #endif

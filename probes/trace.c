@@ -270,6 +270,8 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     if (!thread) /* not so: ours was set with a record */
         return 0;
     Py_tracefunc program = thread->profile;
+    if (arm_knocks && what != TRACE_CALL) /* the frame hook has answered */
+        arm_answer();
     if (thread->tracer != frame_tracer && what != TRACE_CALL) {
         py.Py_IncRef((PyObject *)frame);
         catch_up(thread, frame);
@@ -285,6 +287,14 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
 
 /* ---------------------------------------------------------------- setting */
 
+static void take_profile(struct traced_thread *thread, struct functions *functions)
+{
+    if (functions->profile == on_profile)
+        return;
+    thread->profile = functions->profile;
+    set_profile(thread->state, on_profile);
+}
+
 /* Gives the calling thread the functions that it should have. */
 static void put_in_place(struct traced_thread *thread)
 {
@@ -297,10 +307,8 @@ static void put_in_place(struct traced_thread *thread)
             debug_log("an audit hook of the program refused a trace function");
         }
     }
-    if (wants_profile(thread) && layout_is_known() && functions->profile != on_profile) {
-        thread->profile = functions->profile;
-        set_profile(thread->state, on_profile);
-    }
+    if (wants_profile(thread) && layout_is_known())
+        take_profile(thread, functions);
 }
 
 void trace_visit(void *state)
@@ -339,7 +347,7 @@ void trace_resume(PyThreadState *state)
         set_profile(state, on_profile);
 }
 
-/* Under the lock of thread_states_walk(). */
+/* This and the next one run under the lock of thread_states_walk(). */
 static void reach(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
@@ -347,14 +355,27 @@ static void reach(PyThreadState *state, void *own)
     if (!thread)
         return;
     /* What it has on its stack it finds out itself, in its next event. */
-    if ((returns_wanted || wants_profile(thread)) && functions->profile != on_profile) {
-        thread->profile = functions->profile;
-        set_profile(state, on_profile);
-    }
+    if (returns_wanted || wants_profile(thread))
+        take_profile(thread, functions);
     if (wants_trace() && py.minor >= 10 && functions->trace != on_trace) {
         thread->trace = functions->trace;
         set_trace(state, on_trace);
     }
+}
+
+static void reach_to_knock(PyThreadState *state, void *own)
+{
+    struct traced_thread *thread = state == own ? NULL : record_of(state);
+    if (thread)
+        take_profile(thread, functions_of(state));
+}
+
+/* What can't be reached is knocked at by the frame hook alone, or by the watcher's next question.
+ */
+void trace_knock(PyInterpreterState *interpreter)
+{
+    if (layout_is_known())
+        thread_states_walk(interpreter, reach_to_knock, py.PyThreadState_Get());
 }
 
 bool trace_set(unsigned wanted, bool here)
@@ -367,7 +388,8 @@ bool trace_set(unsigned wanted, bool here)
     PyThreadState *own = py.PyThreadState_Get();
     if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
         trace_visit(own);
-    return !layout_is_known() || thread_states_walk(reach, own) != WALK_LATER;
+    return !layout_is_known() ||
+           thread_states_walk(cpython_interpreter(), reach, own) != WALK_LATER;
 }
 
 /* Looks at the calling thread's: the interpreter stands before the functions, and the type of the

@@ -37,6 +37,10 @@ extern __thread struct traced_thread *trace_here;
  * hooks on a thread that runs Python.  False: some threads could not be reached now. */
 bool trace_set(unsigned wanted, bool here);
 
+/* Each thread that runs Python in the interpreter, and calls a C function next, or returns from a
+ * Python function, calls arm_answer() then.  Not in 3.6.  GIL held. */
+void trace_knock(PyInterpreterState *interpreter);
+
 /* Gives the calling thread (a PyThreadState) the functions that it should have, in front of those
  * of the program.  GIL held, no exception in flight. */
 void trace_visit(void *thread);

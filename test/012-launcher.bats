@@ -1341,7 +1341,7 @@ C
   [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
   need gcc unshare
   make_fake_python
-  unshare -m sh -c "mount -t tmpfs none /var/tmp && exec '$BATS_TEST_TMPDIR/bin/python3'" &
+  unshare -m sh -c "mount -t tmpfs none /mnt && exec '$BATS_TEST_TMPDIR/bin/python3'" &
   programs+=($!)
   soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[0]}"
