@@ -201,7 +201,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     (void)count;
     (void)arguments;
     const char *why = "no CPython in this program";
-    check(py.Py_GetVersion || cpython_find(&why), why, "one", NULL);
+    check(py.Py_GetVersion || cpython_find(NULL, &why), why, "one", NULL);
     find(&Py_InitializeEx, "Py_InitializeEx");
     find(&PyBytes_FromStringAndSize, "PyBytes_FromStringAndSize");
     find(&PyBytes_AsString, "PyBytes_AsString");

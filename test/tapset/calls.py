@@ -27,9 +27,14 @@ def begin(name, frame):
     return ask("__python_call_begin", "x.py", name, frame)
 
 
+numbers = {}
+
+
 def end(name, frame):
     got = ask("__python_call_end", "x.py", name, frame)
-    expect(True, got in (0, ask("__python_function_number", "x.py", name)))
+    if got:
+        expect(got, numbers.setdefault(name, got))
+        expect(len(numbers), len(set(numbers.values())))
     return got != 0
 
 
@@ -153,39 +158,100 @@ def sleeps():
     expect(True, end("sleeper", 1))
 
 
-def places():
-    numbers = [ask("__python_function_number", "x.py", "f%d" % i) for i in range(12001)]
-    expect(12001, len(set(numbers)))
-    expect(False, ask("__python_function_number", "x.p", "yf") == ask("__python_function_number", "x.py", "f"))
-    expect([2, 1, 2, 0, 1], [ask("__python_function_place", numbers[i], 2) for i in (0, 0, 1, 2, 1)])
-    expect([2] * 11998, [ask("__python_function_place", number, 1 << 40) for number in numbers[2:12000]])
-    expect(0, ask("__python_function_place", numbers[12000], 1 << 40))
-    expect(1, ask("__python_function_place", numbers[11999], 2))
-
-
-def printed(stack):
-    ask("__python_stack_print", stack)
+def printed(stack, what="stack_print"):
+    ask("__python_" + what, stack)
     return library.take_printed().decode()
 
 
+def name_of(stack, outwards=0):
+    said = ctypes.create_string_buffer(512)
+    getattr(library, "__python_stack_name_2")(said, ctypes.c_longlong(stack), ctypes.c_longlong(outwards))
+    return said.value.decode()
+
+
+def of(what, stack):
+    return ask("__python_stack_" + what, stack)
+
+
+def sums(stack):
+    return [ask("__python_stack_sum", stack, i) for i in range(4)]
+
+
+def sorted_by(number):
+    return [ask("__python_stack_at", i) for i in range(ask("__python_stacks_sort", number))]
+
+
+def functions():
+    different = []
+    for name in ["x.pyf"] + ["f%d" % i for i in range(12000)]:
+        begin(name, 1)
+        different.append(ask("__python_call_end", "x.py", name, 1))
+    begin("f", 1)
+    different.append(ask("__python_call_end", "x.py", "f", 1))
+    ask("__python_call_begin", "x.p", "yf", 1)
+    different.append(ask("__python_call_end", "x.p", "yf", 1))
+    expect(12003, len(set(different) - {0}))
+
+
 def stacks():
-    main = ask("__python_stack", 0, "main")
-    f = ask("__python_stack", main, "f")
-    g = ask("__python_stack", f, "g")
-    expect([main, f, g], [ask("__python_stack", 0, "main"), ask("__python_stack", main, "f"), ask("__python_stack", f, "g")])
-    other = ask("__python_stack", main, "g")
-    expect(4, len({main, f, g, other}))
-    for stack, time in (g, 10), (main, 3), (other, 50), (g, 30), (g, 5):
-        ask("__python_stack_add", stack, time)
-    expect(3, ask("__python_stacks_sort"))
-    expect([other, g, main], [ask("__python_stack_at", i) for i in range(3)])
-    expect([3, 45, 30], [ask("__python_stack_" + what, g) for what in ("count", "time", "longest")])
-    expect(["main", "main;f;g", "main;g"], [printed(stack) for stack in (main, g, other)])
-    expect(["", 0], [printed(1 << 40), ask("__python_stack_time", -1)])
-    # the times that are equal, in the order in which the stacks came
-    ask("__python_stack_add", f, 45)
-    expect(4, ask("__python_stacks_sort"))
-    expect([other, f, g, main], [ask("__python_stack_at", i) for i in range(4)])
+    outer = ask("__python_stack_open", 0, "python", "main")
+    f = ask("__python_stack_open", outer, "", "f")
+    g = ask("__python_stack_open", f, "", "g")
+    other = ask("__python_stack_open", outer, "", "g")
+    expect([outer, f, g], [ask("__python_stack_open", *rest) for rest in ((0, "python", "main"), (outer, "", "f"), (f, "", "g"))])
+    expect(g, ask("__python_stack_open_lines", "g\nf\nmain\npython\n"))
+    expect(4, len({outer, f, g, other} - {0}))
+    for stack, time in (g, 10), (outer, 3), (other, 50), (g, 30), (g, 5):
+        ask("__python_stack_add", stack, 1, time, 2, 1, time * 2)
+    expect([other, g, outer], sorted_by(0))
+    expect([g, outer, other], sorted_by(1)) # what is equal, in the order in which it came
+    expect([g, outer, other], sorted_by(-1))
+    expect([3, 30, [45, 6, 3, 90]], [of("count", g), of("longest", g), sums(g)])
+    expect(["python;main", "python;main;f;g", "python;main;g"], [printed(stack) for stack in (outer, g, other)])
+    expect("g\nf\nmain\npython\n", printed(g, "stack_print_lines"))
+    expect(["g", "f", "python", "", f], [name_of(g), name_of(g, 1), name_of(g, 3), name_of(g, 4), of("outer", g)])
+    expect(["", 0, 0], [printed(1 << 40), of("count", -1), of("count", 0)])
+    ask("__python_stack_add", 0, 7, 1, 0, 0, 0)
+    expect(7, ask("__python_stacks_no_stack"))
+    # since the last time
+    expect([3, 5], [ask("__python_stacks_take"), ask("__python_stacks_taken")])
+    ask("__python_stack_add", other, 4, 1, 0, 0, 0)
+    expect([1, 4, other], [ask("__python_stacks_take"), ask("__python_stacks_taken"), ask("__python_stack_at", 0)])
+    expect([4, 1], sums(other)[2:])
+
+
+def rows():
+    for line, time in (10, 5), (9, 6), (10, 5):
+        ask("__python_row_add", 3, "x.py", "h", str(line), 1, time, 0, 0, 0)
+    ask("__python_row_add", 2, "x.py", "h", "", 1, 100, 0, 0, 0)
+    h, ten, nine = sorted_by(0)
+    expect([h, "h", "x.py"], [of("outer", ten), name_of(h), name_of(h, 1)])
+    expect([[10, 2], [6, 1]], [[sums(row)[0], of("count", row)] for row in (ten, nine)])
+    ask("__python_stacks_sort", 0)
+    ask("__python_stacks_sort_names", 3)
+    expect(["9", "10", "h"], [name_of(ask("__python_stack_at", i)) for i in range(3)])
+    ask("__python_stack_add_in", h, "9", 1, 1, 0, 0, 0)
+    expect(7, sums(nine)[0])
+
+
+# What comes once gives way, what comes often and what is held do not, and nothing is lost.
+def what_gives_way():
+    room = ask("__python_stacks_room")
+    held = ask("__python_stack_open", 0, "python", "held")
+    total = sum(of("count", row) for row in sorted_by(-1))
+    for number in range(room + 1000):
+        ask("__python_row_add", 2, "start.py", "f%d" % number, "", 1, 1, 0, 0, 0)
+        if number % 100 == 0:
+            ask("__python_row_add", 2, "work.py", "view", "", 1, 1, 0, 0, 0)
+    left = sorted_by(-1)
+    expect((room + 1099) // 100, of("count", next(row for row in left if name_of(row) == "view")))
+    gave_way, count = ask("__python_stacks_gave_way_number"), ask("__python_stacks_gave_way_count")
+    expect(True, 1000 <= gave_way < 1400)
+    expect(count, sum(of("count", row) for row in left if name_of(row) == "(seldom)"))
+    expect(gave_way + 1, count)  # of the rows before, the line that came twice
+    expect(total + room + 1000 + (room + 1099) // 100, sum(of("count", row) for row in left))
+    expect(["held", held], [name_of(held), ask("__python_stack_open", 0, "python", "held")])
+    expect([0, 7], [ask("__python_stacks_no_name"), ask("__python_stacks_no_stack")])
 
 
 def targets():
@@ -207,7 +273,7 @@ def versions():
 
 
 library.pass_ = getattr(library, "pass")
-for test in times, recursion_and_notes, what_is_not_seen, room, sleeps, places, stacks, targets, versions:
+for test in times, recursion_and_notes, what_is_not_seen, room, sleeps, functions, stacks, rows, what_gives_way, targets, versions:
     try:
         test()
     except AssertionError:
