@@ -5,7 +5,9 @@
 #   make man            the man pages of the tapset only, in build/man
 #   make demo           a first trace of a Python program, set-up included
 #   make check          all test suites, set-up included
-#   make check-pythons  the same in every CPython that is here, of which make check takes one of each kind
+#   make check-every    the same with every CPython that is here and every item of some lists, of which
+#                       make check takes one of each kind
+#   make check-guest    the virtual machine in which make check runs stap: that stap is the same there
 #   make check-distros  many of them with the Pythons, SystemTaps and kernels of Debian 12, 13 and sid
 #   make check-dtrace   the markers and the scripts for DTrace with Debian sid's dtrace
 #   make check-cpython  CPython's own tests, with the shim and without (long)
@@ -76,7 +78,8 @@ shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 .PHONY: all man demo bench check check-busy check-cpython check-distros check-dtrace check-memory check-mutants
-.PHONY: check-packages check-projects check-pythons check-service check-stress clean overhead install install-strip uninstall installcheck dist distcheck deb rpm FORCE
+.PHONY: check-every check-guest check-packages check-projects check-service check-stress clean deb dist distcheck
+.PHONY: install install-strip installcheck overhead rpm uninstall FORCE
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
@@ -185,10 +188,15 @@ check:
 	@$(MAKE) --no-print-directory all
 	@test/run
 
-check-pythons:
+check-every:
 	@test/setup check
 	@$(MAKE) --no-print-directory all
-	@EVERY_PYTHON=1 test/run
+	@EVERY=1 test/run
+
+check-guest:
+	@test/setup check
+	@$(MAKE) --no-print-directory all
+	@test/run test/vm/guest.bats
 
 check-distros: all
 	@test/distros

@@ -101,7 +101,7 @@ STP
 @test "the how-to's tapset script prints the hierarchy of call_stack.py on every kind of hook" {
   local python output=$BATS_TEST_TMPDIR/output
   how_to_tapset >"$BATS_TEST_TMPDIR/howto.stp"
-  for python in $(pythons_by_hook); do
+  for python in $(guest_pythons); do
     echo "$python"
     expect "$python"
     stap -o "$output" "$BATS_TEST_TMPDIR/howto.stp" -c "env LD_PRELOAD=$shim $python $program"
@@ -201,7 +201,7 @@ open("/dev/null").close()
 if hasattr(sys, "audit"):
     sys.audit("own", 1, ("two", None))
 PY
-  for python in $(pythons_by_hook); do
+  for python in $(guest_pythons); do
     echo "$python"
     all_points | from_shim_for "$python" >"$BATS_TEST_TMPDIR/points.stp"
     EXPECT=$expected "$python" "$top/test/expect.py" "$semantics" >/dev/null
@@ -234,9 +234,9 @@ EVENTS
   done
 }
 
-@test "python_backtrace() prints the stack that Python itself walks, in every interpreter" {
+@test "python_backtrace() prints the stack that Python itself walks" {
   local python output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
-  for python in $(pythons); do
+  for python in $(guest_pythons); do
     echo "$python"
     from_shim_for "$python" >"$BATS_TEST_TMPDIR/stacks.stp" <<'STP'
 probe python.function.entry, python.function.return {
@@ -300,7 +300,7 @@ EXPECTED
 @test "python_argstr() is repr() for what audit events pass, from the shim and from CPython's own marker" {
   local python preload output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
   local audited=$top/test/workloads/audited.py
-  for python in $(pythons_by_hook); do
+  for python in $(guest_pythons); do
     case $(version_of "$python") in 3.[67]) continue ;; esac
     for preload in "$shim" ''; do
       # Only an interpreter with markers of its own has them without the shim.
@@ -344,7 +344,7 @@ EXPECTED
 
 @test "python_version() tells each process's version, in any probe" {
   local output=$BATS_TEST_TMPDIR/output python all
-  all=$(pythons_by_hook | tr '\n' ' ')
+  all=$(guest_pythons | tr '\n' ' ')
   cat >"$BATS_TEST_TMPDIR/ask.py" <<'PY'
 import os
 os.rmdir("/nonexistent")
@@ -402,7 +402,7 @@ PY
 
 @test "without -c and -x every Python that runs is seen, whichever its version" {
   local output=$BATS_TEST_TMPDIR/output all pids
-  all=$(pythons_by_hook | tr '\n' ' ')
+  all=$(guest_pythons | tr '\n' ' ')
   cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
 import time
 
@@ -662,6 +662,7 @@ EXPECTED
     refute grep -E 'ERROR|WARNING: [^K]' "$output.err"
     [ "$name" = python.import.done ] || [ "$name" = python.cfunction.return ] || [ -s "$output" ]
     count=$((count + 1))
-  done 9<"$BATS_TEST_TMPDIR/list"
-  [ "$count" -ge 12 ]
+  done 9< <(some <"$BATS_TEST_TMPDIR/list")
+  [ "$count" -ge 3 ]
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/list")" -ge 12 ]
 }

@@ -294,7 +294,8 @@ EXPECTED
     # before a target is started or anything is printed
     refute [ -s "$printed" ]
     rm -f "$printed"
-  done 9<<'REFUSED'
+  done 9< <(
+    some <<'REFUSED'
 pycalls|some|ERROR: pycalls: SECONDS, alone or behind "cfunctions", is a number from 1 on, not "some"
 pytop|0|ERROR: pytop: SECONDS is a number from 1 on, not "0"
 pytop|-G top=0|ERROR: pytop: top is 1 to 200, not 0
@@ -312,4 +313,5 @@ pyline|-p2 (|regex compilation error
 pytrace|-p2 (|regex compilation error
 pyaudit|-p2 (|regex compilation error
 REFUSED
+  )
 }

@@ -460,7 +460,7 @@ PY
   while read -r python; do
     cp "$timed" "$BATS_TEST_TMPDIR/timed-$(version_of "$python").py"
     echo "LD_PRELOAD=$shim $python $BATS_TEST_TMPDIR/timed-$(version_of "$python").py"
-  done < <(pythons_by_hook) >"$BATS_TEST_TMPDIR/all"
+  done < <(guest_pythons) >"$BATS_TEST_TMPDIR/all"
   [ -s "$BATS_TEST_TMPDIR/all" ]
   script pytime -G top=1000 -c "sh $BATS_TEST_TMPDIR/all"
   while read -r _ python file; do

@@ -12,7 +12,7 @@ export LC_ALL=C
 
 # The CPythons from 3.6 on that are here and are for the shim, the system's first, a path a line: one for
 # each way in which CPython is hooked and read (up to 3.8, to 3.10, 3.11, and each version from 3.12 on),
-# or with EVERY_PYTHON=1 (make check-pythons) each.
+# or with EVERY=1 (make check-every) each.
 # PYTHONS: more of them; ONLY_PYTHONS: these instead.  They may be scripts that start one.
 pythons() {
   which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags' |
@@ -34,12 +34,23 @@ first_of_each() {
 
 # The same for the gate.
 gated() {
-  if [ -n "${EVERY_PYTHON:-}${ONLY_PYTHONS:-}" ]; then sed 's/[^ ]* //'; else first_of_each 8; fi
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then sed 's/[^ ]* //'; else first_of_each 8; fi
 }
 
 # The system's own, here and in the guest.
 system_python() {
   pythons | head -n 1
+}
+
+# Of those by hook (below) the first and the last, as what stap does with a marker is the same in all; with
+# EVERY each.
+guest_pythons() {
+  if [ -n "${EVERY:-}" ]; then pythons_by_hook; else pythons_by_hook | sed -n '1p; $p' | uniq; fi
+}
+
+# Of the lines of a list one in four, with EVERY all.
+some() {
+  if [ -n "${EVERY:-}" ]; then cat; else awk 'NR % 4 == 1'; fi
 }
 
 # The free-threaded ones, which the shim refuses.

@@ -11,7 +11,7 @@
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-  top=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+  top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
   export top vm=$top/test/vm STAP_VM=always STAP_VM_DIR=$top/build/vm-100
   export ENDS='probe begin { println("begins") } probe end { println("ends") }'
   PATH=$vm:$PATH
