@@ -107,9 +107,10 @@ struct frame_312 {
 
 /* A thread's stand-ins, by the frame's address: of the places that a frame may have the first that
  * is free, or the first of all where none is.  Neighbours on the stack of frames, of which none is
- * smaller than 64 bytes, begin with different ones.  A frame has one from its entry to its return.
- */
-enum { STAND_INS = 4096, PLACES = 8 };
+ * smaller than 64 bytes, begin with different ones; that stack is in pieces, whose frames may begin
+ * with the same ones, all along, and so go on with places far away.  A frame has one from its entry
+ * to its return. */
+enum { STAND_INS = 4096, PLACES = 32, STRIDE = 2531 };
 static __thread struct frame_object_311 *stand_ins;
 static __thread unsigned stand_ins_tracer; /* whose they are (frame_tracer) */
 static PyObject *frame_type;
@@ -166,9 +167,9 @@ static bool make_stand_ins(void)
     if (!owned)
         return false;
     if (owned->stand_ins)
-        memset(owned->stand_ins, 0, (STAND_INS + PLACES) * sizeof *stand_ins);
+        memset(owned->stand_ins, 0, STAND_INS * sizeof *stand_ins);
     else
-        owned->stand_ins = calloc(STAND_INS + PLACES, sizeof *stand_ins);
+        owned->stand_ins = calloc(STAND_INS, sizeof *stand_ins);
     if (!owned->stand_ins || pthread_setspecific(owned_key, owned) != 0) {
         disown(owned);
         return false;
@@ -188,15 +189,16 @@ void frame_forked(void)
 
 static struct frame_object_311 *place_of(void *frame, enum frame_event event)
 {
-    struct frame_object_311 *first = &stand_ins[(uintptr_t)frame / 64 % STAND_INS];
+    size_t place = (uintptr_t)frame / 64 % STAND_INS;
+    struct frame_object_311 *first = &stand_ins[place];
     if (first->frame == frame || (event == FRAME_ENTRY && !first->frame))
         return first;
     struct frame_object_311 *free = NULL;
-    for (int i = 0; i < PLACES; i++) {
-        if (first[i].frame == frame)
-            return &first[i];
-        if (!free && !first[i].frame)
-            free = &first[i];
+    for (int i = 0; i < PLACES; i++, place = (place + STRIDE) % STAND_INS) {
+        if (stand_ins[place].frame == frame)
+            return &stand_ins[place];
+        if (!free && !stand_ins[place].frame)
+            free = &stand_ins[place];
     }
     return free ? free : first;
 }
@@ -207,7 +209,7 @@ PyFrameObject *frame_stand_in(void *frame, enum frame_event event)
         return NULL;
     /* Of tracers before, that were told of no returns, or left before them. */
     if (__builtin_expect(stand_ins_tracer != frame_tracer, 0)) {
-        memset(stand_ins, 0, (STAND_INS + PLACES) * sizeof *stand_ins);
+        memset(stand_ins, 0, STAND_INS * sizeof *stand_ins);
         stand_ins_tracer = frame_tracer;
     }
     struct frame_object_311 *object = place_of(frame, event);
@@ -220,7 +222,7 @@ PyFrameObject *frame_stand_in(void *frame, enum frame_event event)
 void frame_returned(PyFrameObject *shown)
 {
     struct frame_object_311 *object = (struct frame_object_311 *)shown;
-    if (stand_ins && object >= stand_ins && object < stand_ins + STAND_INS + PLACES)
+    if (stand_ins && object >= stand_ins && object < stand_ins + STAND_INS)
         object->frame = NULL;
 }
 
