@@ -79,7 +79,13 @@ EOF
 @test "a program that embeds CPython and starts it three times is seen each time" {
   need gcc
   local library tried=0
-  local embedded=("$BATS_TEST_TMPDIR/embed" 3 $'def embedded():\n    return 1\nembedded()\n')
+  local embedded=("$BATS_TEST_TMPDIR/embed" 3 $'def embedded():
+    return 1
+embedded()
+import sys
+if sys.version_info >= (3, 8):
+    sys.audit("embedded.here")
+')
   for library in $(libpythons); do
     echo "$library"
     embed "$library" "$BATS_TEST_TMPDIR/embed"
@@ -89,12 +95,13 @@ EOF
     diff "$BATS_TEST_TMPDIR"/{plain,loaded}
     bpftrace_while "$(function_markers)
       usdt:$shim:python:gc__start { @=count(); } usdt:$shim:python:import__find__load__start { @=count(); }
-      usdt:$shim:python:audit { @=count(); } usdt:$shim:python:line { @=count(); }" \
+      usdt:$shim:python:audit /str(arg0) == \"embedded.here\"/ { printf(\"here\n\"); } usdt:$shim:python:line { @=count(); }" \
       env LD_PRELOAD="$shim" "${embedded[@]}" >"$BATS_TEST_TMPDIR/traced"
     unset PYTHONHOME
     diff "$BATS_TEST_TMPDIR"/{plain,traced}
     [ "$(grep -c '^> <string> embedded ' "$trace")" = 3 ]
     [ "$(grep -c '^< <string> embedded ' "$trace")" = 3 ]
+    [[ $library == *libpython3.[67][!0-9]* ]] || [ "$(grep -cx here "$trace")" = 3 ]
     tried=$((tried + 1))
   done
   [ "$tried" -gt 0 ] || skip "needs a shared libpython"
