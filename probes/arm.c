@@ -320,12 +320,34 @@ void arm_open(void)
 /* Of arm_attach(), until it has been called. */
 static void (*_Atomic to_meet)(void);
 
+/* On a thread of another interpreter, up to 3.11, where all have one GIL. */
+static void meet_in_main(void (*meet)(void))
+{
+    PyInterpreterState *interpreter = cpython_main_interpreter();
+    PyThreadState *here = py.PyThreadState_Get(), *made = NULL;
+    PyThreadState *there = py.PyGILState_GetThisThreadState();
+    if (!there || cpython_interpreter_of(there) != interpreter)
+        there = made = py.PyThreadState_New(interpreter);
+    if (!there)
+        return;
+    py.PyThreadState_Swap(there);
+    meet();
+    if (made)
+        py.PyThreadState_Clear(made);
+    py.PyThreadState_Swap(here);
+    if (made)
+        py.PyThreadState_Delete(made);
+}
+
 /* On a thread of the program's.  GIL held. */
 static bool arm_asked(void)
 {
-    void (*meet)(void) = cpython_is_main() ? atomic_exchange(&to_meet, NULL) : NULL;
-    if (meet)
+    bool is_main = cpython_is_main();
+    void (*meet)(void) = is_main || py.minor <= 11 ? atomic_exchange(&to_meet, NULL) : NULL;
+    if (meet && is_main)
         meet();
+    else if (meet)
+        meet_in_main(meet);
     return arm_here();
 }
 
@@ -367,13 +389,17 @@ static void ask_312(unsigned wanted, bool look)
     pthread_mutex_unlock(&interps_lock);
 }
 
-/* GIL held. */
+/* At a thread that calls no Python function for a while, as it is in a long loop of one frame, by a
+ * profile function too: not at once, as the program would find in its own profile function's events
+ * that another one was there before.  GIL held. */
 static void knock(struct interp *interp)
 {
+    bool again = interp->armed & ARM_KNOCKED;
     if (frame_knock(interp) == HOOK_DONE) {
         interp->armed |= ARM_KNOCKED;
-        trace_knock(interp->state); /* those that are in a long loop of one frame */
-    } else if (!interp->is_main) {  /* which is asked by a pending call, too */
+        if (again)
+            trace_knock(interp->state);
+    } else if (!interp->is_main) { /* which is asked by a pending call, too */
         interp->armed_for = arm_wanted();
     }
 }
@@ -387,6 +413,9 @@ static void ask_main_thread(void)
         main_asked = false;
 }
 
+/* In a Python that ran already, where no interpreter tells that it starts. */
+static bool starts_unseen;
+
 /* All interpreters share the GIL, which we hold, and under which CPython makes and ends them: so
  * none comes or goes meanwhile. */
 static void ask_311(unsigned wanted)
@@ -396,6 +425,8 @@ static void ask_311(unsigned wanted)
     for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
          state = py.PyInterpreterState_Next(state)) {
         struct interp *interp = record_of(state);
+        if (interp && starts_unseen)
+            interp->started = true;
         if (!interp || !interp->started)
             continue;
         if (interp->armed_for != wanted)
@@ -438,17 +469,22 @@ bool arm_goes_on(void)
     return found;
 }
 
+/* The watcher's thread is the main interpreter's. */
 bool arm_attach(void (*meet)(void))
 {
     to_meet = meet;
     if (py.minor >= 12)
         return py.PyInterpreterState_Main && add_call(py.PyInterpreterState_Main());
-    struct interp *interp = record_of(cpython_interpreter());
-    if (!interp)
-        return false;
-    interp->is_main = true;
-    knock(interp);
-    arm_knocks = 1;
+    arm_knocks = 0;
+    for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
+         state = py.PyInterpreterState_Next(state)) {
+        struct interp *interp = record_of(state);
+        if (!interp)
+            continue;
+        interp->is_main = state == cpython_main_interpreter();
+        knock(interp);
+        arm_knocks += interp->armed & ARM_KNOCKED ? 1 : 0;
+    }
     ask_main_thread();
     return true;
 }
@@ -459,6 +495,9 @@ void arm_meet_child(void (*meet)(void))
     struct interp *interp = interps;
     while (interp && !interp->is_main)
         interp = interp->next;
+    /* 3.13 ends the process where the frame hook is set without the GIL. */
+    if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
+        interp = NULL;
     to_meet = interp ? meet : NULL;
     if (to_meet && frame_knock(interp) == HOOK_DONE) {
         interp->armed |= ARM_KNOCKED;
@@ -468,14 +507,7 @@ void arm_meet_child(void (*meet)(void))
 
 void arm_meet_others(void)
 {
-    if (py.minor >= 12)
-        return;
-    for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
-         state = py.PyInterpreterState_Next(state)) {
-        struct interp *interp = record_of(state);
-        if (interp)
-            interp->started = true;
-    }
+    starts_unseen = true;
 }
 
 bool arm_answer(void)

@@ -120,8 +120,8 @@ void arm_meet_child(void (*meet)(void));
 void arm_close(void);
 void arm_open(void);
 
-/* The interpreters that are there when the shim is loaded into a running CPython are to be knocked
- * at, too (up to 3.11).  GIL held. */
+/* The shim was loaded into a running CPython: up to 3.11, interpreters that were there before, and
+ * those that start later, are to be knocked at, too.  GIL held. */
 void arm_meet_others(void);
 
 /* Up to 3.11: how many interpreters have the frame hook also to be told to arm.  Read and written

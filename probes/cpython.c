@@ -12,8 +12,8 @@
 
 struct cpython py;
 
-/* Include/cpython/pystate.h of 3.6 and 3.7, which have no function for it: prev, next, interp. */
-struct thread_state_36 {
+/* Include/pystate.h (3.6, 3.7), Include/cpython/pystate.h (3.8-3.11). */
+struct thread_state {
     PyThreadState *prev, *next;
     PyInterpreterState *interp;
 };
@@ -115,7 +115,22 @@ PyInterpreterState *cpython_interpreter(void)
         return py.PyInterpreterState_Get();
     if (py._PyInterpreterState_Get) /* 3.8 */
         return py._PyInterpreterState_Get();
-    return ((struct thread_state_36 *)py.PyThreadState_Get())->interp;
+    return cpython_interpreter_of(py.PyThreadState_Get());
+}
+
+PyInterpreterState *cpython_interpreter_of(PyThreadState *state)
+{
+    return ((struct thread_state *)state)->interp;
+}
+
+PyInterpreterState *cpython_main_interpreter(void)
+{
+    if (py.PyInterpreterState_Main) /* 3.7+ */
+        return py.PyInterpreterState_Main();
+    PyInterpreterState *state = py.PyInterpreterState_Head();
+    while (py.PyInterpreterState_Next(state)) /* the newest is the first */
+        state = py.PyInterpreterState_Next(state);
+    return state;
 }
 
 bool cpython_is_main(void)
@@ -164,4 +179,47 @@ long cpython_long(PyObject *object, const char *name)
         py.Py_DecRef(value);
     py.PyErr_Clear();
     return result;
+}
+
+static void drop(const struct cpython_attempts *attempts)
+{
+    PyObject *parts[] = {attempts->type, attempts->value, attempts->traceback};
+    for (int i = 0; i < 3; i++)
+        if (parts[i])
+            py.Py_DecRef(parts[i]);
+}
+
+/* A pending call. */
+static int raise_kept(void *data)
+{
+    struct cpython_attempts *kept = data;
+    py.PyErr_Restore(kept->type, kept->value, kept->traceback);
+    free(kept);
+    return -1;
+}
+
+static void raise_later(const struct cpython_attempts *attempts)
+{
+    struct cpython_attempts *kept = malloc(sizeof *kept);
+    if (kept)
+        *kept = *attempts;
+    if (!kept || py.Py_AddPendingCall(raise_kept, kept) != 0) {
+        drop(attempts);
+        free(kept);
+    }
+}
+
+bool cpython_attempt(struct cpython_attempts *attempts, bool done)
+{
+    enum { ATTEMPTS = 3 };
+    if (done && attempts->type) {
+        raise_later(attempts);
+    } else if (!done) {
+        drop(attempts);
+        py.PyErr_Fetch(&attempts->type, &attempts->value, &attempts->traceback);
+        if (++attempts->failed < ATTEMPTS)
+            return true;
+        drop(attempts);
+    }
+    return false;
 }

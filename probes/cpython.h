@@ -59,6 +59,12 @@ struct cpython_allocator {
     NEED(int, PyGILState_Ensure, (void)) \
     NEED(void, PyGILState_Release, (int)) \
     NEED(PyThreadState *, PyThreadState_Get, (void)) \
+    MAY(PyThreadState *, PyThreadState_GetUnchecked, (void)) /* 3.13+ */ \
+    NEED(PyThreadState *, PyGILState_GetThisThreadState, (void)) \
+    NEED(PyThreadState *, PyThreadState_New, (PyInterpreterState *)) \
+    NEED(PyThreadState *, PyThreadState_Swap, (PyThreadState *)) \
+    NEED(void, PyThreadState_Clear, (PyThreadState *)) \
+    NEED(void, PyThreadState_Delete, (PyThreadState *)) \
     NEED(PyThreadState *, PyEval_SaveThread, (void)) \
     NEED(void, PyEval_RestoreThread, (PyThreadState *)) \
     NEED(PyFrameObject *, PyEval_GetFrame, (void)) \
@@ -70,6 +76,7 @@ struct cpython_allocator {
     NEED(PyObject *, PySys_GetObject, (const char *)) \
     NEED(void, PyErr_Clear, (void)) \
     NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **)) \
+    NEED(PyObject *, PyErr_Occurred, (void)) \
     NEED(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyObject_GetAttrString, (PyObject *, const char *)) \
     NEED(int, PyObject_SetAttrString, (PyObject *, const char *, PyObject *)) \
@@ -166,6 +173,8 @@ void *cpython_symbol(const char *name);
 
 /* The interpreter that the calling thread runs.  GIL held. */
 PyInterpreterState *cpython_interpreter(void);
+PyInterpreterState *cpython_main_interpreter(void);               /* GIL held */
+PyInterpreterState *cpython_interpreter_of(PyThreadState *state); /* up to 3.11 */
 
 /* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
 bool cpython_is_main(void);
@@ -182,6 +191,20 @@ PyObject *cpython_none(void);
 /* Drops the result of a call that nobody reads, and the exception where it failed.  GIL held, no
  * exception in flight.  Returns whether the call succeeded. */
 bool cpython_done(PyObject *result);
+
+/* For a call that may run audit hooks of the program, in which a signal handler of the program may
+ * run, and raise (KeyboardInterrupt):
+ *
+ *     struct cpython_attempts attempts = {0};
+ *     do done = ...; while (cpython_attempt(&attempts, done));
+ *
+ * A hook that refuses does so again, and in the end its exception is dropped.  One that did not
+ * come again was a signal handler's: the main thread has it raised soon.  GIL held. */
+struct cpython_attempts {
+    int failed;
+    PyObject *type, *value, *traceback; /* of the latest that failed */
+};
+bool cpython_attempt(struct cpython_attempts *attempts, bool done);
 
 /* An attribute that is an int; 0 where there is none.  GIL held, no exception in flight. */
 long cpython_long(PyObject *object, const char *name);

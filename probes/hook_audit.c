@@ -39,8 +39,12 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     (void)interp;
     if (!wanted || added)
         return HOOK_DONE;
-    if (py.PySys_AddAuditHook(on_audit, NULL) < 0) {
-        py.PyErr_Clear();
+    struct cpython_attempts attempts = {0};
+    bool done;
+    do
+        done = py.PySys_AddAuditHook(on_audit, NULL) == 0;
+    while (cpython_attempt(&attempts, done));
+    if (!done) {
         debug_log("an audit hook of the program refused ours");
         return HOOK_NEVER;
     }

@@ -304,17 +304,26 @@ static bool register_callback(PyObject *monitoring, struct interp *interp,
                               const struct event *event, PyObject *function)
 {
     long bit = event_bit(monitoring, event->name);
-    return bit && function &&
-           cpython_done(py.PyObject_CallMethod(monitoring, "register_callback", "ilO", interp->tool,
-                                               bit, function));
+    struct cpython_attempts attempts = {0};
+    bool done = bit && function;
+    if (!done)
+        return false;
+    do {
+        PyObject *before = py.PyObject_CallMethod(monitoring, "register_callback", "ilO",
+                                                  interp->tool, bit, function);
+        done = before;
+        if (before)
+            py.Py_DecRef(before);
+    } while (cpython_attempt(&attempts, done));
+    return done;
 }
 
 static bool register_callbacks(PyObject *monitoring, struct interp *interp)
 {
     bool done = true;
-    for (int i = 0; i < EVENTS; i++) {
+    for (int i = 0; i < EVENTS && done; i++) {
         PyObject *function = py.PyCFunction_NewEx(events[i].callback, NULL, NULL);
-        done = register_callback(monitoring, interp, &events[i], function) && done;
+        done = register_callback(monitoring, interp, &events[i], function);
         if (function)
             py.Py_DecRef(function);
         py.PyErr_Clear();

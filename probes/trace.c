@@ -129,13 +129,15 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
     PyObject *object = functions_of(state)->trace_object;
     if (object)
         py.Py_IncRef(object);
+    struct cpython_attempts attempts = {0};
     setting = true;
-    if (py._PyEval_SetTrace) /* 3.9: the public one prints where a hook refuses */
-        py._PyEval_SetTrace(state, function, object);
-    else
-        py.PyEval_SetTrace(function, object);
+    do {
+        if (py._PyEval_SetTrace) /* 3.9: the public one prints where a hook refuses */
+            py._PyEval_SetTrace(state, function, object);
+        else
+            py.PyEval_SetTrace(function, object);
+    } while (cpython_attempt(&attempts, !py.PyErr_Occurred()));
     setting = false;
-    py.PyErr_Clear();
     if (object)
         py.Py_DecRef(object);
 }
@@ -237,8 +239,14 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
         marker_line(code_text(&record->filename), code_text(&record->funcname),
                     py.PyFrame_GetLineNumber(frame));
     }
-    if (!wants_trace() && !setting)
-        set_trace(py.PyThreadState_Get(), program);
+    if (!wants_trace() && !setting) {
+        PyThreadState *state = py.PyThreadState_Get();
+        set_trace(state, program);
+        /* Up to 3.9 that runs audit hooks of the program, which may set another one. */
+        if (functions_of(state)->trace != program)
+            return 0;
+        object = functions_of(state)->trace_object;
+    }
     return program ? program(object, frame, what, argument) : 0;
 }
 
@@ -269,9 +277,14 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     struct traced_thread *thread = record_here();
     if (!thread) /* not so: ours was set with a record */
         return 0;
-    Py_tracefunc program = thread->profile;
-    if (arm_knocks && what != TRACE_CALL) /* the frame hook has answered */
+    if (arm_knocks && what != TRACE_CALL) { /* the frame hook has answered */
         arm_answer();
+        /* That may have run audit hooks of the program, which may have set another one. */
+        if (functions_of(thread->state)->profile != on_profile)
+            return 0;
+        object = functions_of(thread->state)->profile_object;
+    }
+    Py_tracefunc program = thread->profile;
     if (thread->tracer != frame_tracer && what != TRACE_CALL) {
         py.Py_IncRef((PyObject *)frame);
         catch_up(thread, frame);
@@ -344,7 +357,7 @@ void trace_resume(PyThreadState *state)
     struct traced_thread *thread = record_of(state);
     thread->quiet = false;
     if (!functions_of(state)->profile) /* else the program's, or ours by trace_set() */
-        set_profile(state, on_profile);
+        take_profile(thread, functions_of(state));
 }
 
 /* This and the next one run under the lock of thread_states_walk(). */

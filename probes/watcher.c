@@ -213,9 +213,10 @@ static bool attach_first(struct watcher *self)
                 attaching = NULL;
                 return false;
             }
-            asked = arm_attach(self->attach);
+            /* Up to 3.11 another interpreter may have come. */
+            asked = arm_attach(self->attach) && py.minor >= 12;
             end_asking(gil);
-            if (asked)
+            if (periods == 0)
                 debug_log("loaded: it becomes active when this Python next runs");
         }
         if (is_last() || !sleep_ms(self, PERIOD_MS))

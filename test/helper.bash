@@ -325,18 +325,19 @@ bpftrace_while() {
   return "$status"
 }
 
-# Makes semaphores.so in the folder $1: the shim behind it wants all its markers, as if they were
-# probed; with SEMAPHORES_TOGGLE=MS by turns.
+# Makes semaphores.so in the folder $1: the shim behind it wants all its markers, or those of the
+# regular expression $2, as if they were probed; with SEMAPHORES_TOGGLE=MS by turns.
 make_semaphores() {
   "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
     -o "$1/semaphores.so" "$top/test/memory/semaphores.c"
-  SEMAPHORES=$(readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
+  SEMAPHORES=$(readelf --wide --notes "$shim" | grep -A1 -E "Name: (${2:-.*})\$" |
+    sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
   export SEMAPHORES
 }
 
 # From here on what is preloaded as $shim has that before it.
 raise_semaphores() {
-  make_semaphores "$1"
+  make_semaphores "$@"
   shim="$1/semaphores.so $shim"
 }
 

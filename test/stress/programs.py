@@ -284,6 +284,76 @@ def locks(tenths):
     print("forked")
 
 
+class Interrupt(BaseException):
+    pass
+
+
+def interrupts(tenths):
+    "A signal handler raises, often in the middle of an audit hook that takes its time."
+    raised = caught = 0
+
+    def handle(signum, frame):
+        nonlocal raised
+        raised += 1
+        raise Interrupt
+
+    def audit(event, arguments):
+        end = time.monotonic() + 0.003
+        while time.monotonic() < end:
+            pass
+
+    def spin(until):  # 3.13.0's own exception tables don't have the jump at the end of a loop
+        while time.monotonic() < until:
+            sum([1, 2])
+
+    if hasattr(sys, "addaudithook"):
+        sys.addaudithook(audit)
+    signal.signal(signal.SIGALRM, handle)
+    end = time.monotonic() + tenths / 10
+    while time.monotonic() < end:
+        try:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                spin(time.monotonic() + 0.05)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except Interrupt:
+            caught += 1
+    # 3.8 itself prints, and drops, what is raised while a trace function is set
+    print(raised > 5, raised - caught if sys.version_info[:2] != (3, 8) else 0)
+
+
+def profiles(tenths):
+    "A profile function comes and goes in a function of which the caller runs all the time."
+
+    def profile(frame, event, argument):
+        pass
+
+    def work():
+        sys.setprofile(profile)
+        abs(1)
+        sys.setprofile(None)
+
+    end = time.monotonic() + tenths / 10
+    while time.monotonic() < end:
+        work()
+    print("profiled", sys.getprofile())
+
+
+def forks_in_c(number):
+    "A thread forks by C, without the GIL, and the child runs Python."
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    statuses = set()
+    for _ in range(number):
+        child = library.fork()
+        if child == 0:
+            os._exit(sum(range(20)) - 190)
+        statuses.add(os.waitpid(child, 0)[1])
+    print(statuses)
+
+
 class Finalized:
     finalized = 0
 

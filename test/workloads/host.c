@@ -2,9 +2,10 @@
  * A program that loads CPython as a plugin, as uwsgi and Apache do, and has Python code run for
  * requests alone: between them no Python frame is there.
  *
- * usage: host LIBRARY local|global REQUESTS [SHIM|fork]
+ * usage: host LIBRARY local|global REQUESTS [SHIM [sub]|fork]
  *
- * SHIM is loaded after a few requests, as by stap-python attach.  fork: it is a child that serves,
+ * SHIM is loaded after a few requests, as by stap-python attach.  sub: it is a subinterpreter that
+ * serves, as in mod_wsgi, and the main interpreter runs nothing any more.  fork: it is a child that serves,
  * of a fork of which CPython is told nothing.  A request is a call of a function that calls no
  * other, every 10 ms.
  *
@@ -43,6 +44,11 @@ int main(int count, char **arguments)
         return 1;
     }
     ((void (*)(int))function("Py_InitializeEx"))(0);
+    void *(*swap)(void *) = (void *(*)(void *))function("PyThreadState_Swap");
+    void *main_state = swap(NULL), *sub_state = NULL;
+    swap(main_state);
+    if (count > 5)
+        sub_state = ((void *(*)(void))function("Py_NewInterpreter"))();
     int failed = ((int (*)(const char *))function("PyRun_SimpleString"))(
         "served = 0\ndef serve():\n    global served\n    served += 1\n");
     void *main_module = ((void *(*)(const char *))function("PyImport_AddModule"))("__main__");
@@ -68,5 +74,9 @@ int main(int count, char **arguments)
         failed |= !call(serve, NULL);
     }
     failed |= ((int (*)(const char *))function("PyRun_SimpleString"))("print(served)");
+    if (sub_state) {
+        ((void (*)(void *))function("Py_EndInterpreter"))(sub_state);
+        swap(main_state);
+    }
     return failed || ((int (*)(void))function("Py_FinalizeEx"))();
 }
