@@ -1,5 +1,5 @@
 # CPython's own tests of what the shim hooks into come out with all markers probed as without the
-# shim: a few of them, in one interpreter for each way of hooking.  "make check-cpython" runs many
+# shim: a few of them, in two interpreters, with EVERY in one for each way of hooking.  "make check-cpython" runs many
 # more, in all.
 #
 # SPDX-License-Identifier: MIT
@@ -17,7 +17,10 @@ load helper
     fi
   done
   [ ${#with_tests[@]} -gt 0 ] || skip "needs an interpreter that ships CPython's tests, as pyenv's do"
-  for python in $(pythons_by_hook "${with_tests[@]}"); do
+  # shellcheck disable=SC2046
+  set -- $(pythons_by_hook "${with_tests[@]}")
+  [ -n "${EVERY:-}" ] || set -- "$1" "${!#}"
+  for python; do
     options+=(-p "$python")
   done
   timeout -k 5 300 "$top/test/cpython/run" --limit 120 "${options[@]}" test_audit test_gc test_coroutines \
