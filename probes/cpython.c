@@ -212,9 +212,11 @@ static void raise_later(const struct cpython_attempts *attempts)
 bool cpython_attempt(struct cpython_attempts *attempts, bool done)
 {
     enum { ATTEMPTS = 3 };
-    if (done && attempts->type) {
+    if (done && attempts->traceback) { /* Python code raised it */
         raise_later(attempts);
-    } else if (!done) {
+    } else if (done) {
+        drop(attempts);
+    } else {
         drop(attempts);
         py.PyErr_Fetch(&attempts->type, &attempts->value, &attempts->traceback);
         if (++attempts->failed < ATTEMPTS)

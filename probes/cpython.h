@@ -198,8 +198,9 @@ bool cpython_done(PyObject *result);
  *     struct cpython_attempts attempts = {0};
  *     do done = ...; while (cpython_attempt(&attempts, done));
  *
- * A hook that refuses does so again, and in the end its exception is dropped.  One that did not
- * come again was a signal handler's: the main thread has it raised soon.  GIL held. */
+ * A hook that refuses does so again, and in the end its exception is dropped, as is a MemoryError
+ * of CPython's.  What Python code raised, and did not raise again, was a signal handler's: the main
+ * thread has it raised soon.  GIL held. */
 struct cpython_attempts {
     int failed;
     PyObject *type, *value, *traceback; /* of the latest that failed */

@@ -1,6 +1,6 @@
 # CPython's own tests of what the shim hooks into come out with all markers probed as without the
-# shim: a few of them, in two interpreters, with EVERY in one for each way of hooking.  "make check-cpython" runs many
-# more, in all.
+# shim: a few of them, in the newest, with EVERY in one for each way of hooking.  "make check-cpython"
+# runs many more, in all.
 #
 # SPDX-License-Identifier: MIT
 
@@ -19,7 +19,7 @@ load helper
   [ ${#with_tests[@]} -gt 0 ] || skip "needs an interpreter that ships CPython's tests, as pyenv's do"
   # shellcheck disable=SC2046
   set -- $(pythons_by_hook "${with_tests[@]}")
-  [ -n "${EVERY:-}" ] || set -- "$1" "${!#}"
+  [ -n "${EVERY:-}" ] || set -- "${!#}"
   for python; do
     options+=(-p "$python")
   done

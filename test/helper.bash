@@ -42,10 +42,10 @@ system_python() {
   pythons | head -n 1
 }
 
-# Of those by hook (below) the first and the last, as what stap does with a marker is the same in all; with
+# Of those by hook (below) the system's alone, as what stap does with a marker is the same in all; with
 # EVERY each.
 guest_pythons() {
-  if [ -n "${EVERY:-}" ]; then pythons_by_hook; else pythons_by_hook | sed -n '1p; $p' | uniq; fi
+  if [ -n "${EVERY:-}" ]; then pythons_by_hook; else system_python; fi
 }
 
 # Of the lines of a list one in four, with EVERY all.
