@@ -342,8 +342,6 @@ def profiles(tenths):
 
 def forks_in_c(number):
     "A thread forks by C, without the GIL, and the child runs Python."
-    import ctypes
-
     library = ctypes.CDLL(None)
     statuses = set()
     for _ in range(number):
