@@ -46,6 +46,7 @@ enum { FORK_WAIT_MS = 100 };
 /* One watcher thread.  A fork may come while another thread is ending one, so each has its own. */
 struct watcher {
     pthread_t thread;
+    pid_t id;             /* the kernel's, which the thread sets first */
     void (*attach)(void); /* what it has called first, on a thread of the program's; or NULL */
     atomic_uint state;    /* the bits below */
 };
@@ -244,6 +245,7 @@ static void *watch(void *data)
     struct watcher *self = data;
     unsigned periods = 0, wait = 1, wanted, asked = ~0u;
     bool filtered = false;
+    self->id = gettid();
     pthread_setname_np(pthread_self(), WATCHER_NAME);
     if (self->attach && !attach_first(self))
         return NULL;
@@ -304,6 +306,23 @@ static struct watcher *make_watcher(void (*attach)(void))
     return watcher;
 }
 
+/* A thread that has been joined is counted among the process's until the kernel has taken it out, a
+ * moment later.  3.12 and later read that count, to warn of threads at a fork
+ * (Modules/posixmodule.c, warn_about_fork_with_threads). */
+static void wait_until_gone(pid_t id)
+{
+    char path[64];
+    struct timespec pause = {0, 100000};
+    snprintf(path, sizeof path, "/proc/self/task/%d", id);
+    for (int i = 0; i < 10 * FORK_WAIT_MS; i++) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC); /* as CPython is about to open its own */
+        if (fd < 0)
+            return;
+        close(fd);
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Waits for the end of the running one. */
 static void stop(void)
 {
@@ -323,6 +342,8 @@ static void stop(void)
             sched_yield();
     if (release)
         py.PyEval_RestoreThread(state);
+    if (woken && py.minor >= 12)
+        wait_until_gone(watcher->id);
     free(watcher);
 }
 

@@ -148,6 +148,40 @@ print("ended")'
   done
 }
 
+# The kernel counts a thread that has ended until it is reaped, which who traces it can put off.
+@test "a program forks without a warning of threads where the shim's thread ends slowly" {
+  local python tracer='
+import ctypes, os, subprocess, sys, time
+SEIZE = 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+program = """if True:
+    import os
+    print(flush=True)
+    input()
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+    print("ended")"""
+child = subprocess.Popen([sys.argv[1], "-W", "always", "-c", program], text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         env=dict(os.environ, LD_PRELOAD=sys.argv[2]))
+child.stdout.readline()
+[thread] = set(map(int, os.listdir(f"/proc/{child.pid}/task"))) - {child.pid}
+assert libc.ptrace(SEIZE, thread, 0, 0) == 0, os.strerror(ctypes.get_errno())
+child.stdin.write("\n")
+child.stdin.flush()
+while ") Z" not in open(f"/proc/{child.pid}/task/{thread}/stat").read():
+    time.sleep(0.001)
+time.sleep(0.03)
+os.waitpid(thread, 0x40000000)  # __WALL
+print(child.stdout.read(), end="")'
+  for python in $(pythons) $(free_threaded_pythons); do
+    run /usr/bin/python3 -c "$tracer" "$python" "$shim"
+    echo "$python: $output"
+    [ "$status $output" = "0 ended" ]
+  done
+}
+
 @test "a process that a thread forked ends when that thread does, with the shim as without" {
   local python program='
 import os, threading
