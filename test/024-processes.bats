@@ -22,7 +22,7 @@ EOF
 
 @test "fork, exec, multiprocessing, threads and subinterpreters are seen from their start, and as without the shim" {
   local python name
-  for python in $(pythons); do
+  for python in $(pythons_by_hook); do
     run_cases "$python" processes.py "$(marked)"
     for name in $cases; do
       case $name in

@@ -12,18 +12,18 @@ setup() {
 }
 
 @test "fuzzing finds nothing in what reads ELF files, descriptions, /proc, command lines and the memory of processes" {
-  timeout -k 5 300 "$top/test/fuzz/run" --seconds 3 elf descriptions proc words objects calls
+  timeout -k 5 300 "$top/test/fuzz/run" --seconds 1 elf descriptions proc words objects calls
 }
 
 @test "fuzzing finds nothing in the shim: names of all kinds arrive as they are" {
   compgen -G '/usr/lib/*/libpython3.*.so.1.0' >/dev/null || compgen -G '/usr/lib*/libpython3.*.so.1.0' >/dev/null ||
     skip "needs a libpython"
-  timeout -k 5 300 "$top/test/fuzz/run" --seconds 5 names
+  timeout -k 5 300 "$top/test/fuzz/run" --seconds 2 names
 }
 
 @test "hostile arguments stay text in the scripts, and hostile words in the completion" {
   need_stap
-  timeout -k 5 300 "$top/test/fuzz/run" --seconds 6 arguments
+  timeout -k 5 300 "$top/test/fuzz/run" --seconds 3 arguments
 }
 
 @test "test/fuzz/run refuses what it doesn't know" {

@@ -74,6 +74,7 @@ are_whole() {
 }
 
 @test "pystacks prints 3,000 stacks of 2 KB whole" {
+  need_time
   cat >"$BATS_TEST_TMPDIR/stacks.py" <<'PY'
 # 3,100 functions that take their time, each called from the innermost of 20 with long names.
 names = ["n%02d_" % i + "x" * 96 for i in range(20)]

@@ -300,7 +300,7 @@ EXPECTED
     refute [ -s "$printed" ]
     rm -f "$printed"
   done 9< <(
-    some <<'REFUSED'
+    some 8 <<'REFUSED'
 pycalls|some|ERROR: pycalls: SECONDS, alone or behind "cfunctions", is a number from 1 on, not "some"
 pytop|0|ERROR: pytop: SECONDS is a number from 1 on, not "0"
 pytop|-G top=0|ERROR: pytop: top is 1 to 200, not 0

@@ -172,6 +172,7 @@ EXPECTED
 }
 
 @test "pyline prints the 4000 lines with the most hits, and says how many more there are" {
+  need_time
   seq 4000 -1 1 | sed 's/.*/line "\/srv\/&.py" "f" &/' >"$BATS_TEST_TMPDIR/lines"
   printf '%s\n' '7 * line "/srv/1.py" "f" 4001' '3 * line "/srv/1.py" "f" 1' >>"$BATS_TEST_TMPDIR/lines"
   SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pyline -c "$driver $BATS_TEST_TMPDIR/lines" /srv

@@ -282,7 +282,7 @@ script_x() {
 }
 
 @test "pycalls, pygc, pyimport and pyaudit with -x tell of that process alone" {
-  [ -n "${EVERY:-}" ] || skip "needs time: make check-every"
+  need_time
   local traced other file=$BATS_TEST_TMPDIR/traced.py
   start_two
   script_x pycalls
@@ -297,7 +297,7 @@ script_x() {
 }
 
 @test "pymalloc with -x tells of that process alone; pysyscalls, pywho and pystat without it of all" {
-  [ -n "${EVERY:-}" ] || skip "needs time: make check-every"
+  need_time
   local traced other file=$BATS_TEST_TMPDIR/traced.py
   start_two
   script_x pymalloc

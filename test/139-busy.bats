@@ -9,7 +9,7 @@ setup() {
 }
 
 @test "pycalls and pystat run on a busy web server, lose nothing and leave it as it was" {
-  [ -n "${EVERY:-}" ] || skip "needs time: make check-busy, or make check-every"
+  need_time "make check-busy"
   need hey curl
   "$system" -c 'import flask, gunicorn.app.wsgiapp' || skip "needs python3-flask and gunicorn"
   timeout -k 5 580 "$top/test/busy" --seconds 8 --rate 1 pycalls pystat >"$printed" || {

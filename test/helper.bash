@@ -48,9 +48,14 @@ guest_pythons() {
   if [ -n "${EVERY:-}" ]; then pythons_by_hook; else system_python; fi
 }
 
-# Of the lines of a list one in four, with EVERY all.
+# Of the lines of a list one in $1, with EVERY all.
 some() {
-  if [ -n "${EVERY:-}" ]; then cat; else awk 'NR % 4 == 1'; fi
+  if [ -n "${EVERY:-}" ]; then cat; else awk -v every="$1" 'NR % every == 1'; fi
+}
+
+# Leaves a test out of the gate.
+need_time() {
+  [ -n "${EVERY:-}" ] || skip "needs time: ${1:+$1, or }make check-every"
 }
 
 # The free-threaded ones, which the shim refuses.
