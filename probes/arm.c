@@ -359,7 +359,7 @@ static int arm_pending(void *unused)
     if (!closed) {
         arm_asked();
         for (size_t i = 0; i < HOOKS; i++)
-            if (hooks[i]->visit && hooks[i]->fits())
+            if (hooks[i]->visit && interp && (interp->armed & hooks[i]->markers & ~ARM_KNOCKED))
                 hooks[i]->visit();
     }
     main_asked = false;

@@ -480,8 +480,9 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         return HOOK_NEVER;
     if (!wanted && now == hook())
         set_evaluator(interp->state, next_evaluator);
-    /* In the process; this interpreter may want none of it. */
-    unsigned all = arm_wanted() & hook_frame.markers;
+    /* In the process; this interpreter may want none of it, as no code object could have a record
+     * here. */
+    unsigned all = code_kept() ? arm_wanted() & hook_frame.markers : 0;
     hook_wanted = all;
     frame_wanted(all);
     return trace_set(all, wanted) ? HOOK_DONE : HOOK_LATER;

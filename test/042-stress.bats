@@ -56,6 +56,41 @@ C
   [ "$status" = 0 ]
 }
 
+@test "a program in which nothing can be kept with code objects goes on when tracers come and go" {
+  need gcc
+  local python
+  make_semaphores "$BATS_TEST_TMPDIR"
+  gcc -D_GNU_SOURCE -shared -fPIC -pthread -o "$BATS_TEST_TMPDIR/fails.so" "$top/test/stress/fails.c" -ldl
+  cat >"$BATS_TEST_TMPDIR/loops.py" <<'PY'
+import threading, time
+
+
+def loops():
+    end = time.time() + 1.5
+    while time.time() < end:
+        time.sleep(0.001)
+
+
+def calls():
+    loops()
+
+
+thread = threading.Thread(target=calls)
+thread.start()
+calls()
+thread.join()
+print("ended")
+PY
+  for python in $(pythons); do
+    run env FAIL=PyUnicode_InternFromString:-0 SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 \
+      LD_PRELOAD="$BATS_TEST_TMPDIR/fails.so $BATS_TEST_TMPDIR/semaphores.so $shim" \
+      timeout -k 1 20 "$python" "$BATS_TEST_TMPDIR/loops.py"
+    echo "$python: $status $output"
+    [ "$status" = 0 ]
+    [[ $output == *"can't be had here"*ended* ]]
+  done
+}
+
 @test "the stress names its parts, and what is none of them" {
   run "$top/test/stress/run" --list
   [ "$status" = 0 ]
