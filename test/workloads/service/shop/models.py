@@ -15,4 +15,7 @@ class Order(models.Model):
 
 def total_of(orders):
     count("total_of")
-    return sum(order.cents for order in orders)
+    total = 0
+    for order in orders:
+        total += order.cents
+    return total
