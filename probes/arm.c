@@ -247,10 +247,10 @@ static void on_end(PyObject *capsule)
 {
     struct interp *interp = py.PyCapsule_GetPointer(capsule, end_name);
     drop(&interp->gc_callback);
+    drop(&interp->gc_callbacks);
     drop(&interp->find_wrapper);
     drop(&interp->find_original);
     drop(&interp->tool_name);
-    interp->gc_callbacks = NULL;
     pthread_mutex_lock(&interps_lock);
     interp->ended = true;
     pthread_mutex_unlock(&interps_lock);

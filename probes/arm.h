@@ -46,7 +46,7 @@ struct interp {
     void *front;            /* hook_frame: the evaluator in front of our hook, which it calls */
     int tool;               /* hook_monitoring: the tool id, or -1 */
     PyObject *tool_name;    /* hook_monitoring: by which the id is known for ours */
-    PyObject *gc_callbacks; /* hook_gc: gc.callbacks as CPython has it; the gc module keeps it */
+    PyObject *gc_callbacks; /* hook_gc: gc.callbacks as CPython has it */
     PyObject *gc_callback;  /* hook_gc: what is in it, or NULL */
     PyObject *find_wrapper; /* hook_import: what is in place of _find_and_load, or NULL */
     PyObject *find_original;

@@ -43,7 +43,43 @@ static void code_free(void *data)
 /* Interpreters with a GIL each may come here at once.  CPython waits for nothing in here. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool code_setup(void)
+/* The interpreters in which what lies at the index is not ours: the hooks' state is the process's,
+ * so their frames may come here, too.  Where there were more of them than there is room for, all
+ * are taken for such. */
+enum { FOREIGN = 64 };
+static PyInterpreterState *_Atomic foreign[FOREIGN];
+static atomic_uint foreign_count;
+
+/* FOREIGN, or the number of those on the list, where it isn't there. */
+static unsigned foreign_place(PyInterpreterState *interpreter)
+{
+    unsigned i = 0;
+    while (i < foreign_count && i < FOREIGN && foreign[i] != interpreter)
+        i++;
+    return i;
+}
+
+static inline bool is_foreign(void)
+{
+    return __builtin_expect(foreign_count, 0) &&
+           foreign_place(cpython_interpreter()) < foreign_count;
+}
+
+/* Of the calling interpreter: another one may have been at its address. */
+static void note_foreign(bool is_so)
+{
+    PyInterpreterState *here = cpython_interpreter();
+    unsigned place = foreign_place(here);
+    if (!is_so && place < FOREIGN && place < foreign_count) {
+        foreign[place] = NULL;
+    } else if (is_so && place == foreign_count) {
+        if (place < FOREIGN)
+            foreign[place] = here;
+        foreign_count = place + 1;
+    }
+}
+
+static bool set_up(void)
 {
     if (!py._PyEval_RequestCodeExtraIndex || !py._PyCode_GetExtra || !py._PyCode_SetExtra)
         return false;
@@ -52,7 +88,6 @@ bool code_setup(void)
         py.PyErr_Clear();
         return false;
     }
-    pthread_mutex_lock(&setup_lock);
     name_key = key;
     name_hash = py.PyObject_Hash(key);
     Py_ssize_t index;
@@ -61,7 +96,14 @@ bool code_setup(void)
     while (index >= 0 && index < extra_index);
     if (extra_index < 0)
         extra_index = index;
-    bool usable = index >= 0 && index == extra_index;
+    return index >= 0 && index == extra_index;
+}
+
+bool code_setup(void)
+{
+    pthread_mutex_lock(&setup_lock);
+    bool usable = set_up();
+    note_foreign(!usable);
     pthread_mutex_unlock(&setup_lock);
     return usable;
 }
@@ -115,6 +157,8 @@ static struct code unknown;
 struct code *code_known(PyObject *object)
 {
     void *record = NULL;
+    if (is_foreign())
+        return NULL;
     if (py._PyCode_GetExtra(object, extra_index, &record) == 0)
         return record;
     py.PyErr_Clear();
@@ -126,7 +170,7 @@ struct code *code_of(PyObject *code)
     /* 3.6 looks for the records under a lock, which Py_Finalize() holds while it drops what other
      * threads had in their frames, and runs __del__() (Python/pystate.c, PyInterpreterState_Clear).
      */
-    if (py.finalizing && *py.finalizing)
+    if ((py.finalizing && *py.finalizing) || is_foreign())
         return &unknown;
     struct code *record = code_known(code);
     if (!record)

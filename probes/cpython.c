@@ -9,6 +9,7 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cpython py;
 
@@ -212,7 +213,8 @@ static void raise_later(const struct cpython_attempts *attempts)
 bool cpython_attempt(struct cpython_attempts *attempts, bool done)
 {
     enum { ATTEMPTS = 3 };
-    if (done && attempts->traceback) { /* Python code raised it */
+    /* Python code raised it, where signal handlers run */
+    if (done && attempts->traceback && gettid() == getpid() && cpython_is_main()) {
         raise_later(attempts);
     } else if (done) {
         drop(attempts);

@@ -59,7 +59,8 @@ struct cpython_allocator {
     NEED(int, PyGILState_Ensure, (void)) \
     NEED(void, PyGILState_Release, (int)) \
     NEED(PyThreadState *, PyThreadState_Get, (void)) \
-    MAY(PyThreadState *, PyThreadState_GetUnchecked, (void)) /* 3.13+ */ \
+    MAY(PyThreadState *, PyThreadState_GetUnchecked, (void))  /* 3.13+ */ \
+    MAY(PyThreadState *, _PyThreadState_UncheckedGet, (void)) /* 3.6 to 3.12 */ \
     NEED(PyThreadState *, PyGILState_GetThisThreadState, (void)) \
     NEED(PyThreadState *, PyThreadState_New, (PyInterpreterState *)) \
     NEED(PyThreadState *, PyThreadState_Swap, (PyThreadState *)) \

@@ -37,7 +37,8 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     (void)interp;
-    if (!wanted || added)
+    /* Interpreters with a GIL each may come here at once. */
+    if (!wanted || atomic_exchange(&added, true))
         return HOOK_DONE;
     struct cpython_attempts attempts = {0};
     bool done;
@@ -45,10 +46,10 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         done = py.PySys_AddAuditHook(on_audit, NULL) == 0;
     while (cpython_attempt(&attempts, done));
     if (!done) {
+        added = false;
         debug_log("an audit hook of the program refused ours");
         return HOOK_NEVER;
     }
-    added = true;
     return HOOK_DONE;
 }
 

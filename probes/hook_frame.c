@@ -118,6 +118,54 @@ static inline bool visited(PyThreadState *thread)
     return __builtin_expect(hook_wanted && !arm_knocks && trace_is_settled(thread), 1);
 }
 
+/* ---------------------------------------------------------------- what was there before */
+
+/* The frame that this thread has just passed to an evaluator of the program's. */
+static __thread void *passed;
+
+static inline void *default_evaluator(void)
+{
+    return (void *)py._PyEval_EvalFrameDefault;
+}
+
+static inline bool is_default(void)
+{
+    return __builtin_expect(next_evaluator == default_evaluator(), 1);
+}
+
+/* The program may have put its evaluator in front of ours once more, which is then both behind ours
+ * and in front of it: what comes back has been through both. */
+static inline bool comes_back(void *frame)
+{
+    return !is_default() && passed == frame && default_evaluator();
+}
+
+static PyObject *pass_36(PyFrameObject *frame, int throw)
+{
+    if (is_default())
+        return ((evaluator_36)next_evaluator)(frame, throw);
+    void *before = passed;
+    evaluator_36 next =
+        comes_back(frame) ? (evaluator_36)default_evaluator() : (evaluator_36)next_evaluator;
+    passed = frame;
+    PyObject *result = next(frame, throw);
+    passed = before;
+    return result;
+}
+
+static PyObject *pass_39(PyThreadState *thread, void *frame, int throw)
+{
+    if (is_default())
+        return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    void *before = passed;
+    evaluator_39 next =
+        comes_back(frame) ? (evaluator_39)default_evaluator() : (evaluator_39)next_evaluator;
+    passed = frame;
+    PyObject *result = next(thread, frame, throw);
+    passed = before;
+    return result;
+}
+
 /* ---------------------------------------------------------------- the C stack */
 
 enum { MEGABYTE = 1024 * 1024 };
@@ -217,6 +265,8 @@ static inline bool returns(unsigned tracer)
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
     PyThreadState *thread = py.PyThreadState_Get();
+    if (comes_back(frame))
+        return pass_36(frame, throw);
     if (!visited(thread)) {
         int way = visit(thread, throw);
         if (way == HOOK_QUIETLY) {
@@ -225,14 +275,14 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
             return result;
         }
         if (way == PASS_FRAME)
-            return ((evaluator_36)next_evaluator)(frame, throw);
+            return pass_36(frame, throw);
     }
     if (too_deep())
-        return ((evaluator_36)next_evaluator)(frame, throw);
+        return pass_36(frame, throw);
     unsigned tracer = frame_tracer;
     if (enters())
         fire_aside(entry_310, frame, throw);
-    PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
+    PyObject *result = pass_36(frame, throw);
     if (returns(tracer))
         fire_aside(return_310, frame, !result);
     return result;
@@ -240,6 +290,8 @@ static PyObject *hook_36(PyFrameObject *frame, int throw)
 
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
+    if (comes_back(frame))
+        return pass_39(thread, frame, throw);
     if (!visited(thread)) {
         int way = visit(thread, throw);
         if (way == HOOK_QUIETLY) {
@@ -248,14 +300,14 @@ static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
             return result;
         }
         if (way == PASS_FRAME)
-            return ((evaluator_39)next_evaluator)(thread, frame, throw);
+            return pass_39(thread, frame, throw);
     }
     if (too_deep())
-        return ((evaluator_39)next_evaluator)(thread, frame, throw);
+        return pass_39(thread, frame, throw);
     unsigned tracer = frame_tracer;
     if (enters())
         fire_aside(entry_310, frame, throw);
-    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
+    PyObject *result = pass_39(thread, frame, throw);
     if (returns(tracer))
         fire_aside(return_310, frame, !result);
     return result;
@@ -324,11 +376,12 @@ static bool makes_generator(struct frame_311 *frame)
 static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
 {
     PyInterpreterState *state = cpython_interpreter();
-    void *hook = get_evaluator(state);
+    if (get_evaluator(state) != hook()) /* one of the program's, which is to see them */
+        return pass_39(thread, frame, 0);
     set_evaluator(state, next_evaluator);
-    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, 0);
+    PyObject *result = pass_39(thread, frame, 0);
     if (hook_wanted && get_evaluator(state) == next_evaluator)
-        set_evaluator(state, hook);
+        set_evaluator(state, hook());
     return result;
 }
 
@@ -371,6 +424,8 @@ static void look_311(void *frame)
 
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
+    if (comes_back(frame))
+        return pass_39(thread, frame, throw);
     if (__builtin_expect(layouts_311 == UNTRIED, 0))
         fire_aside(look_311, frame, throw);
     if (!visited(thread)) {
@@ -381,18 +436,18 @@ static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
             return result;
         }
         if (way == PASS_FRAME)
-            return ((evaluator_39)next_evaluator)(thread, frame, throw);
+            return pass_39(thread, frame, throw);
     }
     if (!throw) { /* no exception in flight */
         if (too_deep())
             return evaluate_unseen(thread, frame);
         if (makes_generator(frame))
-            return ((evaluator_39)next_evaluator)(thread, frame, throw);
+            return pass_39(thread, frame, throw);
     }
     unsigned tracer = frame_tracer;
     if (enters())
         fire_aside(entry_311, frame, throw);
-    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
+    PyObject *result = pass_39(thread, frame, throw);
     if (returns(tracer))
         fire_aside(return_311, frame, !result);
     return result;
@@ -412,7 +467,7 @@ static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
     if (get_evaluator(state) == hook())
         set_evaluator(state, next_evaluator);
     arm_answer();
-    return ((evaluator_39)next_evaluator)(thread, frame, throw);
+    return pass_39(thread, frame, throw);
 }
 
 static void *hook(void)

@@ -48,9 +48,7 @@ static void start(struct interp *interp)
     PyObject *module = py.PyImport_ImportModuleLevel("gc", NULL, NULL, NULL, 0);
     PyObject *callbacks = module ? py.PyObject_GetAttrString(module, "callbacks") : NULL;
     py.PyErr_Clear();
-    interp->gc_callbacks = callbacks;
-    if (callbacks)
-        py.Py_DecRef(callbacks);
+    interp->gc_callbacks = callbacks; /* in a Python that ran already it may be the program's own */
     if (module)
         py.Py_DecRef(module);
 }
@@ -77,9 +75,13 @@ static enum hook_result put_in(struct interp *interp)
     return there ? HOOK_DONE : HOOK_LATER;
 }
 
+/* Where the program has one behind ours, CPython may be on its way through the list, and would pass
+ * over one: so ours stays, silent, until the next tracer finds it. */
 static void take_out(struct interp *interp)
 {
     Py_ssize_t place = place_of(interp);
+    if (place >= 0 && place < py.PyList_Size(interp->gc_callbacks) - 1)
+        return;
     if (place >= 0)
         py.PySequence_DelItem(interp->gc_callbacks, place);
     py.PyErr_Clear();

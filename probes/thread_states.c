@@ -32,11 +32,18 @@ static void *list_lock(void)
     return list->mutex;
 }
 
+static bool stale;
+
+void thread_states_forked(bool told)
+{
+    stale = !told;
+}
+
 enum walk thread_states_walk(PyInterpreterState *interpreter,
                              void (*visit)(PyThreadState *, void *), void *data)
 {
     void *lock = list_lock();
-    if (!lock)
+    if (!lock || stale)
         return WALK_NEVER;
     /* Who has it may wait for the GIL: up to 3.8 an interpreter is cleared under it. */
     if (!py.PyThread_acquire_lock(lock, 0))

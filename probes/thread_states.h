@@ -20,4 +20,8 @@ enum walk {
 enum walk thread_states_walk(PyInterpreterState *interpreter,
                              void (*visit)(PyThreadState *, void *), void *data);
 
+/* In the child of a fork of which CPython was not told, its list has the states of threads that are
+ * not there, and they lead to stacks that are others' now: it is not walked, until CPython was. */
+void thread_states_forked(bool told);
+
 #endif

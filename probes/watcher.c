@@ -19,6 +19,7 @@
 #include "daemons.h"
 #include "debug.h"
 #include "frame.h"
+#include "thread_states.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,10 +33,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef MADV_WIPEONFORK /* glibc before 2.26; Linux 4.14 */
+#define MADV_WIPEONFORK 18
+#endif
 
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
@@ -176,12 +182,16 @@ static bool is_filtered(void)
 
 /* ---------------------------------------------------------------- the thread */
 
+/* The watcher waits for the GIL, or has it; or a thread forks. */
+static pthread_mutex_t gil_asked = PTHREAD_MUTEX_INITIALIZER;
+
 /* False: it is to stop. */
 static bool take_gil(struct watcher *self, int *gil)
 {
     unsigned awake = AWAKE;
     if (!atomic_compare_exchange_strong(&self->state, &awake, AWAKE | TAKES_GIL))
         return false;
+    pthread_mutex_lock(&gil_asked);
     *gil = py.PyGILState_Ensure();
     return true;
 }
@@ -194,8 +204,10 @@ static bool begin_to_ask(struct watcher *self, int *gil)
 
 static void end_asking(int gil)
 {
-    if (py.minor < 12)
-        py.PyGILState_Release(gil);
+    if (py.minor >= 12)
+        return;
+    py.PyGILState_Release(gil);
+    pthread_mutex_unlock(&gil_asked);
 }
 
 static const char name_before[] = WATCHER_NAME "-new"; /* not yet active */
@@ -323,9 +335,17 @@ static void wait_until_gone(pid_t id)
     }
 }
 
+/* 0 in the child of a fork that the C library doesn't know of (_Fork(), clone()): our thread isn't
+ * there, and the child's own first fork would wait for it for ever. */
+static int never_wiped = 1, *here = &never_wiped;
+
+static void forget_threads(bool told);
+
 /* Waits for the end of the running one. */
 static void stop(void)
 {
+    if (!*here)
+        forget_threads(false);
     struct watcher *watcher = running;
     if (!watcher)
         return;
@@ -350,12 +370,16 @@ static void stop(void)
 /* One that sleeps may go on with it: it does not look at the interpreter again. */
 static void stop_at_exit(void)
 {
+    if (!*here)
+        forget_threads(false);
     if (running && (atomic_fetch_or(&running->state, IDLE) & AWAKE))
         stop();
 }
 
 static void start(void)
 {
+    if (!*here)
+        forget_threads(false);
     if (running && (running->state & IDLE)) /* left by the interpreter before */
         stop();
     if (running || !set_up || forked_by_thread)
@@ -466,6 +490,7 @@ static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     forks_itself = false;
+    thread_states_forked(true);
     arm_meet_child(NULL); /* a C program may have forked, and have CPython told after it */
     start();
     return cpython_none();
@@ -566,9 +591,74 @@ static int start_pending(void *unused)
 
 static bool forking_by_thread;
 
+/* This thread has gil_asked while it forks. */
+static __thread bool keeps_from_asking;
+
+/* Up to 3.11, where all interpreters have one GIL.  A thread of a subinterpreter's may have it, and
+ * is not seen to. */
+static bool has_gil(void)
+{
+    PyThreadState *state = py._PyThreadState_UncheckedGet ? py._PyThreadState_UncheckedGet() : NULL;
+    return state && state == py.PyGILState_GetThisThreadState();
+}
+
+/* The child of a fork by C would have the GIL for ever taken by a watcher that isn't there, or
+ * waited for by one: then CPython 3.6 to 3.11 waits until it has taken it. */
+static void keep_from_asking(void)
+{
+    struct timespec until;
+    keeps_from_asking = pthread_mutex_trylock(&gil_asked) == 0;
+    if (keeps_from_asking)
+        return;
+    if (has_gil()) {
+        PyThreadState *state = py.PyEval_SaveThread();
+        keeps_from_asking = pthread_mutex_lock(&gil_asked) == 0;
+        py.PyEval_RestoreThread(state);
+    } else if (clock_gettime(CLOCK_REALTIME, &until) == 0) {
+        until.tv_nsec += FORK_WAIT_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        keeps_from_asking = pthread_mutex_timedlock(&gil_asked, &until) == 0;
+    }
+}
+
 static void prepare_fork(void)
 {
     forking_by_thread = gettid() != getpid();
+    if (py.minor < 12)
+        keep_from_asking();
+}
+
+static void parent_of_fork(void)
+{
+    if (keeps_from_asking)
+        pthread_mutex_unlock(&gil_asked);
+    keeps_from_asking = false;
+}
+
+static void watch_for_forks(void)
+{
+    enum { PAGE = 4096 };
+    int *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, PAGE, MADV_WIPEONFORK) != 0) {
+        munmap(page, PAGE);
+        return;
+    }
+    *page = 1;
+    here = page;
+}
+
+/* In the child of a fork. */
+static void forget_threads(bool told)
+{
+    running = attaching = NULL;
+    keeps_from_asking = false;
+    pthread_mutex_init(&gil_asked, NULL);
+    *here = 1;
+    thread_states_forked(told);
+    arm_forked();
 }
 
 /* In the child of any fork(), of CPython's or of a C library's that asks nobody: the thread is not
@@ -577,8 +667,7 @@ static void prepare_fork(void)
  * workers, starts its own if it runs Python. */
 static void child_of_fork(void)
 {
-    running = attaching = NULL;
-    arm_forked();
+    forget_threads(forks_itself || py.minor == 6);
     forked_by_thread |= forking_by_thread;
     if (py.minor == 6 && set_up)
         py.Py_AddPendingCall(start_pending, NULL);
@@ -599,7 +688,11 @@ bool watcher_fits(void)
 static bool prepare_process(void)
 {
     static bool done; /* for the process, not for the interpreter */
-    return done || (done = __register_atfork(prepare_fork, NULL, child_of_fork, NULL) == 0);
+    if (!done) {
+        watch_for_forks();
+        done = __register_atfork(prepare_fork, parent_of_fork, child_of_fork, NULL) == 0;
+    }
+    return done;
 }
 
 void watcher_setup(void)
