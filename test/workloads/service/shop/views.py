@@ -45,7 +45,7 @@ def ready(request):
 
 def index(request):
     count("index")
-    orders = Order.objects.order_by("cents", "id")[:20]
+    orders = Order.objects.order_by("cents", "id")[:40]
     return render(request, "orders.html", {"orders": orders, "total": total_of(orders), "stamp": stamp()})
 
 
