@@ -14,6 +14,7 @@
 #include "debug.h"
 #include "frame.h"
 #include "layout.h"
+#include "thread_states.h"
 
 #include <stddef.h>
 
@@ -353,7 +354,9 @@ static void instrument_again(PyObject *monitoring)
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
-    if (!monitoring)
+    /* Where the events change, CPython looks into the stack of each thread for what it runs
+     * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
+    if (!monitoring || thread_states_are_stale())
         return HOOK_LATER;
     if (interp->tool >= 0 && !owns_tool(monitoring, interp)) {
         debug_log("the program has taken sys.monitoring's tool id %d from us", interp->tool);

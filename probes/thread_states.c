@@ -5,7 +5,7 @@
  * of CPython's, under which a thread state is complete from its first moment on the list to its
  * last (Python/pystate.c: HEAD_LOCK, new_threadstate(), tstate_delete_common()).
  *
- * From 3.12 on the shim needs no such walk.  3.6 keeps the lock to itself.
+ * From 3.12 on the shim needs no such walk, but CPython walks it.  3.6 keeps the lock to itself.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -34,9 +34,25 @@ static void *list_lock(void)
 
 static bool stale;
 
+static bool is_alone(void)
+{
+    int states = 0;
+    for (PyInterpreterState *interpreter = py.PyInterpreterState_Head(); interpreter;
+         interpreter = py.PyInterpreterState_Next(interpreter))
+        for (PyThreadState *state = py.PyInterpreterState_ThreadHead(interpreter); state;
+             state = py.PyThreadState_Next(state))
+            states++;
+    return states <= 1;
+}
+
 void thread_states_forked(bool told)
 {
-    stale = !told;
+    stale = !told && !is_alone();
+}
+
+bool thread_states_are_stale(void)
+{
+    return stale;
 }
 
 enum walk thread_states_walk(PyInterpreterState *interpreter,

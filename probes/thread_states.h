@@ -21,7 +21,9 @@ enum walk thread_states_walk(PyInterpreterState *interpreter,
                              void (*visit)(PyThreadState *, void *), void *data);
 
 /* In the child of a fork of which CPython was not told, its list has the states of threads that are
- * not there, and they lead to stacks that are others' now: it is not walked, until CPython was. */
+ * not there, and they lead to stacks that are others' now: until it is told, that list is not to be
+ * walked, not by CPython either.  Called in the child; no other thread of the program is there. */
 void thread_states_forked(bool told);
+bool thread_states_are_stale(void);
 
 #endif
