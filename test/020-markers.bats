@@ -32,7 +32,7 @@ workload() {
   local python name program
   for name in call_stack.py semantics.py; do
     program=$(workload "$name")
-    for python in $(pythons_by_hook); do
+    for python in $(few_pythons); do
       echo "$python $name"
       expect "$python" "$program"
       bpftrace_while "$(function_markers && cfunction_markers && line_markers)" \

@@ -22,7 +22,7 @@ EOF
 
 @test "fork, exec, multiprocessing, threads and subinterpreters are seen from their start, and as without the shim" {
   local python name
-  for python in $(pythons_by_hook); do
+  for python in $(few_pythons); do
     run_cases "$python" processes.py "$(marked)"
     for name in $cases; do
       case $name in
@@ -38,7 +38,7 @@ EOF
 
 @test "in all of a process, its start and end included, every entry has its return" {
   local python name
-  for python in $(pythons); do
+  for python in $(few_pythons); do
     for name in interpreters threads collected_generators; do
       [ "$name" = collected_generators ] && set -- neighbours.py || set -- processes.py
       bpftrace_while "
@@ -54,7 +54,7 @@ EOF
 
 @test "subinterpreters that run when the tracer comes are seen from then on, and until it leaves" {
   local python target
-  for python in $(pythons); do
+  for python in $(few_pythons); do
     "$python" -c 'import _xxsubinterpreters' 2>/dev/null || "$python" -c 'import _interpreters' 2>/dev/null || continue
     echo "$python"
     PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -W ignore "$top/test/workloads/interpreters.py" \

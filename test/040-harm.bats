@@ -223,7 +223,7 @@ other()
 __name__ = "fifth"
 called()
 PY
-  for python in $(pythons); do
+  for python in $(few_pythons); do
     echo "$python"
     bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/modules.py"
     diff <(awk '/^> .*modules.py called / { printf "%s ", $6 }' "$trace") <(printf '__main__ first first second __main__ third   fifth ')
@@ -263,7 +263,7 @@ def late():
 
 atexit.register(late)
 PY
-  for python in $(pythons); do
+  for python in $(few_pythons); do
     echo "$python"
     run env SEMAPHORES_TOGGLE=100 LD_PRELOAD="$shim" timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/late.py"
     echo "$output"

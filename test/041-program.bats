@@ -17,7 +17,7 @@ toggled() {
 # usage: prints CASE TEXT
 prints() {
   local python
-  for python in $(pythons); do
+  for python in $(few_pythons); do
     echo "$python $1"
     LD_PRELOAD=$shim timeout -k 1 60 "$python" "$top/test/stress/programs.py" "$1" 20 >"$BATS_TEST_TMPDIR/output"
     cat "$BATS_TEST_TMPDIR/output"
@@ -101,7 +101,7 @@ while time.monotonic() < end:
     time.sleep(0.01)
 print(taken, monitoring.get_tool(TOOL), kept)
 PY
-  for python in $(pythons); do
+  for python in $(few_pythons); do
     [[ $(version_of "$python") != 3.[6-9] && $(version_of "$python") != 3.1[01] ]] || continue
     echo "$python"
     tried=$((tried + 1))

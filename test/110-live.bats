@@ -346,6 +346,7 @@ EXPECTED
 }
 
 @test "python_version() tells each process's version, in any probe" {
+  need_time
   local output=$BATS_TEST_TMPDIR/output python all
   all=$(pythons_by_hook | tr '\n' ' ')
   cat >"$BATS_TEST_TMPDIR/ask.py" <<'PY'

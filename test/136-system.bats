@@ -86,6 +86,7 @@ PY
 }
 
 @test "pysyscalls with trace=1 shows calls and system calls, indented, in colour on demand" {
+  need_time
   local escape=$'\033'
   cat >"$BATS_TEST_TMPDIR/calls.py" <<'PY'
 import os
@@ -225,6 +226,7 @@ PY
 }
 
 @test "pymalloc with stacks=1 has each stack once, and counts what has no room" {
+  need_time
   script pymalloc -G stacks=1 -G top=3 -c "env LD_PRELOAD=$shim $system $timed"
   # the first of them, up to the next
   diff - <(awk '/^ +[0-9]/ { n++ } n == 1' "$printed" | sed "s,$timed,timed.py,") <<'EXPECTED'

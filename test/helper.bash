@@ -80,6 +80,11 @@ pythons_by_hook() {
   printf '%s\n' "$@" | with_minor | first_of_each 10
 }
 
+# Those of pythons() for what takes long: in the gate one of each kind by hook.
+few_pythons() {
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else pythons_by_hook; fi
+}
+
 # 3.11, for a path of pythons().
 version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
