@@ -1,6 +1,5 @@
 /*
- * Puts hooks into interpreters and takes them out.  Called by the loader when an interpreter
- * starts, and by the watcher when a tracer comes or goes.
+ * Puts hooks into interpreters and takes them out.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,105 +8,27 @@
 #include "code.h"
 #include "daemons.h"
 #include "debug.h"
-#include "frame.h"
-#include "native.h"
-#include "trace.h"
+#include "hooks.h"
+#include "shown.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
-static const struct hook *const hooks[] = {
-    /* functions last: what the others do in Python is not the program's */
-    &hook_gc, &hook_import, &hook_audit, &hook_monitoring, &hook_frame,
-};
-enum { HOOKS = sizeof hooks / sizeof *hooks };
-
-bool arm_all;
-
-/* Interpreters are never taken off the list, so a pointer to one stays good.  The lock guards the
- * list, and whether one has ended; under it no GIL is waited for. */
-static struct interp *interps;
-static pthread_mutex_t interps_lock = PTHREAD_MUTEX_INITIALIZER;
+#include <stddef.h>
 
 /* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
  * older make it in whatever interpreter the main thread runs just then. */
 static atomic_bool main_asked;
 
-static __thread bool busy;
-
-bool arm_busy(void)
-{
-    return busy;
-}
-
-atomic_uint arm_silent;
-unsigned arm_knocks;
-
-unsigned arm_wanted(void)
-{
-    unsigned probed = 0, silent = 0;
-    for (int i = 0; i < MARKERS; i++)
-        if (*marker_info[i].semaphore)
-            probed |= 1u << i;
-    if (probed && !arm_all)
-        silent = native_probed();
-    if (atomic_exchange(&arm_silent, silent) != silent)
-        debug_log("markers %x: left to CPython's own", silent);
-    return probed & ~silent;
-}
-
-unsigned arm_raised(void)
-{
-    unsigned sum = 0;
-    for (int i = 0; i < MARKERS; i++)
-        sum += *marker_info[i].semaphore;
-    return sum;
-}
-
-/* ---------------------------------------------------------------- the list of interpreters */
-
-/* 3.7 and later never use an id twice. */
-static int64_t id_of(PyInterpreterState *state)
-{
-    return py.PyInterpreterState_GetID ? py.PyInterpreterState_GetID(state) : 0;
-}
-
-/* What a new interpreter begins with.  The objects that the record had went with the one before. */
-static void reset(struct interp *interp)
-{
-    *interp = (struct interp){
-        .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool = -1};
-}
-
-/* The record of an interpreter, made where there is none; NULL where memory ran out. */
-static struct interp *record_of(PyInterpreterState *state)
-{
-    pthread_mutex_lock(&interps_lock);
-    struct interp *interp = interps;
-    while (interp && interp->state != state)
-        interp = interp->next;
-    if (!interp && (interp = calloc(1, sizeof *interp))) {
-        interp->state = state;
-        interp->next = interps;
-        reset(interp);
-        interps = interp;
-    } else if (interp && interp->id != id_of(state)) {
-        reset(interp); /* another one at the same address */
-    }
-    pthread_mutex_unlock(&interps_lock);
-    return interp;
-}
+/* 3.12 and later: another thread was in a pending call of ours when this child was forked, and had
+ * released the GIL there, in an audit hook of the program.  CPython believes it there still, and
+ * makes no pending calls (Python/ceval_gil.c, make_pending_calls). */
+static bool calls_stuck;
 
 void arm_forked(void)
 {
-    pthread_mutex_init(&interps_lock, NULL);
-    for (struct interp *interp = interps; interp; interp = interp->next) {
-        interp->arming = false;
-        interp->asked = false;
-    }
+    calls_stuck |= py.minor >= 12 && interp_arming() && !hook_busy();
+    interp_forked();
     main_asked = false;
     code_forked();
-    frame_forked();
+    shown_forked();
 }
 
 /* ---------------------------------------------------------------- the calling interpreter */
@@ -137,17 +58,33 @@ static const char *word_for(enum hook_result result)
     return result == HOOK_DONE ? "set" : result == HOOK_LATER ? "not yet" : "can't be had here";
 }
 
-/* False: not yet. */
+/* The hook that interpreters are knocked at by. */
+static const struct hook *knocker(void)
+{
+    const struct hook *const *hook = hooks;
+    while (!(*hook)->knock)
+        hook++;
+    return *hook;
+}
+
+static bool is_knocked(const struct interp *interp, const struct hook *hook)
+{
+    return hook->knock && interp->knocked;
+}
+
+/* Brings one hook to these of its markers.  GIL held, no exception in flight.  False: not yet. */
 static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
 {
-    bool changed = (interp->armed & hook->markers) != want;
+    bool changed = (interp->armed & hook->markers) != want || is_knocked(interp, hook);
     enum hook_result result = set_hook(hook, interp, want);
     if (changed)
         debug_log("%s: markers %x: %s", hook->name, want, word_for(result));
     if (result == HOOK_LATER)
         return false;
-    if (interp->armed & hook->markers & ARM_KNOCKED)
-        arm_knocks--;
+    if (is_knocked(interp, hook)) {
+        hook_knocks--;
+        interp->knocked = false;
+    }
     interp->armed &= ~hook->markers;
     if (result == HOOK_DONE)
         interp->armed |= want;
@@ -156,17 +93,18 @@ static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
     return true;
 }
 
-/* quiet: those hooks alone that are.  False: something is left to do. */
+/* quiet: the quiet hooks alone.  GIL held, no exception in flight.  False: something is left to do.
+ */
 static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
 {
     bool settled = true;
     if (!wanted) /* the next tracer may find what this one lacked */
         interp->never = 0;
-    for (size_t i = 0; i < HOOKS; i++) {
+    for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
         unsigned want = wanted & hook->markers & ~interp->never;
-        unsigned armed = interp->armed & hook->markers & ~(quiet ? ARM_KNOCKED : 0);
-        bool changed = armed != want;
+        bool changed =
+            (interp->armed & hook->markers) != want || (!quiet && is_knocked(interp, hook));
         if (!(changed || (want && hook->can_be_lost)) || !hook->fits())
             continue;
         if (quiet && !hook->quiet && (changed || !hook->quiet_again))
@@ -187,37 +125,35 @@ static bool set_quiet_hooks(struct interp *interp, unsigned wanted)
     return bring_all(interp, wanted, true);
 }
 
-/* Runs with the exception in flight put aside. */
+/* Runs with the exception in flight put aside.  GIL held. */
 static bool with_interp(struct interp *interp, bool (*act)(struct interp *, unsigned),
                         unsigned wanted)
 {
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    bool was_busy = busy;
-    busy = true;
+    bool was_busy = hook_set_busy(true);
     bool done = act(interp, wanted);
-    busy = was_busy;
+    hook_set_busy(was_busy);
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
     return done;
 }
 
-/* For which no interpreter is armed, so that it is asked again. */
+/* As armed_for: no set of markers, so that the interpreter is asked again. */
 enum { NOT_ARMED = 1 << 30 };
 
 static bool arm_by(bool (*act)(struct interp *, unsigned))
 {
-    struct interp *interp = record_of(cpython_interpreter());
+    struct interp *interp = interp_of(cpython_interpreter());
     if (!interp)
         return false;
-    /* Calls into CPython may let another thread run, which may come here for the same
-     * interpreter. */
+    /* Calls into CPython may let another thread run, which may arm the same interpreter. */
     if (atomic_exchange(&interp->arming, true)) {
         interp->armed_for = NOT_ARMED; /* the other one may have seen another want */
         return false;
     }
-    /* After record_of(): so a change that comes later finds the record on the list. */
-    unsigned wanted = arm_wanted();
+    /* After interp_of(): so a later change finds the record on the list. */
+    unsigned wanted = wanted_markers();
     interp->armed_for = wanted;
     bool settled = with_interp(interp, act, wanted);
     if (!settled)
@@ -235,25 +171,21 @@ bool arm_here(void)
 
 static const char end_name[] = "python-stap";
 
-static void drop(PyObject **object)
+static void set_ended(struct interp *interp, bool ended)
 {
-    if (*object)
-        py.Py_DecRef(*object);
-    *object = NULL;
+    interp_lock();
+    interp->ended = ended;
+    interp_unlock();
 }
 
-/* The interpreter's dict goes when the interpreter does.  GIL held. */
+/* The interpreter's dict is freed when the interpreter is cleared.  GIL held. */
 static void on_end(PyObject *capsule)
 {
     struct interp *interp = py.PyCapsule_GetPointer(capsule, end_name);
-    drop(&interp->gc_callback);
-    drop(&interp->gc_callbacks);
-    drop(&interp->find_wrapper);
-    drop(&interp->find_original);
-    drop(&interp->tool_name);
-    pthread_mutex_lock(&interps_lock);
-    interp->ended = true;
-    pthread_mutex_unlock(&interps_lock);
+    for (size_t i = 0; hooks[i]; i++)
+        if (hooks[i]->end)
+            hooks[i]->end(interp);
+    set_ended(interp, true);
     if (interp->id == 0)
         daemons_keep_memory(interp->state);
 }
@@ -266,7 +198,7 @@ static bool start(struct interp *interp, unsigned unused)
      * (Objects/codeobject.c, code_dealloc; Python/pystate.c, PyInterpreterState_New). */
     if (code_kept())
         code_ready(interp);
-    for (size_t i = 0; i < HOOKS; i++)
+    for (size_t i = 0; hooks[i]; i++)
         if (hooks[i]->start && hooks[i]->fits())
             hooks[i]->start(interp);
     if (!py.PyInterpreterState_GetDict) /* 3.8+ */
@@ -275,10 +207,8 @@ static bool start(struct interp *interp, unsigned unused)
     PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
     /* Not PyDict_SetItemString(), which interns the name: 3.12 keeps that for ever. */
     PyObject *name = capsule ? py.PyUnicode_FromString(end_name) : NULL;
-    bool told = name && py.PyDict_SetItem(dict, name, capsule) == 0;
-    pthread_mutex_lock(&interps_lock);
-    interp->ended = !told;
-    pthread_mutex_unlock(&interps_lock);
+    bool kept = name && py.PyDict_SetItem(dict, name, capsule) == 0;
+    set_ended(interp, !kept);
     if (name)
         py.Py_DecRef(name);
     if (capsule)
@@ -288,23 +218,23 @@ static bool start(struct interp *interp, unsigned unused)
 
 void arm_start(bool is_new)
 {
-    struct interp *interp = record_of(cpython_interpreter());
+    struct interp *interp = interp_of(cpython_interpreter());
     if (!interp || (interp->started && (!is_new || !interp->ended)))
         return;
-    pthread_mutex_lock(&interps_lock);
+    interp_lock();
     if (is_new) /* the one before Py_Finalize() lay here, and had its id */
-        reset(interp);
+        interp_reset(interp);
     interp->started = interp->ended = true;
     interp->is_main = cpython_is_main();
-    pthread_mutex_unlock(&interps_lock);
+    interp_unlock();
     with_interp(interp, start, 0);
-    if (arm_wanted())
+    if (wanted_markers())
         arm_here();
 }
 
 /* ---------------------------------------------------------------- asking */
 
-/* atexit has ended the main interpreter's part. */
+/* Set by atexit's function, at the end of the main interpreter. */
 static atomic_bool closed;
 
 void arm_close(void)
@@ -317,7 +247,7 @@ void arm_open(void)
     closed = false;
 }
 
-/* Of arm_attach(), until it has been called. */
+/* What arm_attach() was given, until it has been called. */
 static void (*_Atomic to_meet)(void);
 
 /* On a thread of another interpreter, up to 3.11, where all have one GIL. */
@@ -348,18 +278,21 @@ static bool arm_asked(void)
         meet();
     else if (meet)
         meet_in_main(meet);
-    return arm_here();
+    bool done = arm_here();
+    if (meet && to_meet) /* it is to be called again */
+        arm_meet(to_meet);
+    return done;
 }
 
 /* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
 static int arm_pending(void *unused)
 {
     (void)unused;
-    struct interp *interp = record_of(cpython_interpreter());
+    struct interp *interp = interp_of(cpython_interpreter());
     if (!closed) {
         arm_asked();
-        for (size_t i = 0; i < HOOKS; i++)
-            if (hooks[i]->visit && interp && (interp->armed & hooks[i]->markers & ~ARM_KNOCKED))
+        for (size_t i = 0; hooks[i]; i++)
+            if (hooks[i]->visit && interp && (interp->armed & hooks[i]->markers))
                 hooks[i]->visit();
     }
     main_asked = false;
@@ -375,36 +308,42 @@ static bool add_call(PyInterpreterState *state)
     return py._PyEval_AddPendingCall && py._PyEval_AddPendingCall(state, arm_pending, NULL, 0) == 0;
 }
 
-/* One that is on the list, and not ended, can't go away before the lock is free. */
+/* On the watcher's thread.  An interpreter on the list that has not ended can't do so before the
+ * lock is free. */
 static void ask_312(unsigned wanted, bool look)
 {
-    pthread_mutex_lock(&interps_lock);
-    for (struct interp *interp = interps; interp; interp = interp->next) {
+    interp_lock();
+    for (struct interp *interp = interp_first(); interp; interp = interp->next) {
         if (interp->ended || (interp->armed_for == wanted && !look) ||
             atomic_exchange(&interp->asked, true))
             continue;
         if (!add_call(interp->state))
             interp->asked = false;
     }
-    pthread_mutex_unlock(&interps_lock);
+    interp_unlock();
 }
 
-/* At a thread that calls no Python function for a while, as it is in a long loop of one frame, by a
- * profile function too: not at once, as the program would find in its own profile function's events
- * that another one was there before.  GIL held. */
+static bool answer(void);
+
+/* GIL held, or no other thread. */
+static bool knock_at(struct interp *interp, bool again)
+{
+    hook_answer = answer;
+    if (knocker()->knock(interp, again) != HOOK_DONE)
+        return false;
+    interp->knocked = true;
+    return true;
+}
+
+/* GIL held, on the watcher's thread. */
 static void knock(struct interp *interp)
 {
-    bool again = interp->armed & ARM_KNOCKED;
-    if (frame_knock(interp) == HOOK_DONE) {
-        interp->armed |= ARM_KNOCKED;
-        if (again)
-            trace_knock(interp->state);
-    } else if (!interp->is_main) { /* which is asked by a pending call, too */
-        interp->armed_for = arm_wanted();
-    }
+    if (!knock_at(interp, interp->knocked) &&
+        !interp->is_main) /* which is asked by a pending call, too */
+        interp->armed_for = wanted_markers();
 }
 
-/* GIL held, on the watcher's thread.  3.8 prints a complaint where it is asked for a pending call
+/* GIL held, on the watcher's thread.  3.8 prints a complaint if it is asked for a pending call
  * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
 static void ask_main_thread(void)
 {
@@ -413,60 +352,95 @@ static void ask_main_thread(void)
         main_asked = false;
 }
 
-/* In a Python that ran already, where no interpreter tells that it starts. */
+/* The shim was loaded into a running Python, where it does not see an interpreter start. */
 static bool starts_unseen;
 
-/* All interpreters share the GIL, which we hold, and under which CPython makes and ends them: so
- * none comes or goes meanwhile. */
-static void ask_311(unsigned wanted)
+/* Up to 3.11 all interpreters share the GIL, which is held here, and under which CPython makes and
+ * ends them: so the list stays as it is meanwhile. */
+static void for_each_311(void (*act)(struct interp *, unsigned), unsigned wanted)
 {
-    arm_by(set_quiet_hooks);
-    arm_knocks = 0;
+    hook_knocks = 0;
     for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
          state = py.PyInterpreterState_Next(state)) {
-        struct interp *interp = record_of(state);
-        if (interp && starts_unseen)
-            interp->started = true;
-        if (!interp || !interp->started)
-            continue;
-        if (interp->armed_for != wanted)
-            knock(interp);
-        if (interp->armed & ARM_KNOCKED)
-            arm_knocks++;
-        /* In 3.11, while a trace or profile function is set, a Python function that another pending
-         * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
-        if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != wanted))
-            ask_main_thread();
+        struct interp *interp = interp_of(state);
+        if (interp)
+            act(interp, wanted);
     }
+}
+
+static void ask_one_311(struct interp *interp, unsigned wanted)
+{
+    if (starts_unseen)
+        interp->started = true;
+    if (!interp->started)
+        return;
+    if (interp->armed_for != wanted)
+        knock(interp);
+    hook_knocks += interp->knocked;
+    /* In 3.11, while a trace or profile function is set, a Python function that another pending
+     * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
+    if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != wanted))
+        ask_main_thread();
+}
+
+bool arm_calls_stuck(void)
+{
+    return calls_stuck;
+}
+
+bool arm_needs_gil(void)
+{
+    return py.minor <= 11 || calls_stuck;
+}
+
+/* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes.
+ */
+static struct interp *main_interp(void)
+{
+    struct interp *interp = interp_first();
+    while (interp && !interp->is_main)
+        interp = interp->next;
+    return interp;
+}
+
+/* On the watcher's thread, with the GIL. */
+static void ask_stuck(unsigned wanted)
+{
+    struct interp *interp = main_interp();
+    if (interp && interp->armed_for != wanted && knock_at(interp, interp->knocked))
+        hook_knocks = 1;
 }
 
 void arm_ask(unsigned wanted, bool look)
 {
-    if (py.minor >= 12)
-        ask_312(wanted, look);
-    else
-        ask_311(wanted);
+    if (py.minor >= 12) {
+        if (calls_stuck)
+            ask_stuck(wanted);
+        else
+            ask_312(wanted, look);
+        return;
+    }
+    arm_by(set_quiet_hooks);
+    for_each_311(ask_one_311, wanted);
 }
 
 bool arm_done(unsigned wanted)
 {
     bool done = true;
-    pthread_mutex_lock(&interps_lock);
-    for (struct interp *interp = interps; interp && done; interp = interp->next)
+    interp_lock();
+    for (struct interp *interp = interp_first(); interp && done; interp = interp->next)
         done = !interp->started || interp->armed_for == wanted ||
                (py.minor < 8 ? !interp->is_main : interp->ended);
-    pthread_mutex_unlock(&interps_lock);
+    interp_unlock();
     return done;
 }
 
-bool arm_goes_on(void)
+static void attach_one_311(struct interp *interp, unsigned unused)
 {
-    bool found = false;
-    pthread_mutex_lock(&interps_lock);
-    for (struct interp *interp = interps; interp && !found; interp = interp->next)
-        found = interp->arming;
-    pthread_mutex_unlock(&interps_lock);
-    return found;
+    (void)unused;
+    interp->is_main = interp->state == cpython_main_interpreter();
+    knock(interp);
+    hook_knocks += interp->knocked;
 }
 
 /* The watcher's thread is the main interpreter's. */
@@ -475,34 +449,21 @@ bool arm_attach(void (*meet)(void))
     to_meet = meet;
     if (py.minor >= 12)
         return py.PyInterpreterState_Main && add_call(py.PyInterpreterState_Main());
-    arm_knocks = 0;
-    for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
-         state = py.PyInterpreterState_Next(state)) {
-        struct interp *interp = record_of(state);
-        if (!interp)
-            continue;
-        interp->is_main = state == cpython_main_interpreter();
-        knock(interp);
-        arm_knocks += interp->armed & ARM_KNOCKED ? 1 : 0;
-    }
+    for_each_311(attach_one_311, 0);
     ask_main_thread();
     return true;
 }
 
 /* The records need no lock: no other thread is there. */
-void arm_meet_child(void (*meet)(void))
+void arm_meet(void (*meet)(void))
 {
-    struct interp *interp = interps;
-    while (interp && !interp->is_main)
-        interp = interp->next;
-    /* 3.13 ends the process where the frame hook is set without the GIL. */
+    struct interp *interp = main_interp();
+    /* 3.13 ends the process if the frame hook is set without the GIL. */
     if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
         interp = NULL;
     to_meet = interp ? meet : NULL;
-    if (to_meet && frame_knock(interp) == HOOK_DONE) {
-        interp->armed |= ARM_KNOCKED;
-        arm_knocks = 1;
-    }
+    if (to_meet && knock_at(interp, false))
+        hook_knocks = 1;
 }
 
 void arm_meet_others(void)
@@ -510,19 +471,20 @@ void arm_meet_others(void)
     starts_unseen = true;
 }
 
-bool arm_answer(void)
+/* Called by hooks, as hook_answer(). */
+static bool answer(void)
 {
-    struct interp *interp = record_of(cpython_interpreter());
+    struct interp *interp = interp_of(cpython_interpreter());
     if (!interp)
         return false;
-    if (!(interp->armed & ARM_KNOCKED))
+    if (!interp->knocked)
         return true;
     if (closed)
         return false;
-    if (!hook_frame.fits()) /* 3.12 and later: the hook has gone */
-        interp->armed &= ~ARM_KNOCKED;
+    if (!knocker()->fits()) /* 3.12 and later: the hook has been taken out */
+        interp->knocked = false;
     arm_asked();
-    if (interp->armed & ARM_KNOCKED) /* another thread is at it, or it isn't ready */
+    if (interp->knocked) /* another thread is at it, or it isn't ready */
         return false;
-    return interp->armed & hook_frame.markers;
+    return interp->armed & knocker()->markers;
 }

@@ -13,8 +13,8 @@ struct callable {
     PyObject *owners[2];
 };
 
-/* Whether it is one of those that sys.setprofile() tells of: a builtin function or method, or the
- * descriptor of one.  GIL held, no exception in flight. */
+/* Whether it is one of those whose calls sys.setprofile() reports: a builtin function or method, or
+ * the descriptor of one.  GIL held, no exception in flight. */
 bool callable_of_c(PyObject *callable);
 
 /* What a bound method that was made by hand (types.MethodType(len, x)) calls, borrowed; other

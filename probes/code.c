@@ -5,6 +5,8 @@
  */
 #include "code.h"
 
+#include "cpython_layout.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -40,17 +42,17 @@ static void code_free(void *data)
     free(record);
 }
 
-/* Interpreters with a GIL each may come here at once.  CPython waits for nothing in here. */
+/* Interpreters with a GIL each may set up at once.  CPython waits for nothing under it. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The interpreters in which what lies at the index is not ours: the hooks' state is the process's,
- * so their frames may come here, too.  Where there were more of them than there is room for, all
+ * so their frames may be asked about, too.  If there were more of them than there is room for, all
  * are taken for such. */
 enum { FOREIGN = 64 };
 static PyInterpreterState *_Atomic foreign[FOREIGN];
 static atomic_uint foreign_count;
 
-/* FOREIGN, or the number of those on the list, where it isn't there. */
+/* FOREIGN, or the number of those on the list, if it isn't there. */
 static unsigned foreign_place(PyInterpreterState *interpreter)
 {
     unsigned i = 0;
@@ -154,15 +156,19 @@ static struct code *code_make(PyObject *code)
 /* Stands for every code object of which no record could be kept. */
 static struct code unknown;
 
-struct code *code_known(PyObject *object)
+/* Of an interpreter that is not foreign. */
+static inline struct code *extra_of(PyObject *object)
 {
     void *record = NULL;
-    if (is_foreign())
-        return NULL;
     if (py._PyCode_GetExtra(object, extra_index, &record) == 0)
         return record;
     py.PyErr_Clear();
     return NULL;
+}
+
+struct code *code_known(PyObject *object)
+{
+    return is_foreign() ? NULL : extra_of(object);
 }
 
 struct code *code_of(PyObject *code)
@@ -172,7 +178,7 @@ struct code *code_of(PyObject *code)
      */
     if ((py.finalizing && *py.finalizing) || is_foreign())
         return &unknown;
-    struct code *record = code_known(code);
+    struct code *record = extra_of(code);
     if (!record)
         record = code_make(code);
     return record ? record : &unknown;
@@ -225,25 +231,16 @@ static void keep_module(struct code *record, PyObject *name, const char *utf8, P
     record->module.owner = name;
 }
 
-/* PyDictObject up to 3.13, Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version
- * is that of no other dict of the interpreter, and another one after each change (PEP 509); in 3.13
- * not where an object has the values, as its __dict__. */
-struct dict_313 {
-    void *head[2];
-    Py_ssize_t used;
-    uint64_t version;
-    void *keys, *values;
-};
-
 static bool has_version(PyObject *globals)
 {
     static enum { UNTRIED, YES, NO } layout;
     if (layout == UNTRIED)
-        layout = py.minor <= 13 && sizeof(void *) == 8 && !py.PySys_GetObject("getobjects") &&
-                         ((struct dict_313 *)globals)->used == py.PyDict_Size(globals)
+        layout = py.minor <= DICT_LAST_MINOR && sizeof(void *) == 8 &&
+                         !py.PySys_GetObject("getobjects") &&
+                         ((struct dict_36 *)globals)->used == py.PyDict_Size(globals)
                      ? YES
                      : NO;
-    return layout == YES && !((struct dict_313 *)globals)->values;
+    return layout == YES && !((struct dict_36 *)globals)->values;
 }
 
 const char *code_module(struct code *record, PyObject *globals)
@@ -251,7 +248,7 @@ const char *code_module(struct code *record, PyObject *globals)
     if (!globals)
         return NULL;
     bool versioned = has_version(globals);
-    if (versioned && ((struct dict_313 *)globals)->version == record->globals_version)
+    if (versioned && ((struct dict_36 *)globals)->version == record->globals_version)
         return code_text(&record->module);
     PyObject *name = name_in(globals);
     if (!name)
@@ -259,7 +256,7 @@ const char *code_module(struct code *record, PyObject *globals)
     if (name == record->module.owner) {
         atomic_thread_fence(memory_order_acquire);
         if (versioned)
-            record->globals_version = ((struct dict_313 *)globals)->version;
+            record->globals_version = ((struct dict_36 *)globals)->version;
         return code_text(&record->module);
     }
     Py_ssize_t length;

@@ -31,18 +31,19 @@ struct code {
  * flight.  False: this interpreter can't keep data with code objects. */
 bool code_setup(void);
 
-/* Whether an interpreter was made ready, ever. */
+/* Whether an interpreter was made ready, ever.  Any thread, with or without the GIL; takes a lock.
+ */
 bool code_kept(void);
 
 /* In the child of a fork, in which no other thread is. */
 void code_forked(void);
 
-/* The record that an object has: NULL where it has none yet, or is no code object.  GIL held, no
+/* The record that an object has: NULL if it has none yet, or is not a code object.  GIL held, no
  * exception in flight. */
 struct code *code_known(PyObject *object);
 
 /* The record of a code object, which lives as long as the code object.  GIL held, no exception in
- * flight.  Never NULL; its names are NULL where memory ran out. */
+ * flight.  Never NULL; its names are NULL if memory ran out. */
 struct code *code_of(PyObject *code);
 
 /* Whether a call of the code makes a generator, a coroutine or an asynchronous generator.  GIL
@@ -53,8 +54,8 @@ bool code_makes_generator(PyObject *code, const struct code *record);
  * before the first instruction. */
 int code_line(PyObject *code, struct code *record, int offset);
 
-/* The __name__ of a frame's globals, borrowed from them or the record; NULL where there is none.
- * GIL held, no exception in flight. */
+/* The __name__ of a frame's globals, borrowed from them or the record; NULL if there is none.  GIL
+ * held, no exception in flight. */
 const char *code_module(struct code *record, PyObject *globals);
 
 /* Reads one byte of each page of a string, so that a probe handler, which may not take a page

@@ -13,12 +13,6 @@
 
 struct cpython py;
 
-/* Include/pystate.h (3.6, 3.7), Include/cpython/pystate.h (3.8-3.11). */
-struct thread_state {
-    PyThreadState *prev, *next;
-    PyInterpreterState *interp;
-};
-
 /* The handle of the library that CPython is in; NULL, which is RTLD_DEFAULT: its symbols are there
  * for all. */
 static void *library;
@@ -69,7 +63,7 @@ bool cpython_find(const char *path, const char **why)
         return false;
     py.minor = atoi(version + 2);
     py.free_threaded = strstr(version, "free-threading") != NULL;
-    if (py.minor < 6)
+    if (py.minor < CPYTHON_OLDEST_MINOR)
         return false;
     /* co_extra and the frame hook are not thread-safe without a GIL. */
     *why = "free-threaded builds are not supported";
@@ -121,7 +115,7 @@ PyInterpreterState *cpython_interpreter(void)
 
 PyInterpreterState *cpython_interpreter_of(PyThreadState *state)
 {
-    return ((struct thread_state *)state)->interp;
+    return ((struct thread_head *)state)->interp;
 }
 
 PyInterpreterState *cpython_main_interpreter(void)
@@ -172,6 +166,13 @@ bool cpython_done(PyObject *result)
     return true;
 }
 
+void cpython_drop(PyObject **object)
+{
+    if (*object)
+        py.Py_DecRef(*object);
+    *object = NULL;
+}
+
 long cpython_long(PyObject *object, const char *name)
 {
     PyObject *value = py.PyObject_GetAttrString(object, name);
@@ -216,14 +217,14 @@ bool cpython_attempt(struct cpython_attempts *attempts, bool done)
     /* Python code raised it, where signal handlers run */
     if (done && attempts->traceback && gettid() == getpid() && cpython_is_main()) {
         raise_later(attempts);
-    } else if (done) {
-        drop(attempts);
-    } else {
-        drop(attempts);
-        py.PyErr_Fetch(&attempts->type, &attempts->value, &attempts->traceback);
-        if (++attempts->failed < ATTEMPTS)
-            return true;
-        drop(attempts);
+        return false;
     }
+    drop(attempts);
+    if (done)
+        return false;
+    py.PyErr_Fetch(&attempts->type, &attempts->value, &attempts->traceback);
+    if (++attempts->failed < ATTEMPTS)
+        return true;
+    drop(attempts);
     return false;
 }

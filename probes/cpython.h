@@ -1,5 +1,5 @@
 /*
- * CPython as the shim sees it: opaque types, and the functions that it exports.  One build of the
+ * CPython as the shim sees it: the functions that it exports.  One build of the
  * shim serves every CPython, so there is no Python.h: each function is looked up by name in the
  * running process (cpython.c) and called as py.NAME(...).
  *
@@ -8,18 +8,11 @@
 #ifndef CPYTHON_H
 #define CPYTHON_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "cpython_layout.h"
 
-typedef struct _object PyObject;
-typedef struct _frame PyFrameObject;
-typedef struct _ts PyThreadState;
-typedef struct _is PyInterpreterState;
-typedef ssize_t Py_ssize_t;
+#include <stdbool.h>
+
 typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
-typedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *);
 typedef int (*Py_AuditHookFunction)(const char *, PyObject *, void *);
 
 /* Include/methodobject.h; the flags are part of the stable ABI. */
@@ -49,7 +42,7 @@ struct cpython_allocator {
     void (*free)(void *, void *);
 };
 
-/* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL where missing. */
+/* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL if missing. */
 #define CPYTHON_SYMBOLS(NEED, MAY) \
     NEED(const char *, Py_GetVersion, (void)) \
     NEED(int, Py_IsInitialized, (void)) \
@@ -162,8 +155,8 @@ struct cpython {
 extern struct cpython py;
 
 /* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which
- * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: this is no CPython that the
- * shim knows, and why says so (NULL for a process that is no Python at all). */
+ * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: the shim does not know this
+ * CPython, and why says so (NULL for a process that is not a Python at all). */
 bool cpython_find(const char *library, const char **why);
 
 /* Whether a file is one that CPython is in, by its name. */
@@ -189,9 +182,13 @@ PyObject *cpython_type(PyObject *object);
 /* A new reference to None, which is what callbacks return.  GIL held. */
 PyObject *cpython_none(void);
 
-/* Drops the result of a call that nobody reads, and the exception where it failed.  GIL held, no
+/* Drops the result of a call that is not read, and the exception if it failed.  GIL held, no
  * exception in flight.  Returns whether the call succeeded. */
 bool cpython_done(PyObject *result);
+
+/* Drops the reference to an object that a record keeps, which may be NULL, and is after.  GIL
+ * held. */
+void cpython_drop(PyObject **object);
 
 /* For a call that may run audit hooks of the program, in which a signal handler of the program may
  * run, and raise (KeyboardInterrupt):
@@ -200,15 +197,15 @@ bool cpython_done(PyObject *result);
  *     do done = ...; while (cpython_attempt(&attempts, done));
  *
  * A hook that refuses does so again, and in the end its exception is dropped, as is a MemoryError
- * of CPython's.  What Python code raised, and did not raise again, was a signal handler's: the main
- * thread has it raised soon.  GIL held. */
+ * of CPython's.  What Python code raised, and did not raise again, was a signal handler's: it is
+ * raised again on the main thread soon.  GIL held. */
 struct cpython_attempts {
     int failed;
     PyObject *type, *value, *traceback; /* of the latest that failed */
 };
 bool cpython_attempt(struct cpython_attempts *attempts, bool done);
 
-/* An attribute that is an int; 0 where there is none.  GIL held, no exception in flight. */
+/* An attribute that is an int; 0 if there is none.  GIL held, no exception in flight. */
 long cpython_long(PyObject *object, const char *name);
 
 #endif

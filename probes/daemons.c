@@ -1,8 +1,8 @@
 /*
  * CPython 3.10.8 and later 3.10 free the main interpreter's memory while daemon threads may still
- * write to it: one that finds itself in an interpreter that ends takes back its request for the GIL
- * (Python/ceval_gil.h, take_gil).  Whether that crashes the program is up to what lies before it on
- * the heap; and there the shim may have something.  In 3.11 and later that memory is static.
+ * write to it: a thread that finds its interpreter ending withdraws its request for the GIL
+ * (Python/ceval_gil.h, take_gil).  Whether that crashes the program depends on what lies before it
+ * on the heap, which may be memory of the shim.  In 3.11 and later that memory is static.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@ static PyInterpreterState *kept;
 static struct cpython_allocator raw; /* what is behind free_but_kept(), while that is in place */
 static bool in_place, has_daemons;
 
-/* Any thread, without the GIL too. */
+/* CPython's allocator, until it has kept the memory.  Any thread, with the GIL or without. */
 static void free_but_kept(void *context, void *memory)
 {
     atomic_thread_fence(memory_order_acquire); /* of kept and raw, with the fence below */
@@ -26,12 +26,13 @@ static void free_but_kept(void *context, void *memory)
     }
     struct cpython_allocator now;
     py.PyMem_GetAllocator(0, &now);
-    if (now.free != free_but_kept) /* somebody has come in front of it */
+    if (now.free != free_but_kept) /* another allocator was put in front of it */
         return;
     py.PyMem_SetAllocator(0, &raw);
     in_place = false;
 }
 
+/* GIL held, and the lock of the list of thread states. */
 static void count(PyThreadState *state, void *states)
 {
     (void)state;

@@ -8,11 +8,12 @@
 
 #include "cpython.h"
 
-/* Called among the functions of atexit, GIL held: later CPython knows its other threads no more. */
+/* Called by setup.c, as a function of atexit, GIL held: later CPython no longer knows its other
+ * threads. */
 void daemons_at_exit(void);
 
-/* Called while the main interpreter is cleared, GIL held: where CPython would free its memory
- * though daemon threads may still use it, it stays. */
+/* Called by arm.c while the main interpreter is cleared, GIL held.  If CPython would free the
+ * interpreter's memory while daemon threads may still use it, the memory is kept. */
 void daemons_keep_memory(PyInterpreterState *state);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * What the shim does and why it doesn't, said on stderr where PYTHON_STAP_DEBUG is set.  A program
- * that merely has the shim loaded never sees it.
+ * Messages on stderr about what the shim does, and why it does not, if PYTHON_STAP_DEBUG is set.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,9 +8,11 @@
 
 #include <stdbool.h>
 
+/* PYTHON_STAP_DEBUG is set.  Written by the loader. */
 extern bool debug_on;
 
-/* Any thread, no GIL.  One line, without its newline. */
+/* One line, without its newline.  Called from everywhere, on any thread, with the GIL or without;
+ * errno stays. */
 __attribute__((format(printf, 1, 2))) void debug_log(const char *format, ...);
 
 #endif

@@ -7,10 +7,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arm.h"
 #include "code.h"
 #include "debug.h"
-#include "trace.h"
+#include "hook.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
     (void)data;
     if (strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) /* Py_Finalize() empties the list */
         added = false;
-    if (MARKER_ON(audit) && !arm_busy() && !trace_setting())
+    if (MARKER_ON(audit) && !hook_busy())
         marker_audit(code_touch(event, (Py_ssize_t)strlen(event)), arguments);
     return 0;
 }
@@ -37,7 +36,7 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     (void)interp;
-    /* Interpreters with a GIL each may come here at once. */
+    /* Interpreters with a GIL each may call this at once. */
     if (!wanted || atomic_exchange(&added, true))
         return HOOK_DONE;
     struct cpython_attempts attempts = {0};

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arm.h"
+#include "hook.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -75,8 +75,8 @@ static enum hook_result put_in(struct interp *interp)
     return there ? HOOK_DONE : HOOK_LATER;
 }
 
-/* Where the program has one behind ours, CPython may be on its way through the list, and would pass
- * over one: so ours stays, silent, until the next tracer finds it. */
+/* If the program has one behind ours, CPython may be on its way through the list, and would pass
+ * over one: so ours stays, silent, until the hook is next set. */
 static void take_out(struct interp *interp)
 {
     Py_ssize_t place = place_of(interp);
@@ -104,12 +104,19 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     return HOOK_DONE;
 }
 
+static void end(struct interp *interp)
+{
+    cpython_drop(&interp->gc_callback);
+    cpython_drop(&interp->gc_callbacks);
+}
+
 const struct hook hook_gc = {
     .name = "gc.callbacks",
     .markers = MARKER_BIT(gc__start) | MARKER_BIT(gc__done),
+    .quiet_again = true,
+    .can_be_lost = true,
     .fits = fits,
     .start = start,
     .set = set,
-    .can_be_lost = true,
-    .quiet_again = true,
+    .end = end,
 };

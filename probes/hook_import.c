@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arm.h"
 #include "code.h"
+#include "hook.h"
 
 #include <stddef.h>
 
@@ -21,8 +21,8 @@ static bool fits(void)
 enum { ORIGINAL, GCD_IMPORT, WRAPPED };
 
 /* _find_and_load(name, import_), and in 3.15 *, lazy_submodule=False: self holds the functions that
- * were there.  CPython's own markers tell of what C calls with builtins.__import__, not of
- * importlib's own calls, which also come for modules that are there already. */
+ * were there.  CPython's own markers report what C calls with builtins.__import__, not importlib's
+ * own calls, which are made for modules that are there already, too. */
 static PyObject *find_and_load(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *original = py.PyTuple_GetItem(self, ORIGINAL);
@@ -106,9 +106,16 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     return wanted ? put_in(interp, importlib) : take_out(interp, importlib);
 }
 
+static void end(struct interp *interp)
+{
+    cpython_drop(&interp->find_wrapper);
+    cpython_drop(&interp->find_original);
+}
+
 const struct hook hook_import = {
     .name = "_find_and_load",
     .markers = MARKER_BIT(import__find__load__start) | MARKER_BIT(import__find__load__done),
     .fits = fits,
     .set = set,
+    .end = end,
 };

@@ -8,17 +8,19 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arm.h"
 #include "callable.h"
 #include "code.h"
 #include "debug.h"
+#include "fire.h"
 #include "frame.h"
+#include "hook.h"
 #include "layout.h"
 #include "thread_states.h"
+#include "tracer.h"
 
 #include <stddef.h>
 
-/* 3 and 4 are the ids that PEP 669 gives to nobody. */
+/* The ids that PEP 669 leaves free. */
 static const int tool_ids[] = {4, 3};
 static const char tool_name[] = "systemtap";
 
@@ -29,7 +31,7 @@ static bool fits(void)
 
 /* The record of the code object that an event is of.  NULL: from 3.13 on a C library may report
  * events of its own (PyMonitoring_FirePyStartEvent() and the like) with any object in place of a
- * code object, which has no record; of those no marker tells. */
+ * code object, which has no record; no marker reports those. */
 static inline struct code *record_of(PyObject *object)
 {
     struct code *record = code_known(object);
@@ -50,22 +52,16 @@ static int offset_of(PyObject *const *arguments)
 }
 
 /* Of the calling thread's innermost frame. */
-static void fire_entry(PyObject *code, struct code *record, int line)
+static void entry_here(PyObject *code, struct code *record, int line)
 {
     layout_meet_current();
-    struct frame_now frame = frame_now(code, FRAME_ENTRY);
-    marker_function__entry(code_text(&record->filename), code_text(&record->funcname), line,
-                           frame.shown, code_module(record, frame.globals));
+    fire_entry(record, line, shown_now(code, SHOWN_ENTRY));
 }
 
-static void fire_return(PyObject *code, struct code *record, int line)
+static void return_here(PyObject *code, struct code *record, int line)
 {
     layout_meet_current();
-    struct frame_now frame = frame_now(code, FRAME_RETURN);
-    marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
-                            frame.shown, code_module(record, frame.globals));
-    if (frame.runs)
-        frame_returned(frame.shown);
+    fire_return(record, line, shown_now(code, SHOWN_RETURN));
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -78,19 +74,19 @@ static void enter(PyFrameObject *innermost)
 {
     PyFrameObject **frames;
     size_t depth = frame_stack(innermost, &frames);
-    frame_enter_stack(frames, depth);
+    fire_entries(frames, depth);
     frame_release(frames, depth);
 }
 
 /* Called first in each event of a frame.  Frames that were on this thread's stack when the tracer
- * came will report their returns.  entering: the current frame's own entry is that event. */
+ * attached will report their returns.  entering: the current frame's own entry is that event. */
 static inline void catch_up(bool entering)
 {
-    unsigned tracer = atomic_load_explicit(&frame_tracer, memory_order_relaxed);
+    unsigned tracer = atomic_load_explicit(&tracer_number, memory_order_relaxed);
     if (__builtin_expect(caught_up == tracer, 1))
         return;
     caught_up = tracer;
-    PyFrameObject *frame = frame_enters_stack() ? py.PyEval_GetFrame() : NULL;
+    PyFrameObject *frame = tracer_enters_stack() ? py.PyEval_GetFrame() : NULL;
     if (!frame)
         return;
     if (entering)
@@ -100,20 +96,21 @@ static inline void catch_up(bool entering)
     enter(frame);
 }
 
-/* The hook has just come into the calling interpreter, on a thread that may have caught up in
- * another one: its frames here are importlib's, which starts it. */
+/* The hook was just set in the calling interpreter, on a thread that may have caught up in another
+ * one: its frames here are importlib's, which starts it. */
 static void catch_up_here(void)
 {
-    PyFrameObject *frame = frame_enters_stack() ? frame_current() : NULL;
+    PyFrameObject *frame = tracer_enters_stack() ? frame_current() : NULL;
     if (!frame)
         return;
-    caught_up = frame_tracer;
+    caught_up = tracer_number;
     enter(frame);
 }
 
 /* ---------------------------------------------------------------- events */
 
-/* PY_START is there for LINE alone (see events): function__entry is nobody's, or CPython's own. */
+/* PY_START is there for LINE alone (see events): function__entry is not wanted, or CPython's own
+ * is. */
 static atomic_bool start_is_silent;
 
 /* PY_START(code, offset) */
@@ -125,7 +122,7 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
     catch_up(true);
     struct code *record = MARKER_ON(function__entry) ? record_of(arguments[0]) : NULL;
     if (record)
-        fire_entry(arguments[0], record, record->first_line);
+        entry_here(arguments[0], record, record->first_line);
     return none();
 }
 
@@ -136,7 +133,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
     catch_up(true);
     struct code *record = MARKER_ON(function__entry) ? record_of(arguments[0]) : NULL;
     if (record)
-        fire_entry(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
+        entry_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
     return none();
 }
 
@@ -147,7 +144,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
     catch_up(false);
     struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
     if (record)
-        fire_return(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
+        return_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
     return none();
 }
 
@@ -160,7 +157,7 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
     struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
     if (record) {
         PyFrameObject *frame = py.PyEval_GetFrame();
-        fire_return(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0);
+        return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0);
     }
     return none();
 }
@@ -243,7 +240,11 @@ static PyMethodDef c_return_def = CALLBACK(on_c_return);
  * line that begins with a frame's first instruction, RESUME, once that is specialised to
  * RESUME_CHECK, of which _Py_call_instrumentation_line() (Python/instrumentation.c) doesn't know:
  * for a lambda, a class, a function on one line.  PY_START keeps it from being specialised. */
-enum { CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) };
+enum {
+    CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return),
+    FUNCTION = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    ALL = FUNCTION | CFUNCTION | MARKER_BIT(line),
+};
 
 static const struct event {
     const char *name;
@@ -264,7 +265,7 @@ static const struct event {
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
-/* sys.monitoring.events.NAME; 0 where this CPython has no such event. */
+/* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
 static long event_bit(PyObject *monitoring, const char *name)
 {
     PyObject *all = py.PyObject_GetAttrString(monitoring, "events");
@@ -354,7 +355,7 @@ static void instrument_again(PyObject *monitoring)
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
-    /* Where the events change, CPython looks into the stack of each thread for what it runs
+    /* When the events change, CPython looks into the stack of each thread for what it runs
      * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
     if (!monitoring || thread_states_are_stale())
         return HOOK_LATER;
@@ -367,7 +368,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!wanted) {
         if (interp->tool >= 0)
             give_up_tool(monitoring, interp);
-        frame_wanted(arm_wanted());
+        tracer_wants(wanted_markers());
         return HOOK_DONE;
     }
     if (interp->tool < 0) {
@@ -381,7 +382,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             return HOOK_NEVER;
         }
     }
-    frame_wanted(arm_wanted());
+    tracer_wants(wanted_markers());
     start_is_silent = !(wanted & MARKER_BIT(function__entry));
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
@@ -393,19 +394,24 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         give_up_tool(monitoring, interp);
         return HOOK_NEVER;
     }
-    if (py.minor == 13 && (interp->armed & hook_monitoring.markers) != wanted)
+    if (py.minor == 13 && (interp->armed & ALL) != wanted)
         instrument_again(monitoring);
-    if (!(interp->armed & (MARKER_BIT(function__entry) | MARKER_BIT(function__return))))
+    if (!(interp->armed & FUNCTION))
         catch_up_here();
     return HOOK_DONE;
 }
 
+static void end(struct interp *interp)
+{
+    cpython_drop(&interp->tool_name);
+}
+
 const struct hook hook_monitoring = {
     .name = "sys.monitoring",
-    .markers =
-        MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) | CFUNCTION,
+    .markers = ALL,
     .uses_code = true,
+    .can_be_lost = true,
     .fits = fits,
     .set = set,
-    .can_be_lost = true,
+    .end = end,
 };

@@ -1,11 +1,13 @@
 /*
  * Publishes which CPython this is and where its frames have what (layout_page.h): at once the
- * version, and the rest when a first frame has shown that it's right.
+ * version, and the rest when a first frame has shown that it's right.  The offsets are those of
+ * cpython_layout.h.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "layout.h"
 
+#include "cpython_layout.h"
 #include "debug.h"
 #include "frame.h"
 
@@ -20,7 +22,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { PAGE = 4096, LAST_MINOR = 15 };
+enum { PAGE = 4096 };
 _Static_assert(sizeof(struct layout_page) <= PAGE, "it is one page");
 
 atomic_bool layout_settled = true; /* until there is a page */
@@ -59,29 +61,56 @@ void layout_publish(void)
         memcpy(page.version, version, length);
     if (!replace_page())
         debug_log("no page could be made: no stack traces");
-    else if (sizeof(void *) == 8 && py.minor <= LAST_MINOR)
+    else if (sizeof(void *) == 8 && py.minor <= CPYTHON_NEWEST_MINOR)
         layout_settled = false;
     else
         debug_log("the frames of CPython 3.%d are not known: no stack traces", py.minor);
 }
 
-/* Include/frameobject.h and Include/code.h (3.6-3.8), Include/cpython/ (3.9, 3.10) with Include/
- * internal/pycore_frame.h (3.11-3.13), pycore_interpframe_structs.h (3.14+). */
-static void fill_in(PyObject *code)
+static void fill_in_frame(void)
 {
-    int minor = py.minor;
-    page.object_frame = minor >= 11 ? 24 : 0;
-    page.frame_back = minor >= 12 ? 8 : minor == 11 ? 48 : 24;
-    page.frame_code = minor >= 12 ? 0 : 32;
-    page.frame_instruction = minor >= 11 ? 56 : minor == 10 ? 96 : minor >= 7 ? 104 : 120;
-    page.frame_owner = minor == 12 || minor == 13 ? 70 : 0;
-    page.code_filename = minor >= 11 ? 112 : minor >= 8 ? 104 : 96;
-    page.code_name = page.code_filename + 8;
-    page.code_lines = page.code_filename + (minor >= 11 ? 24 : 16);
-    page.code_first_line = minor >= 12 ? 68 : minor == 11 ? 72 : minor >= 8 ? 40 : 36;
-    /* The type's basicsize ends where co_code_adaptive begins. */
-    page.code_instructions =
-        minor >= 11 ? (uint16_t)cpython_long(cpython_type(code), "__basicsize__") : 0;
+    if (py.minor >= 12) {
+        page.object_frame = offsetof(struct frame_object_311, frame);
+        page.frame_back = offsetof(struct inner_frame_312, previous);
+        page.frame_code = offsetof(struct inner_frame_312, code);
+        page.frame_instruction = offsetof(struct inner_frame_312, instruction);
+        if (py.minor <= OWNER_LAST_MINOR)
+            page.frame_owner = offsetof(struct inner_frame_312, owner);
+    } else if (py.minor == 11) {
+        page.object_frame = offsetof(struct frame_object_311, frame);
+        page.frame_back = offsetof(struct inner_frame_311, previous);
+        page.frame_code = offsetof(struct inner_frame_311, code);
+        page.frame_instruction = offsetof(struct inner_frame_311, previous_instruction);
+    } else {
+        page.frame_back = offsetof(struct frame_36, back);
+        page.frame_code = offsetof(struct frame_36, code);
+        page.frame_instruction = py.minor == 10  ? offsetof(struct frame_310, last_instruction)
+                                 : py.minor >= 7 ? offsetof(struct frame_37, last_instruction)
+                                                 : offsetof(struct frame_36, last_instruction);
+    }
+}
+
+/* A macro, as offsetof() takes a type. */
+#define FILL_IN_CODE(type) \
+    do { \
+        page.code_filename = offsetof(struct type, filename); \
+        page.code_name = offsetof(struct type, name); \
+        page.code_lines = offsetof(struct type, lines); \
+        page.code_first_line = offsetof(struct type, first_line); \
+    } while (0)
+
+static void fill_in_code(PyObject *code)
+{
+    if (py.minor >= 12)
+        FILL_IN_CODE(code_312);
+    else if (py.minor == 11)
+        FILL_IN_CODE(code_311);
+    else if (py.minor >= 8)
+        FILL_IN_CODE(code_38);
+    else
+        FILL_IN_CODE(code_36);
+    if (py.minor >= 11)
+        page.code_instructions = (uint16_t)cpython_long(cpython_type(code), "__basicsize__");
 }
 
 /* ---------------------------------------------------------------- one frame as a witness */
@@ -136,7 +165,7 @@ static bool is_right_for_owner(const char *frame)
 }
 
 /* Whether the frame's caller is where it is looked for, perhaps behind a frame between C and
- * Python. Of 3.11 hook_frame.c has found that out; the frame of which it tells here may have no
+ * Python. Of 3.11 hook_frame.c has found that out; the frame that it hands over here may have no
  * caller. */
 static enum { RIGHT, WRONG, NOT_TOLD } is_right_for_back(PyFrameObject *object, const void *frame)
 {
@@ -155,10 +184,11 @@ static enum { RIGHT, WRONG, NOT_TOLD } is_right_for_back(PyFrameObject *object, 
 
 static void check(PyFrameObject *object, PyObject *code)
 {
-    fill_in(code);
+    fill_in_frame();
+    fill_in_code(code);
     void *frame = frame_of(object);
     if (!is_right_for_code(code) || !frame ||
-        ((uintptr_t)word(frame, page.frame_code) & ~(uintptr_t)7) != (uintptr_t)code ||
+        ((uintptr_t)word(frame, page.frame_code) & ~CODE_TAG) != (uintptr_t)code ||
         !is_right_for_instruction(object, frame, (char *)code) || !is_right_for_owner(frame)) {
         layout_settled = true;
         debug_log("the frames of this CPython are not those of the release: no stack traces");
@@ -179,7 +209,7 @@ static void check(PyFrameObject *object, PyObject *code)
 
 void layout_check(PyFrameObject *object)
 {
-    /* Interpreters with a GIL each may come here at once; one is enough. */
+    /* Interpreters with a GIL each may call this at once; one is enough. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     PyObject *code = frame_code(object);
     if (!code || pthread_mutex_trylock(&lock) != 0)

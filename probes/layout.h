@@ -14,13 +14,13 @@
 void layout_publish(void);
 
 /* Compares what is known of this CPython's frames with what the public functions say of one, and
- * publishes it if it's right.  Called with frames that markers report, until one has told enough.
- * GIL held, no exception in flight. */
+ * publishes it if it's right.  Called with frames that markers report, until one was enough to
+ * decide.  Any thread, GIL held, no exception in flight; so with those below. */
 void layout_check(PyFrameObject *frame);
 
 extern atomic_bool layout_settled;
 
-/* Whether it wants a frame to look at. */
+/* Whether it still needs a frame to look at. */
 static inline bool layout_wants(void)
 {
     return __builtin_expect(!atomic_load_explicit(&layout_settled, memory_order_relaxed), 0);

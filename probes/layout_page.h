@@ -1,9 +1,9 @@
 /*
  * The page that the shim publishes in each process, at an address that is the same everywhere:
  * which CPython this is, and where its frames have what a stack trace needs.  layout.c fills it in;
- * tapset/include.awk puts this file into the tapset, whose functions run in the kernel and read the
- * page in whatever probe they are called.  So it includes nothing, and a change of what is in it is
- * a new LAYOUT_MAGIC.
+ * tapset/generate/include.awk puts this file into the tapset, whose functions run in the kernel and
+ * read the page in whatever probe they are called.  So it includes nothing, and a change of what is
+ * in it is a new LAYOUT_MAGIC.
  *
  * It holds no addresses, which would tell where ASLR has put things.
  *

@@ -2,26 +2,25 @@
  * The loader: runs when the library is loaded, finds out whether the process is a CPython, and gets
  * the hooks into each of its interpreters.
  *
- * Preloaded, it comes before Py_Initialize(): nothing may be called yet, and there is no callback
+ * Preloaded, it runs before Py_Initialize(): nothing may be called yet, and there is no callback
  * for the moment from which on it may.  But each interpreter, as it starts, initialises built-in
- * modules through PyImport_Inittab, which is there for programs to change before Py_Initialize().
- * The loader puts a copy in its place in which two modules are initialised by way of the shim:
- *   marshal   importlib needs it, before it can load the first file: hooks can be put in from here
- *             on.  It is initialised in each interpreter
- *   _codecs   after marshal, before the program's first line: the watcher is set up
- * So a dormant shim costs the program nothing more than a thread that sleeps.
+ * modules through PyImport_Inittab, which programs may change before Py_Initialize().  The loader
+ * puts a copy in its place in which two modules are initialised through the shim: marshal importlib
+ * needs it, before it can load the first file: hooks can be set from here on. Each interpreter
+ * initialises it _codecs   after marshal, before the program's first line: the watcher is set up So
+ * a dormant shim costs the program nothing more than a thread that sleeps.
  *
  * Loaded into a running CPython, by dlopen() or an import, it begins with the main interpreter.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "loader.h"
-
 #include "arm.h"
 #include "debug.h"
+#include "fork.h"
 #include "layout.h"
 #include "module.h"
-#include "watcher.h"
+#include "setup.h"
+#include "wanted.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -33,7 +32,7 @@
 static PyObject *(*marshal_init)(void);
 static PyObject *(*codecs_init)(void);
 
-/* GIL held, in the interpreter that starts; or later, where a program imports marshal anew. */
+/* GIL held, in the interpreter that starts; or later, if a program imports marshal anew. */
 static int start_interpreter(PyObject *unused)
 {
     (void)unused;
@@ -44,7 +43,7 @@ static int start_interpreter(PyObject *unused)
     return 0;
 }
 
-/* From 3.13 on it is called in the main interpreter also for others, which then run no more than
+/* GIL held.  From 3.13 on it is called in the main interpreter for others too, which then run only
  * the definition's slots (Python/import.c, import_run_extension). */
 static PyObject *init_marshal(void)
 {
@@ -52,17 +51,19 @@ static PyObject *init_marshal(void)
     if (py.minor < 13)
         start_interpreter(NULL);
     else if (!module_on_exec(module, start_interpreter))
-        debug_log("the marshal module is not what CPython 3.13 has: subinterpreters are not seen");
+        debug_log("the marshal module is not that of CPython 3.13: no markers in subinterpreters");
     return module;
 }
 
+/* GIL held. */
 static PyObject *init_codecs(void)
 {
     PyObject *module = codecs_init();
-    watcher_setup();
+    setup_main();
     return module;
 }
 
+/* Any thread, no GIL: CPython is not initialised. */
 static void wait_for_interpreters(void)
 {
     size_t modules = 0;
@@ -87,7 +88,7 @@ static void wait_for_interpreters(void)
 
 /* ---------------------------------------------------------------- a running CPython */
 
-/* GIL held.  Each part of it does nothing where it is done already. */
+/* GIL held.  Each part of it does nothing if that is done already. */
 static void meet_interpreter(void)
 {
     if (cpython_is_finalizing()) /* nothing would end what began now */
@@ -95,12 +96,12 @@ static void meet_interpreter(void)
     arm_start(false);
     arm_meet_others();
     if (cpython_is_main())
-        watcher_setup();
+        setup_main();
 }
 
 /* ---------------------------------------------------------------- the process */
 
-/* PYTHON_STAP=auto (or unset): CPython's own markers where somebody probes them, the shim's for the
+/* PYTHON_STAP=auto (or unset): CPython's own markers while a tracer probes them, the shim's for the
  * rest; all: the shim's; off: nothing.  Ignored in a setuid program. */
 static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
 {
@@ -114,6 +115,10 @@ static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
     return MODE_OFF;
 }
 
+/* Imports the library as python_stap.  Protected: so is_second() finds this file's, not that of
+ * another file that was loaded first. */
+__attribute__((visibility("protected"))) PyObject *PyInit_python_stap(void);
+
 /* Another file of the shim is in this process: one is enough. */
 static bool is_second(void)
 {
@@ -121,7 +126,7 @@ static bool is_second(void)
     return first && first != (void *)PyInit_python_stap;
 }
 
-/* This CPython is one for the shim, which is or will be in it. */
+/* The shim supports this CPython, and is or will be in it. */
 static bool loaded;
 
 /* library: as cpython_find() takes it. */
@@ -135,7 +140,7 @@ static void load(const char *library)
             debug_log("%s", why);
         return;
     }
-    if (!watcher_fits()) {
+    if (!fork_fits()) {
         debug_log("the C library is not glibc");
         return;
     }
@@ -146,18 +151,19 @@ static void load(const char *library)
         debug_log("another libpython-stap is in this process: this one does nothing");
         return;
     }
-    arm_all = mode == MODE_ALL;
+    wanted_all = mode == MODE_ALL;
     loaded = true;
     markers_start();
     layout_publish();
     if (py.Py_IsInitialized())
-        watcher_attach(meet_interpreter);
+        setup_attach(meet_interpreter);
     else
         wait_for_interpreters();
 }
 
 static bool begun;
 
+/* Called by the dynamic linker, under its lock; no GIL, or the caller's of dlopen(). */
 __attribute__((constructor)) static void begin(void)
 {
     load(NULL);
@@ -172,8 +178,8 @@ static void find_library(const void *within)
 }
 
 /* The C library's start files have each library that is loaded call this first of all (crti.S,
- * _init), if anybody has it: it was made for profilers.  So it tells of a libpython that a program
- * loads when it runs already, by dlopen(), as uwsgi and Apache do with their Python plugins: under
+ * _init), if a library defines it: it was made for profilers.  So it tells of a libpython that a
+ * program loads while it runs, by dlopen(), as uwsgi and Apache do with their Python plugins: under
  * ld.so's lock, before that library's own constructors, and long before Py_Initialize().  The
  * libraries that a program starts with call it before a sanitizer has begun. */
 void __gmon_start__(void)
@@ -184,10 +190,28 @@ void __gmon_start__(void)
         find_library(__builtin_return_address(0));
 }
 
-void loader_imported(void)
+/* ---------------------------------------------------------------- the import */
+
+/* GIL held, no exception in flight. */
+static int exec_module(PyObject *module)
 {
+    (void)module;
     if (!loaded) /* perhaps preloaded into a program that found its Python only later */
         load(NULL);
     if (loaded)
         meet_interpreter();
+    return 0;
+}
+
+/* Makes the library importable, for a .pth file:
+ *
+ *   import python_stap     loads the shim, where python_stap.so is a link to it
+ *
+ * It can be imported wherever a Python runs, also where the shim does nothing. */
+PyObject *PyInit_python_stap(void)
+{
+    const char *why;
+    if (!py.Py_GetVersion) /* preloaded into a program that found its Python only later */
+        cpython_find(NULL, &why);
+    return module_python_stap(exec_module);
 }

@@ -1,19 +1,10 @@
 /*
- * Module definitions (PEP 489).  They are part of CPython's stable ABI, but for the object header
- * before them.
- *
- * PyInit_python_stap makes the library importable, for a .pth file:
- *
- *   import python_stap     loads the shim, where python_stap.so is a link to it
- *
- * The module is empty.  It can be imported wherever a Python runs, also where the shim does
- * nothing.
+ * Module definitions (PEP 489).  They are part of CPython's stable ABI, except for the object
+ * header before them.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "module.h"
-
-#include "loader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +31,20 @@ struct definition {
     void *traverse, *clear, *free;
 };
 
+struct object {
+    struct object_head head;
+    struct definition content;
+};
+
 /* ---------------------------------------------------------------- CPython's modules */
 
 bool module_on_exec(PyObject *module, int (*start)(PyObject *))
 {
     void *type = cpython_symbol("PyModuleDef_Type");
-    if (!module || !type || ((void **)module)[1] != type)
+    struct object *object = (struct object *)module;
+    if (!object || !type || object->head.type != type)
         return false;
-    struct definition *definition = (struct definition *)((void **)module + 2);
+    struct definition *definition = &object->content;
     if (!definition->slots)
         return false;
     size_t slots = 0;
@@ -66,48 +63,38 @@ bool module_on_exec(PyObject *module, int (*start)(PyObject *))
 
 /* ---------------------------------------------------------------- ours */
 
-static int exec_module(PyObject *module)
+static void *definition_for_this_cpython(int (*exec)(PyObject *))
 {
-    (void)module;
-    loader_imported();
-    return 0;
-}
-
-static void *definition_for_this_cpython(void)
-{
-    static struct slot slots[4] = {{MOD_EXEC, (void *)exec_module}};
+    static struct slot slots[4];
+    slots[0] = (struct slot){MOD_EXEC, (void *)exec};
     if (py.minor >= 12)
         slots[1] = (struct slot){MOD_MULTIPLE_INTERPRETERS, PER_INTERPRETER_GIL};
     if (py.minor >= 13)
         slots[2] = (struct slot){MOD_GIL, GIL_NOT_USED};
 
-    /* Include/object.h: reference count and type; builds with Py_TRACE_REFS have two pointers
-     * before them; without a GIL there are 32 bytes, with the local reference count, for an
-     * immortal object, at 12. */
-    static void *words[4 + sizeof(struct definition) / sizeof(void *)];
-    size_t head = 2;
-    if (py.free_threaded) {
-        head = 4;
-        memset((char *)words + 12, 0xff, 4);
-    } else {
-        if (cpython_symbol("PyModule_Create2TraceRefs"))
-            head = 4;
-        words[head - 2] = (void *)1;
+#define CONTENT \
+    { \
+        .name = "python_stap", .doc = "The markers of systemtap-cpython.", .slots = slots \
     }
-    struct definition *definition = (struct definition *)(words + head);
-    if (!definition->name) {
-        definition->name = "python_stap";
-        definition->doc = "The markers of systemtap-cpython.";
-        definition->slots = slots;
-    }
-    return words;
+    static struct object plain = {{.references = 1}, CONTENT};
+    static struct {
+        struct object_head_traced head;
+        struct definition content;
+    } traced = {{.head = {.references = 1}}, CONTENT};
+    static struct {
+        struct object_head_free_threaded head;
+        struct definition content;
+    } free_threaded = {{.local_references = UINT32_MAX}, CONTENT};
+#undef CONTENT
+    if (py.free_threaded)
+        return &free_threaded;
+    if (cpython_symbol("PyModule_Create2TraceRefs"))
+        return &traced;
+    return &plain;
 }
 
-PyObject *PyInit_python_stap(void)
+PyObject *module_python_stap(int (*exec)(PyObject *))
 {
-    const char *why;
-    if (!py.Py_GetVersion) /* preloaded into a program that found its Python only later */
-        cpython_find(NULL, &why);
     PyObject *(*init)(void *) = (PyObject * (*)(void *)) cpython_symbol("PyModuleDef_Init");
-    return init ? init(definition_for_this_cpython()) : NULL;
+    return init ? init(definition_for_this_cpython(exec)) : NULL;
 }

@@ -1,6 +1,5 @@
 /*
- * The library as a Python extension module, and the modules of CPython that tell the loader of a
- * new interpreter.
+ * Module definitions (PEP 489).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,12 +9,12 @@
 #include "cpython.h"
 
 /* Has each interpreter that initialises a built-in module of CPython call start() at the end of it.
- * module is what the module's PyInit function returned.  False: it is no definition that is known.
- * GIL held, no exception in flight. */
+ * module is what the module's PyInit function returned.  False: its definition is of an unknown
+ * kind.  Called by the loader; GIL held, no exception in flight. */
 bool module_on_exec(PyObject *module, int (*start)(PyObject *));
 
-/* Makes the library importable as python_stap.  Protected: so our own mention of it is not that of
- * another file that came first. */
-__attribute__((visibility("protected"))) PyObject *PyInit_python_stap(void);
+/* What PyInit_python_stap() is to return: an empty module, which has exec() called when it is
+ * imported.  Called by the loader, with the GIL of the interpreter that imports it. */
+PyObject *module_python_stap(int (*exec)(PyObject *));
 
 #endif

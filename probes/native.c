@@ -1,15 +1,15 @@
 /*
  * Finds the semaphores of the interpreter's own markers: by the SystemTap notes (.note.stapsdt) of
- * its ELF file.  Called by arm.c, from when somebody first probes.  Whatever the file holds,
- * nothing outside it is read, and no semaphore outside the writable memory of the object that was
- * loaded from it.
+ * its ELF file.  Whatever the file holds, nothing outside it is read, and no semaphore outside the
+ * writable memory of the object that was loaded from it.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "native.h"
 
-#include "arm.h"
 #include "debug.h"
+#include "markers.h"
+#include "native_list.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "native_list.h"
-
 enum {
     NOTE_TYPE_SDT = 3, /* <sys/sdt.h> */
     PART_MAX = 1 << 20,
@@ -31,8 +29,8 @@ enum {
 
 typedef const volatile unsigned short *semaphore;
 
-/* NULL where the interpreter has no such marker, or none that fires.  A tracer raises it in this
- * memory; it goes with the interpreter's code. */
+/* NULL if the interpreter does not have the marker, or never fires it.  A tracer raises it in this
+ * memory, which is unmapped with the interpreter's code. */
 static semaphore semaphores[MARKERS];
 
 /* ---------------------------------------------------------------- what is loaded */
@@ -75,8 +73,8 @@ struct file {
     const int *fd; /* what a part is read from when it is asked for; NULL: it is all there */
 };
 
-/* The bytes from offset on, or NULL where the file has fewer.  They are read, as those of a mapped
- * file are not there any more when somebody makes it shorter. */
+/* The bytes from offset on, or NULL if the file has fewer.  They are read, as those of a mapped
+ * file are gone when it is truncated. */
 static const void *part(const struct file *file, size_t offset, size_t size)
 {
     if (offset > file->size || size > file->size - offset)
@@ -88,7 +86,7 @@ static const void *part(const struct file *file, size_t offset, size_t size)
     return bytes;
 }
 
-/* The header of a file that the object was loaded from, or NULL: another one may have its path by
+/* The header, or NULL if the object was not loaded from this file: another one may have its path by
  * now.  The notes of a segment have the build's id. */
 static const ElfW(Ehdr) * header_of(const struct file *file, const struct object *object)
 {
@@ -121,7 +119,7 @@ static const ElfW(Shdr) *
     return section;
 }
 
-/* Where .stapsdt.base is; 0: nowhere. */
+/* The address of .stapsdt.base; 0: there is none. */
 static ElfW(Addr) base_of(const struct file *file, const ElfW(Ehdr) * header)
 {
     static const char base[] = ".stapsdt.base";
@@ -137,6 +135,15 @@ static ElfW(Addr) base_of(const struct file *file, const ElfW(Ehdr) * header)
 }
 
 /* ---------------------------------------------------------------- its notes */
+
+static const struct {
+    enum marker marker;
+    int first, last; /* minor versions in which it fires */
+} fires[] = {
+#define FIRES(kind, marker, first, last) {MARKER_##marker, first, last},
+    NATIVE_LIST(FIRES)
+#undef FIRES
+};
 
 /* The marker, if it fires in this version; else MARKERS. */
 static enum marker firing(const char *name)
@@ -216,8 +223,7 @@ static bool read_path(const struct object *object)
 {
     bool done = false;
     struct stat status;
-    /* A path that is not from the root may lead elsewhere by now, perhaps to what opening waits
-     * for. */
+    /* A relative path may lead elsewhere by now, perhaps to a file that blocks open(). */
     if (object->path[0] != '/')
         return false;
     int fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -240,6 +246,8 @@ static bool read_path(const struct object *object)
 
 static void log_found(const char *path, bool read)
 {
+    if (!debug_on)
+        return;
     char resolved[PATH_MAX], names[256] = "";
     size_t length = 0;
     for (int i = 0; i < MARKERS; i++)
@@ -251,7 +259,7 @@ static void log_found(const char *path, bool read)
     if (read)
         debug_log("%s: its own markers that fire:%s", path, *names ? names : " none");
     else
-        debug_log("%s: not what runs here: its own markers are not known", path);
+        debug_log("%s: not the file that runs here: its own markers are not known", path);
 }
 
 static void find(void)

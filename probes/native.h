@@ -6,10 +6,10 @@
 #ifndef NATIVE_H
 #define NATIVE_H
 
-/* The markers, as bits, that the interpreter itself fires and that somebody probes in its file
+/* The markers, as bits, that the interpreter itself fires and that a tracer probes in its file
  * right now: one event has one source, so the shim is silent for them.  The first call reads the
- * file.  Any thread, no GIL, but no longer than the interpreter's code is sure to be there: its
- * memory is read. */
+ * file. Called by wanted.c on any thread, without a lock, with the GIL or without it, but only
+ * while the interpreter's code is sure to stay: its memory is read. */
 unsigned native_probed(void);
 
 #endif

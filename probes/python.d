@@ -1,7 +1,7 @@
 /*
  * The provider definition: every marker of the shim with its arguments, one a
- * line.  This is the ABI (README.md, "Markers").  markers.awk makes the C of
- * the markers from it; nothing else names a marker's arguments.
+ * line.  This is the ABI (README.md, "Probe points and functions").  generate/markers.awk
+ * makes the list for the C from it; nothing else names a marker's arguments.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -11,21 +11,15 @@
  */
 #include "thread_states.h"
 
-/* Include/internal/pystate.h (3.7), pycore_pystate.h (3.8), pycore_runtime.h (3.9-3.11):
- * _PyRuntimeState.interpreters. */
-struct interpreters {
-    void *mutex;
-    PyInterpreterState *head, *main;
-    int64_t next_id;
-};
+#include "cpython_layout.h"
 
 /* NULL: not where the release has it. */
 static void *list_lock(void)
 {
-    size_t offset = py.minor == 7 ? 16 : py.minor == 11 ? 32 : 24;
-    if (!py.runtime || py.minor < 7 || py.minor > 11 || sizeof(void *) != 8)
+    size_t offset = runtime_interpreters_offset(py.minor);
+    if (!py.runtime || !offset)
         return NULL;
-    const struct interpreters *list = (void *)(py.runtime + offset);
+    const struct runtime_interpreters *list = (void *)(py.runtime + offset);
     if (list->head != py.PyInterpreterState_Head() || list->main != py.PyInterpreterState_Main() ||
         list->next_id < 1)
         return NULL;
@@ -34,7 +28,8 @@ static void *list_lock(void)
 
 static bool stale;
 
-static bool is_alone(void)
+/* Under the list's lock, or with no other thread there. */
+static int count(void)
 {
     int states = 0;
     for (PyInterpreterState *interpreter = py.PyInterpreterState_Head(); interpreter;
@@ -42,12 +37,22 @@ static bool is_alone(void)
         for (PyThreadState *state = py.PyInterpreterState_ThreadHead(interpreter); state;
              state = py.PyThreadState_Next(state))
             states++;
-    return states <= 1;
+    return states;
+}
+
+bool thread_states_at_most(int number)
+{
+    void *lock = list_lock();
+    if (!lock || stale || !py.PyThread_acquire_lock(lock, 0))
+        return false;
+    bool so = count() <= number;
+    py.PyThread_release_lock(lock);
+    return so;
 }
 
 void thread_states_forked(bool told)
 {
-    stale = !told && !is_alone();
+    stale = !told && count() > 1;
 }
 
 bool thread_states_are_stale(void)
@@ -61,7 +66,7 @@ enum walk thread_states_walk(PyInterpreterState *interpreter,
     void *lock = list_lock();
     if (!lock || stale)
         return WALK_NEVER;
-    /* Who has it may wait for the GIL: up to 3.8 an interpreter is cleared under it. */
+    /* Its holder may wait for the GIL: up to 3.8 an interpreter is cleared under it. */
     if (!py.PyThread_acquire_lock(lock, 0))
         return WALK_LATER;
     for (PyThreadState *state = py.PyInterpreterState_ThreadHead(interpreter); state;

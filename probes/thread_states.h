@@ -11,7 +11,7 @@
 enum walk {
     WALKED,
     WALK_LATER, /* CPython is changing the list: try again */
-    WALK_NEVER, /* the list's lock is not to be had in this CPython */
+    WALK_NEVER, /* the list's lock is not known in this CPython, or the list is stale */
 };
 
 /* Calls visit() for each thread state of the interpreter, the newest first, under the lock with
@@ -20,10 +20,17 @@ enum walk {
 enum walk thread_states_walk(PyInterpreterState *interpreter,
                              void (*visit)(PyThreadState *, void *), void *data);
 
-/* In the child of a fork of which CPython was not told, its list has the states of threads that are
- * not there, and they lead to stacks that are others' now: until it is told, that list is not to be
- * walked, not by CPython either.  Called in the child; no other thread of the program is there. */
+/* Whether all interpreters together have no more thread states than that; false where that can't be
+ * said, as in 3.6.  GIL held. */
+bool thread_states_at_most(int number);
+
+/* In the child of a fork that CPython was not told of (PyOS_AfterFork_Child()), its list has the
+ * states of threads that are not there, and they lead to stacks that are others' now: until it is
+ * told, that list is not to be walked, not by CPython either.  told: it is.  Called in the child;
+ * no other thread of the program is there. */
 void thread_states_forked(bool told);
+
+/* So it is.  GIL held. */
 bool thread_states_are_stale(void);
 
 #endif

@@ -3,16 +3,16 @@
  * each. Ours stands in front of the program's own, calls it with its own object, and leaves that
  * object where sys.gettrace() and sys.getprofile() find it.
  *
- * The program may put its function in place of ours at any time; ours comes back in front of it
- * when the thread next calls a Python function.  When ours isn't wanted any more it goes at its
- * next event.
+ * The program may put its function in place of ours at any time; ours is put in front of it again
+ * when the thread next calls a Python function.  When ours isn't wanted any more it is taken out at
+ * its next event.
  *
- * No function tells what C function a thread has; where the thread state keeps it is part of
- * CPython's public headers, and is compared with what public functions say before it is used.  It
- * is written there, too: PyEval_SetTrace() and PyEval_SetProfile() would have the program's audit
- * hooks run, on a thread and at a moment that are not theirs, and set a function on the calling
- * thread alone.  But up to 3.9 CPython counts the threads that have a trace function, and so each
- * sets that by PyEval_SetTrace(), itself.
+ * No function of CPython returns what C function a thread has; where the thread state keeps it is
+ * part of CPython's public headers, and is compared with what public functions say before it is
+ * used.  It is written there, too: PyEval_SetTrace() and PyEval_SetProfile() would have the
+ * program's audit hooks run, on a thread and at a moment that are not theirs, and set a function on
+ * the calling thread alone.  But up to 3.9 CPython counts the threads that have a trace function,
+ * and so each sets that by PyEval_SetTrace(), itself.
  *
  * All functions run with the GIL held.  CPython calls trace and profile functions with no exception
  * in flight (Python/ceval.c, call_trace_protected).
@@ -21,10 +21,13 @@
  */
 #include "trace.h"
 
-#include "arm.h"
 #include "callable.h"
 #include "code.h"
+#include "cpython_layout.h"
 #include "debug.h"
+#include "fire.h"
+#include "frame.h"
+#include "hook.h"
 #include "thread_states.h"
 
 #include <stdlib.h>
@@ -40,10 +43,10 @@ unsigned trace_wanted;
 
 /* ---------------------------------------------------------------- threads */
 
-/* Records stay for ever: a thread state that comes at the same address takes over the record. */
+/* Records are never freed: a new thread state at the same address takes over the record. */
 __thread struct traced_thread *trace_here;
 
-/* NULL where memory runs out. */
+/* NULL if memory ran out. */
 static struct traced_thread *record_of(PyThreadState *state)
 {
     static struct traced_thread *records[256];
@@ -69,57 +72,41 @@ static struct traced_thread *record_here(void)
     return trace_here;
 }
 
-/* The four words of a thread state, from c_profilefunc on: Include/pystate.h (3.6, 3.7),
- * Include/cpython/pystate.h (3.8-3.11). */
-struct functions {
-    Py_tracefunc profile, trace;
-    PyObject *profile_object, *trace_object;
-};
-
-static struct functions *functions_of(PyThreadState *state)
+static struct thread_functions *functions_of(PyThreadState *state)
 {
-    size_t offset = py.minor == 6 ? 48 : py.minor == 11 ? 64 : 56;
-    return (struct functions *)((char *)state + offset);
+    return thread_functions(state, py.minor);
 }
 
-/* Whether CPython looks at the functions at all, which it notes before them: use_tracing, from 3.10
- * on in the CFrame. */
+/* Whether CPython looks at the functions at all, which it notes in use_tracing. */
 static bool is_tracing(PyThreadState *state)
 {
-    char *functions = (char *)functions_of(state);
-    if (py.minor >= 10)
-        return **(uint8_t **)(functions - sizeof(void *));
-    return *(int *)(functions - (py.minor == 6 ? 4 : 8));
+    if (py.minor == 11)
+        return ((struct thread_311 *)state)->cframe->use_tracing;
+    if (py.minor == 10)
+        return ((struct thread_310 *)state)->cframe->use_tracing;
+    return py.minor == 6 ? ((struct thread_36 *)state)->use_tracing
+                         : ((struct thread_37 *)state)->use_tracing;
 }
 
-/* tracing: while a trace or profile function runs, and this is not 0, CPython looks at none, and
- * finds out after it whether there is any. */
-static const int *tracing_of(PyThreadState *state)
-{
-    return (int *)((char *)state + (py.minor == 6 ? 40 : 44));
-}
-
+/* While a trace or profile function runs CPython looks at none, and finds out after it whether
+ * there is any. */
 static void set_tracing(PyThreadState *state, bool on)
 {
-    char *functions = (char *)functions_of(state);
-    if (*tracing_of(state))
+    if (thread_tracing(state, py.minor))
         return;
     if (py.minor == 11)
-        **(uint8_t **)(functions - sizeof(void *)) = on ? 255 : 0;
+        ((struct thread_311 *)state)->cframe->use_tracing = on ? 255 : 0;
     else if (py.minor == 10)
-        **(int **)(functions - sizeof(void *)) = on ? 255 : 0;
+        ((struct thread_310 *)state)->cframe->use_tracing = on ? 255 : 0;
+    else if (py.minor == 6)
+        ((struct thread_36 *)state)->use_tracing = on;
     else
-        *(int *)(functions - (py.minor == 6 ? 4 : 8)) = on;
+        ((struct thread_37 *)state)->use_tracing = on;
 }
 
 /* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
  * frames must not begin it again. */
 static __thread bool setting;
-
-bool trace_setting(void)
-{
-    return setting;
-}
 
 /* Sets a trace function by CPython's own, on the calling thread, with the object that is there, or
  * was: the thread state may hold the only reference to it, and 3.9 drops that before it takes the
@@ -130,21 +117,23 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
     if (object)
         py.Py_IncRef(object);
     struct cpython_attempts attempts = {0};
+    bool was_busy = hook_set_busy(true);
     setting = true;
     do {
-        if (py._PyEval_SetTrace) /* 3.9: the public one prints where a hook refuses */
+        if (py._PyEval_SetTrace) /* 3.9: the public one prints if a hook refuses */
             py._PyEval_SetTrace(state, function, object);
         else
             py.PyEval_SetTrace(function, object);
     } while (cpython_attempt(&attempts, !py.PyErr_Occurred()));
     setting = false;
+    hook_set_busy(was_busy);
     if (object)
         py.Py_DecRef(object);
 }
 
 static void set_trace(PyThreadState *state, Py_tracefunc function)
 {
-    struct functions *functions = functions_of(state);
+    struct thread_functions *functions = functions_of(state);
     if (py.minor < 10) {
         set_trace_39(state, function);
         return;
@@ -156,7 +145,7 @@ static void set_trace(PyThreadState *state, Py_tracefunc function)
 /* Of any thread. */
 static void set_profile(PyThreadState *state, Py_tracefunc function)
 {
-    struct functions *functions = functions_of(state);
+    struct thread_functions *functions = functions_of(state);
     functions->profile = function;
     set_tracing(state, functions->profile || functions->trace);
 }
@@ -206,12 +195,12 @@ static void forget_returned(struct traced_thread *thread)
     frame_release(frames, depth);
 }
 
-/* The calling thread meets the present tracer for the first time.  innermost (a new reference, or
- * NULL) and what called it began before. */
+/* The present tracer is new to the calling thread.  innermost (a new reference, or NULL) and what
+ * called it began before. */
 static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 {
     PyFrameObject **frames;
-    thread->tracer = frame_tracer;
+    thread->tracer = tracer_number;
     thread->quiet = false;
     size_t depth = frame_stack(innermost, &frames);
     free(thread->old);
@@ -222,8 +211,8 @@ static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
         thread->old_count = depth;
         for (size_t i = 0; i < depth; i++)
             thread->old[i] = frames[depth - 1 - i];
-        if (frame_enters_stack())
-            frame_enter_stack(frames, depth);
+        if (tracer_enters_stack())
+            fire_entries(frames, depth);
     }
     frame_release(frames, depth);
 }
@@ -262,14 +251,14 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
     callable_close(&names);
 }
 
-/* A frame that the frame hook saw begin fires its return there. */
-static void fire_return(struct traced_thread *thread, PyFrameObject *frame)
+/* The return of a frame that the frame hook saw begin is fired there. */
+static void fire_old_return(struct traced_thread *thread, PyFrameObject *frame)
 {
     if (thread->old_count == 0 || thread->old[thread->old_count - 1] != frame)
         return;
     thread->old_count--;
     if (MARKER_ON(function__return))
-        frame_fire_return(frame, py.PyFrame_GetLineNumber(frame));
+        fire_return_of(frame, py.PyFrame_GetLineNumber(frame));
 }
 
 static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
@@ -277,20 +266,20 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     struct traced_thread *thread = record_here();
     if (!thread) /* not so: ours was set with a record */
         return 0;
-    if (arm_knocks && what != TRACE_CALL) { /* the frame hook has answered */
-        arm_answer();
+    if (hook_knocks && what != TRACE_CALL) { /* the frame hook has answered */
+        hook_answer();
         /* That may have run audit hooks of the program, which may have set another one. */
         if (functions_of(thread->state)->profile != on_profile)
             return 0;
         object = functions_of(thread->state)->profile_object;
     }
     Py_tracefunc program = thread->profile;
-    if (thread->tracer != frame_tracer && what != TRACE_CALL) {
+    if (thread->tracer != tracer_number && what != TRACE_CALL) {
         py.Py_IncRef((PyObject *)frame);
         catch_up(thread, frame);
     }
     if (what == TRACE_RETURN)
-        fire_return(thread, frame);
+        fire_old_return(thread, frame);
     else if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
         fire_cfunction(frame, what, argument);
     if (!wants_profile(thread) && !setting)
@@ -300,7 +289,7 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
 
 /* ---------------------------------------------------------------- setting */
 
-static void take_profile(struct traced_thread *thread, struct functions *functions)
+static void take_profile(struct traced_thread *thread, struct thread_functions *functions)
 {
     if (functions->profile == on_profile)
         return;
@@ -311,7 +300,7 @@ static void take_profile(struct traced_thread *thread, struct functions *functio
 /* Gives the calling thread the functions that it should have. */
 static void put_in_place(struct traced_thread *thread)
 {
-    struct functions *functions = functions_of(thread->state);
+    struct thread_functions *functions = functions_of(thread->state);
     if (wants_trace() && layout_is_known() && functions->trace != on_trace) {
         thread->trace = functions->trace;
         set_trace(thread->state, on_trace);
@@ -329,7 +318,7 @@ void trace_visit(void *state)
     struct traced_thread *thread = setting ? NULL : record_here();
     if (!thread || thread->state != state)
         return;
-    if (thread->tracer != frame_tracer) {
+    if (thread->tracer != tracer_number) {
         catch_up(thread, frame_current()); /* the hooked frame's caller */
     } else if (thread->old_count && functions_of(state)->profile != on_profile) {
         forget_returned(thread);
@@ -344,7 +333,7 @@ bool trace_quieten(PyThreadState *state)
     if (!thread || thread->state != state || thread->quiet || thread->old_count == 0 ||
         thread->profile || trace_wanted || !layout_is_known())
         return false;
-    struct functions *functions = functions_of(state);
+    struct thread_functions *functions = functions_of(state);
     if (functions->profile != on_profile || !is_tracing(state))
         return false;
     set_profile(state, NULL);
@@ -364,10 +353,10 @@ void trace_resume(PyThreadState *state)
 static void reach(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
-    struct functions *functions = functions_of(state);
+    struct thread_functions *functions = functions_of(state);
     if (!thread)
         return;
-    /* What it has on its stack it finds out itself, in its next event. */
+    /* What is on its stack it finds out itself, in its next event. */
     if (returns_wanted || wants_profile(thread))
         take_profile(thread, functions);
     if (wants_trace() && py.minor >= 10 && functions->trace != on_trace) {
@@ -383,8 +372,7 @@ static void reach_to_knock(PyThreadState *state, void *own)
         take_profile(thread, functions_of(state));
 }
 
-/* What can't be reached is knocked at by the frame hook alone, or by the watcher's next question.
- */
+/* A thread that can't be reached answers in the frame hook alone, or when the watcher next asks. */
 void trace_knock(PyInterpreterState *interpreter)
 {
     if (layout_is_known())
@@ -406,26 +394,25 @@ bool trace_set(unsigned wanted, bool here)
 }
 
 /* Looks at the calling thread's: the interpreter stands before the functions, and the type of the
- * exception in flight behind them; and whether CPython looks at the functions is told as it should
- * be. */
+ * exception in flight behind them; and use_tracing is as the functions say. */
 static bool layout_is_known(void)
 {
     static enum { UNTRIED, KNOWN, UNKNOWN } layout;
     if (layout != UNTRIED)
         return layout == KNOWN;
     PyThreadState *own = py.PyThreadState_Get();
-    struct functions *functions = functions_of(own);
-    PyObject **exception = (PyObject **)(functions + 1);
+    struct thread_functions *functions = functions_of(own);
+    PyObject **exception = &functions->exception_type;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    bool right = ((PyInterpreterState **)own)[2] == cpython_interpreter() && !*exception;
+    bool right = ((struct thread_head *)own)->interp == cpython_interpreter() && !*exception;
     py.Py_IncRef(py.none);
     py.PyErr_Restore(py.none, NULL, NULL);
     right = right && *exception == py.none;
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
-    right =
-        right && (*tracing_of(own) || is_tracing(own) == (functions->profile || functions->trace));
+    right = right && (thread_tracing(own, py.minor) ||
+                      is_tracing(own) == (functions->profile || functions->trace));
     layout = right ? KNOWN : UNKNOWN;
     if (!right)
         debug_log("the thread states of this CPython are not those of the release");

@@ -1,22 +1,23 @@
 /*
  * Line and C-call events of CPython 3.6 to 3.11, and the returns of frames that began before the
- * tracer came: trace and profile functions of C, one each a thread.  Part of hook_frame, whose
- * frame hook visits each thread that calls a Python function.
+ * tracer attached: trace and profile functions of C, one each a thread.  Called by hook_frame.c
+ * alone, whose frame hook visits each thread that calls a Python function.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TRACE_H
 #define TRACE_H
 
-#include "frame.h"
+#include "cpython.h"
+#include "tracer.h"
 
-/* What is known of a thread state. */
+/* What is known of a thread state.  Read and written with the GIL held. */
 struct traced_thread {
     struct traced_thread *next;
     PyThreadState *state;
     /* The program's functions, which stood before ours.  Good only while ours is there. */
     Py_tracefunc trace, profile;
-    unsigned tracer; /* the frame_tracer that it has caught up with */
+    unsigned tracer; /* the tracer_number that it has caught up with */
     /* The frames that ran already then, the outermost first; borrowed, and only compared. */
     PyFrameObject **old;
     size_t old_count;
@@ -38,15 +39,15 @@ extern __thread struct traced_thread *trace_here;
 bool trace_set(unsigned wanted, bool here);
 
 /* Each thread that runs Python in the interpreter, and calls a C function next, or returns from a
- * Python function, calls arm_answer() then.  Not in 3.6.  GIL held. */
+ * Python function, calls hook_answer() then.  Not in 3.6.  GIL held. */
 void trace_knock(PyInterpreterState *interpreter);
 
 /* Gives the calling thread (a PyThreadState) the functions that it should have, in front of those
  * of the program.  GIL held, no exception in flight. */
-void trace_visit(void *thread);
+void trace_visit(void *state);
 
-/* The calling thread runs a frame that is no old one: until trace_resume() it needs no profile
- * function, and has none.  False: it keeps what it has.  GIL held. */
+/* The calling thread runs a frame that is not among the old ones: until trace_resume() it needs no
+ * profile function, and has none.  False: it keeps what it has.  GIL held. */
 bool trace_quieten(PyThreadState *state);
 void trace_resume(PyThreadState *state);
 
@@ -56,10 +57,7 @@ static inline bool trace_is_settled(const PyThreadState *state)
     const struct traced_thread *thread = trace_here;
     return !trace_wanted && thread && thread->state == state &&
            (thread->old_count == 0 || thread->quiet) &&
-           thread->tracer == atomic_load_explicit(&frame_tracer, memory_order_relaxed);
+           thread->tracer == atomic_load_explicit(&tracer_number, memory_order_relaxed);
 }
-
-/* True while this thread sets a function (up to 3.9): the audit event of that is our own doing. */
-bool trace_setting(void);
 
 #endif

@@ -1,27 +1,55 @@
 /*
- * The watcher: a thread that looks at the semaphores twenty times a second, and arms or disarms
- * when a tracer has come or gone.  It is there while Python runs, and away while Python forks: from
- * 3.12 on CPython warns of a fork with threads.
+ * The watcher: a thread that reads the semaphores twenty times a second, and has hooks set or taken
+ * out when a tracer attaches or detaches.  It runs while Python runs, but not while Python forks:
+ * from 3.12 on CPython warns of a fork with threads.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef WATCHER_H
 #define WATCHER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* The thread's name, by which stap-python knows that the shim is active. */
 #define WATCHER_NAME "python-stap"
 
-/* Whether this process has the C library that the watcher is made for, which is glibc. */
-bool watcher_fits(void);
+/* The main interpreter lives, and atexit will call us: a watcher may run.  Written by setup.c, GIL
+ * held. */
+extern atomic_bool watcher_set_up;
 
-/* Starts watching in the main interpreter, and sees to it that atexit ends it.  GIL held; an
- * exception in flight stays.  Called again it does nothing. */
-void watcher_setup(void);
+/* This process was forked by a thread other than the main one.  When that thread's function returns
+ * the process ends, unless another thread lives: ours must not be it.  Written by fork.c, in the
+ * child. */
+extern bool watcher_barred;
 
-/* The same where CPython runs already: has attach() called soon, with the GIL of the main
- * interpreter, which is to call watcher_setup().  Any thread, no GIL. */
+/* Starts the watcher, unless it runs, watcher_set_up is false or watcher_barred is true.  Called by
+ * setup.c and fork.c, on a thread of the program's, GIL held. */
+void watcher_start(void);
+
+/* Starts it in a CPython that runs already: it has attach() called soon, on a thread of the
+ * program's with the GIL of the main interpreter, which is to set watcher_set_up and call
+ * watcher_start().  Called by setup.c on any thread, with the GIL or without. */
 void watcher_attach(void (*attach)(void));
+
+/* Ends it and waits for that, unless it waits for the GIL: then it ends when it has that, and asks
+ * for nothing.  Called by fork.c before CPython forks, GIL held. */
+void watcher_stop_for_fork(void);
+
+/* Ends it and waits for that, with the GIL released if it waits for the GIL; lets one that sleeps
+ * do so: it does not look at the interpreter again.  Called by setup.c at exit, GIL held. */
+void watcher_stop_at_exit(void);
+
+/* If the calling thread is the main one, the watcher will end when that has ended as the last of
+ * the others.  Called by setup.c; no lock, no GIL. */
+void watcher_know_main_thread(void);
+
+/* Lets a child know itself for one even if the C library does not know of the fork.  Called by
+ * fork.c once, before any watcher; no lock, no GIL. */
+void watcher_know_children(void);
+
+/* In the child of a fork, where the thread is not: forgets it.  told: CPython knows of the fork, or
+ * will.  Called by fork.c; no other thread is there. */
+void watcher_forget(bool told);
 
 #endif

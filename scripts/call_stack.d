@@ -10,29 +10,29 @@
  *           spaces, whatever the quotes
  * FUNCTION  only from the entry of a function of that name to its return
  *
- * It is for DTrace 2.0 for Linux, which needs root; sys/sdt.h comes with another
- * program of that name.  It takes three seconds to start.  Ctrl-C ends.
+ * It is for DTrace 2.0 for Linux, which needs root, not for the dtrace that comes
+ * with sys/sdt.h.  It takes three seconds to start.  Ctrl-C exits.
  *
  * Each line is like those of the call_stack.d in CPython's documentation
  * ("Instrumenting CPython with DTrace and SystemTap"):
  *   nanoseconds, a tab, and
- *   function-entry:file:function:line    a function starts or goes on, at that line
+ *   function-entry:file:function:line    a function starts or resumes, at that line
  *   function-return:file:function:line   it returns, yields, awaits or raises, there
  * with a space before the file for each call that is open in the thread.  DTrace
  * prints one CPU's lines after the other's: "sort -n" has them in order.
  *
- * It sees one process, not its children: "python$target" is that of the -c or -p.
- * These markers have no "python*" in DTrace.  For several at once write the
- * clauses for each, as python1234, and give a -p for each.
+ * It traces one process, not its children: "python$target" is that of -c or -p.
+ * DTrace doesn't accept "python*" for these markers.  For several processes write
+ * the clauses for each, with python1234, for example, and give a -p for each.
  *
  * The documentation's script names no module: it shows the interpreter's own
- * markers where they fire, as the function-return of Debian's python3.11, and the
- * shim's for the rest; without the shim that python3.11 shows nothing.  This
- * script takes the shim's alone.
+ * markers where they fire, such as function-return of Debian's python3.11, and the
+ * shim's for the rest; with that python3.11 alone it shows nothing.  This script
+ * takes the shim's markers only.
  *
- * Two lines a call, at 10 microseconds each: it shows how a program runs, and
- * slows it down many times over.  "drops" on stderr: lines are missing; -b 16m
- * gives larger buffers, for each CPU.
+ * It prints two lines a call, at 10 microseconds each, which slows a program down
+ * many times over.  If "drops" are reported on stderr, lines are missing: -b 16m
+ * sets larger buffers, for each CPU.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,13 +41,13 @@
 #pragma D option defaultargs
 #pragma D option switchrate=50hz
 
-/* In this thread: open calls, and how many of them are of FUNCTION. */
+/* In this thread: open calls, and those of FUNCTION. */
 self int indent;
 self int within;
 
 /*
- * Return first: DTrace switches the markers on in this order, half a second
- * apart, and a return of a call whose entry was not seen is passed over.
+ * Return first: DTrace enables the markers in this order, half a second apart,
+ * and a return without an entry is ignored.
  */
 python$target:libpython-stap.so.0::function-return
 /self->within/

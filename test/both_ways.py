@@ -1,4 +1,4 @@
-# Runs suites of tests without the shim and with it and tells in which tests the results differ: what
+# Runs suites of tests without the shim and with it, and finds the tests whose results differ: the part that
 # test/cpython/compare.py and test/projects/compare.py share.  A test
 #
 #   differs             if its results without the shim are all the same, and with it something else
@@ -33,7 +33,7 @@ def run(command, base, way, timeout):
     """Runs a command in one of the ways plain, shim, ..., with what it prints in the file BASE.log: with
     what the environment variable of that name has preloaded, but plain.
 
-    Returns its exit status, or in words that it didn't end.
+    Returns its exit status, or a text that says that it didn't end.
     """
     environment = dict(os.environ)
     if way != "plain":
@@ -71,7 +71,7 @@ def read_xml(path, name_of):
         for tag in "failure", "error", "skipped", "output":
             if case.find(tag) is not None:
                 outcome = {"output": "expected failure"}.get(tag, tag)
-        if case.get("name"):  # not where a part of the test failed
+        if case.get("name"):  # it has none if a part of the test failed
             results[name_of(case)].append(outcome)
     return results
 
@@ -85,7 +85,7 @@ def differences(plain, shimmed):
 
 
 def verdict(test, plains, shimmeds, controls, expected):
-    "One of the words above, and what was seen; expected has pairs of a pattern and a reason."
+    "One of the words above, and the results seen; expected has pairs of a pattern and a reason."
     without, with_it, beside = [[run.get(test, "absent") for run in runs] for runs in (plains, shimmeds, controls)]
     other = [result for result in with_it if result != without[0]]
     shown = "%s; with the shim %s (%d of %d)" % (

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Root folders of Debian's releases, made with mmdebstrap, in $roots: for test/distros and
+# Root folders of Debian's releases, made with mmdebstrap, in $roots: for test/distros/run and
 # test/packages/run, which source this after test/vm/lib.sh.
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
-# In a mount namespace of its own, so that apt's scripts have /proc and leave nothing mounted.
+# Installs packages in a mount namespace of its own, so that apt's scripts find /proc and leave nothing mounted.
 install_into() {
   local root=$1
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
@@ -17,7 +17,7 @@ install_into() {
     apt-get clean"
 }
 
-# Makes $roots/RELEASE, unless it is there, with what the shell command RECIPE prints the names of,
+# Makes $roots/RELEASE, unless it is there, with the packages whose names the shell commands RECIPE print in it,
 # once apt has its lists.
 # usage: bootstrap RELEASE RECIPE
 bootstrap() {
@@ -26,7 +26,7 @@ bootstrap() {
   type -P mmdebstrap >/dev/null || die 1 "needs mmdebstrap (Debian: apt-get install mmdebstrap)"
   say "$release: fetching it from $mirror, a minute or more (log: ${log#"$top"/})"
   rm -rf --one-file-system "$root.new" "$root.stap" "$root.packages"
-  # sid's lists may be older than they say, where a mirror or a proxy keeps them
+  # a mirror or a proxy may keep lists of sid that have expired
   if ! {
     [ -d "$root" ] || {
       mmdebstrap --mode=root --variant=apt --include=python3 \

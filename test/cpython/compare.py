@@ -1,15 +1,14 @@
 # compare.py [--limit S] [--continue] FOLDER PYTHON SUITE...: runs test files of CPython's own (python -m test) in
-# PYTHON without the shim and with it, two at a time, and says in which tests the results differ.
-# Whoever calls it (test/cpython/run) sees to it that a tracer probes the shim meanwhile, and that
-# $shim and $control are there.
+# PYTHON without the shim and with it, two at a time, and lists the tests whose results differ.  Its
+# caller, test/cpython/run, has a tracer probe the shim meanwhile, and sets $shim and $control.
 #
-# A suite is test_NAME, or test_NAME:PATTERN for the tests of it that match.  What does not run to its
-# end without the shim in S seconds is named and left out.  A suite with a difference that is not
+# A suite is test_NAME, or test_NAME:PATTERN for those of its tests that match.  A suite that does not
+# end within S seconds without the shim is named and left out.  A suite with a difference that is not
 # expected is run again, both ways; from 3.12 on it is also run beside a tool that is not the shim
-# (control.c).  What is then said of a test: both_ways.py; what is expected: expected.list.
+# (control.c).  both_ways.py has the verdicts, expected.list the expected differences.
 #
-# What a run printed, and its results, are left in FOLDER.  A run without the shim that came to its end
-# before is not done again; with --continue also one with the same shim.
+# The output and the results of each run stay in FOLDER.  A complete earlier run without the shim is
+# not repeated; with --continue also none with the same shim.
 #
 # The exit status is 1 if a test differs more than once.
 #
@@ -118,7 +117,7 @@ def read_results(name, xml, log, status):
     results = collections.defaultdict(list)
     if os.path.exists(xml):
         results = both_ways.read_xml(xml, lambda case: case.get("name"))
-    # A suite ends with 0, or with what regrtest gives for failed tests; the tests tell of those.
+    # A suite ends with 0, or with regrtest's status for failed tests, which the results name.
     if os.path.exists(xml) and isinstance(status, int) and status >= 0:
         results[name + " (end)"].append("ok")
     else:

@@ -1,12 +1,12 @@
 /*
- * Another tool in the shim's place: what one of CPython's tests does otherwise beside this too, it
- * does with any tool.  Preloaded, as the shim is (compare.py), so it is also in the processes that
- * the tests start, with -I and -S too.  Not in one that starts CPython a second time (test_embed),
+ * Another tool in the shim's place: if a test of CPython differs beside this too, it differs with
+ * any tool.  It is preloaded as the shim is (compare.py), so it is also in the processes that the
+ * tests start, also with -I and -S; but not in one that starts CPython a second time (test_embed),
  * nor below 3.12.
  *
- * In each interpreter it takes the shim's tool id of sys.monitoring, and asks for the events that
- * the shim asks for, with callbacks of C as the shim's are.  It is woken by the first imports and
- * exec()s, with an audit hook.
+ * In each interpreter it takes the shim's tool id of sys.monitoring, and enables the events that
+ * the shim enables, with callbacks in C like the shim's.  An audit hook starts it at the first
+ * imports and exec()s.
  *
  * SPDX-License-Identifier: MIT
  */

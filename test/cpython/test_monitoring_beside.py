@@ -1,6 +1,6 @@
 # CPython's test_monitoring, run beside another tool (python -m test --testdir): it uses the ids 2, 3
-# and 4, wants no other tool to be there, and the shim is one, with id 4.  Here its third id is 5,
-# and the shim's tool is not looked at.
+# and 4 and expects no other tool, but the shim is one, with id 4.  Here its third id is 5, and it
+# overlooks the shim's tool.
 #
 # SPDX-License-Identifier: MIT
 import sys

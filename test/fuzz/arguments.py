@@ -1,7 +1,7 @@
-# arguments.py [--seconds N] [--found FOLDER] [CASE]: gives the scripts hostile arguments, which stap must
-# take as text (also in stap's regular expressions) or refuse: none of it may become part of the script.
-# And gives the completion of bash hostile words, of which it may run none.  Prints what libFuzzer does of
-# that: inputs and so on.
+# arguments.py [--seconds N] [--found FOLDER] [CASE]: passes hostile arguments to the scripts, which stap must
+# accept as text (also in regular expressions) or reject: nothing of them may become part of the script.
+# And passes hostile words to the bash completion, which must not execute them.  Prints the number of inputs
+# and so on as libFuzzer does.
 #
 # SPDX-License-Identifier: MIT
 import argparse
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# It is in every argument, and in the pass-2 output only within strings.
+# In most arguments; in the pass-2 output it may only be within strings.
 CANARY = "canary_7f3a"
 PIECES = (
     '"', '\\"', "\\\\", "\\", '\\\\"', "'", "\n", "\r", "\t", "%{ canary_7f3a(); %}", "%( canary_7f3a == 1 %?", "%:", "%)", "%}",
@@ -29,7 +29,7 @@ PIECES = (
 STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.S)
 
 
-# Where an argument is a regular expression.
+# A script whose argument is a regular expression.
 REGEX = re.compile(r"[=!]~ @[0-9]")
 
 
@@ -41,13 +41,13 @@ def argument(dice):
 
 
 def check_script(script, words):
-    "What is wrong, or None."
+    "The error, or None."
     with open(script) as file:
         if REGEX.search(file.read()):
-            # With others stap 4.8 itself ends with a segmentation fault (scripts/README.md).
+            # Others crash stap 4.8 itself (scripts/README.md).
             words = [re.sub(r"[^\x01-\x7f]", ".", word) for word in words]
     command = [os.path.join(TOP, "test/vm/stap"), "-p2", script, *words]
-    # So that stap takes none of them for an option of its own.
+    # So that none of them is taken for an option of stap's.
     command[3:3] = ["--"] if words and words[0].startswith("-") else []
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200, errors="surrogateescape"
@@ -55,7 +55,7 @@ def check_script(script, words):
     if done.returncode < 0 or done.returncode > 2:
         return "stap ends with %d: %s" % (done.returncode, done.stderr[-400:])
     if done.returncode:
-        return None if re.search("error|:|usage", done.stderr) else "refused without a word"
+        return None if re.search("error|:|usage", done.stderr) else "rejected without a message"
     outside = STRING.sub('""', done.stdout)
     if CANARY in outside:
         return "part of the script: " + outside[max(0, outside.index(CANARY) - 200) :][:400]
@@ -75,12 +75,12 @@ _stap_python stap-python "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 
 def check_completion(words):
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            ["bash", "-c", COMPLETE, "bash", os.path.join(TOP, "probes/stap-python.bash"), "stap-python", *words],
+            ["bash", "-c", COMPLETE, "bash", os.path.join(TOP, "probes/stap-python/stap-python.bash"), "stap-python", *words],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
             env=dict(os.environ, PATH=TOP + "/build:" + os.environ["PATH"]), errors="surrogateescape",
         )
         if os.listdir(folder):
-            return "a word is run"
+            return "a word is executed"
         if done.returncode < 0:
             return "bash ends with %d" % done.returncode
     return None

@@ -1,8 +1,8 @@
 /*
  * Fuzzes the open calls that the tapset keeps in the kernel (python_calls.stp): any entries and
- * returns, with any names and frames, of threads that begin, end and run other programs; and the
- * stacks that they note (python_stacks.stp).  The tables are small here (test/fuzz/run), so that
- * they are full soon.
+ * returns, with any names and frames, of threads that begin, end, fork and execute other programs;
+ * and the stacks that they note (python_stacks.stp).  The tables are small here (test/fuzz/run), so
+ * that they fill up soon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,24 +43,29 @@ static void check(bool holds, const char *what)
     abort();
 }
 
-/* Each call is open in one thread, or free, or was never used. */
+/* The number of these calls; none may be in another list. */
+static u32 count_calls(const struct python_open *open, u8 *seen)
+{
+    u32 call, depth = 0;
+    for (call = open->call; call; call = python_calls[call].caller, depth++)
+        check(call < python_used_calls && !seen[call]++, "a call twice");
+    check(depth == open->depth, "a wrong depth");
+    return depth;
+}
+
+/* Each call is open in one thread, copied for its children, free, or never used. */
 static void check_tables(void)
 {
     static u8 seen[PYTHON_CALLS], seen_thread[PYTHON_THREADS];
-    u32 number, bucket, call, depth, calls = 1, threads = 1;
+    u32 number, bucket, call, calls = 1, threads = 1;
     memset(seen, 0, sizeof seen);
     memset(seen_thread, 0, sizeof seen_thread);
     for (bucket = 0; bucket < PYTHON_THREADS; bucket++)
         for (number = python_buckets[bucket]; number; number = python_threads[number].next) {
             check(number < python_used_threads && !seen_thread[number]++, "a thread twice");
             threads++;
-            depth = 0;
-            for (call = python_threads[number].call; call; call = python_calls[call].caller) {
-                check(call < python_used_calls && !seen[call]++, "a call twice");
-                calls++;
-                depth++;
-            }
-            check(depth == python_threads[number].depth, "another depth");
+            calls += count_calls(&python_threads[number].open, seen);
+            calls += count_calls(&python_threads[number].forked, seen);
         }
     for (number = python_free_thread; number; number = python_threads[number].next) {
         check(number < python_used_threads && !seen_thread[number]++, "a free thread twice");
@@ -77,8 +82,8 @@ static void check_tables(void)
 /* What was added to stacks. */
 static u64 added;
 
-/* Each stack is found by its names, in one that is there, and held by whom it is noted; and what
- * was added is there. */
+/* Each stack is found by its names, its outer one exists, it is held as often as it is noted, and
+ * all that was added is there. */
 static void check_stacks(void)
 {
     static u32 held[PYTHON_STACKS], inner[PYTHON_STACKS];
@@ -90,7 +95,9 @@ static void check_stacks(void)
         for (number = python_buckets[bucket]; number; number = python_threads[number].next) {
             held[python_threads[number].ended.note]++;
             held[python_threads[number].asleep_stack]++;
-            for (call = python_threads[number].call; call; call = python_calls[call].caller)
+            for (call = python_threads[number].open.call; call; call = python_calls[call].caller)
+                held[python_calls[call].note]++;
+            for (call = python_threads[number].forked.call; call; call = python_calls[call].caller)
                 held[python_calls[call].note]++;
         }
     for (number = python_free_stack; number; number = python_stacks[number].next, stacks++)
@@ -98,16 +105,16 @@ static void check_stacks(void)
     for (number = 1; number < python_used_stacks; number++) {
         const struct python_stack *stack = &python_stacks[number];
         sum += stack->count;
-        check(stack->held == held[number], "held by another number");
+        check(stack->held == held[number], "held by a wrong number");
         if (!stack->name)
             continue;
         stacks++;
         inner[stack->outer]++;
-        check(!stack->outer || python_stacks[stack->outer].name, "in one that is not there");
+        check(!stack->outer || python_stacks[stack->outer].name, "its outer stack is missing");
         check(python_find_stack(stack->outer, stack->name) == number, "not found");
     }
     for (number = 1; number < python_used_stacks; number++)
-        check(python_stacks[number].inner == inner[number], "other stacks in it");
+        check(python_stacks[number].inner == inner[number], "a wrong number of inner stacks");
     check(stacks == python_used_stacks, "stacks are lost");
     check(sum == added, "what was added is lost");
 }
@@ -130,7 +137,8 @@ static void start_anew(void)
     python_swept = 0;
     now_ns = jiffies = 1000;
     for (int i = 0; i < TASKS; i++)
-        tasks[i] = (struct task_struct){.mm = &current_mm, .pid = 100 + i * 3, .start_time = 1};
+        tasks[i] = (struct task_struct){
+            .mm = &current_mm, .pid = 100 + i * 3, .start_time = 1, .real_parent = tasks};
     current = tasks;
 }
 
@@ -145,88 +153,166 @@ static void check_ended(u64 function)
     __python_call_ended_note_0();
 }
 
+/* ---- what an input is made of: two bytes for each step */
+
+/* Another thread runs. */
+static void switch_to(u8 value)
+{
+    current = &tasks[value % TASKS];
+}
+
+/* Time passes, some of it on the CPU. */
+static void pass_time(u8 value)
+{
+    u64 passed = value * 1000;
+    now_ns += passed;
+    jiffies += value;
+    current->se.sum_exec_runtime += passed / 2;
+}
+
+/* The thread ends, and another one gets its ID, or none does. */
+static void replace_thread(u8 value)
+{
+    current->start_time = now_ns;
+    current->pid = value & 1 ? current->pid : 200 + (int)(current - tasks) * 256 + value;
+    current->se.sum_exec_runtime = 0;
+}
+
+static void leave_cpu(u8 value)
+{
+    const char name[2] = {(char)('a' + value % 5), '\0'};
+    current->on_rq = value & 1;
+    current->__state = value >> 1;
+    if (__python_will_sleep_0())
+        __python_sleep_1(__python_stack_open_lines_1(value & 4 ? "inner\nouter\n" : name));
+}
+
+static void come_back(u8 value)
+{
+    s64 slept = __python_slept_1(value & 1);
+    check(slept >= 0, "a negative sleep");
+    check(slept == 0 || __python_slept_stack_0() >= 0, "the stack of a sleep");
+}
+
+static void list_sleepers(void)
+{
+    for (s64 number = 0; (number = __python_next_asleep_1(number));) {
+        check(number < PYTHON_THREADS, "a thread out of range");
+        __python_asleep_time_1(number);
+        __python_asleep_stack_1(number);
+    }
+    __python_asleep_time_1(-1);
+}
+
+static void set_note(u8 value)
+{
+    char name[4];
+    snprintf(name, sizeof name, "%d", value);
+    __python_call_set_note_1(__python_stack_open_3(__python_call_note_0(), "program", name));
+    __python_call_frame_0();
+}
+
+static void add_to_stack(u8 value)
+{
+    char name[4];
+    snprintf(name, sizeof name, "%d", value);
+    if (value & 1)
+        __python_row_add_9(2 + (value >> 7), "file", name, name, 1, 0, 0, 0, 0);
+    else
+        __python_stack_add_6(__python_call_ended_note_0(), 1, 0, 0, 0, 0);
+    added++;
+}
+
+/* A child begins in its parent's calls, as far as there is room. */
+static void fork_child(u8 value)
+{
+    struct task_struct *parent = current, *child = &tasks[value % TASKS];
+    s64 frame = __python_call_frame_0(), note = __python_call_note_0(),
+        depth = __python_call_depth_0(), no_room = __python_calls_no_room_0();
+    if (depth)
+        __python_call_fork_0();
+    if (value & 0x80 || child == parent)
+        return;
+    current = child;
+    now_ns++;
+    replace_thread(0);
+    child->real_parent = parent;
+    child->self_exec_id = parent->self_exec_id;
+    if (value & 0x40)
+        child->self_exec_id++;
+    __python_call_forked_0();
+    if (value & 0x40)
+        check(!__python_call_depth_0(), "the calls of another program");
+    else if (__python_calls_no_room_0() == no_room)
+        check(__python_call_depth_0() == depth && __python_call_frame_0() == frame &&
+                  __python_call_note_0() == note,
+              "the calls of a child");
+    else
+        check(__python_call_depth_0() < depth, "the depth of a child");
+}
+
+static void begin_call(u8 value)
+{
+    const char name[2] = {(char)('a' + value % 5), '\0'};
+    s64 depth = __python_call_depth_0();
+    if (__python_call_begin_3(name, "f", value >> 5))
+        check(__python_call_depth_0() > 0 && __python_call_depth_0() <= depth + 1, "depth");
+}
+
+static void end_call(u8 value)
+{
+    const char name[2] = {(char)('a' + value % 5), '\0'};
+    s64 function = __python_call_end_3(name, "f", value >> 5);
+    if (function)
+        check_ended((u64)function);
+}
+
+static void step(u8 what, u8 value)
+{
+    switch (what % 16) {
+    case 0:
+        return switch_to(value);
+    case 1:
+        return pass_time(value);
+    case 2:
+        return replace_thread(value);
+    case 3:
+        current->self_exec_id++;
+        return;
+    case 4:
+        return leave_cpu(value);
+    case 5:
+        return come_back(value);
+    case 6:
+        return list_sleepers();
+    case 7:
+        return set_note(value);
+    case 8:
+        return add_to_stack(value);
+    case 9:
+        return fork_child(value);
+    case 10:
+    case 11:
+    case 12:
+        return begin_call(value);
+    default:
+        return end_call(value);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static s64 lost;
     start_anew();
     __python_calls_with_cpu_time_0();
     for (; size >= 2; data += 2, size -= 2) {
-        char name[4] = {(char)('a' + data[1] % 5), '\0'};
-        s64 frame = data[1] >> 5, number;
-        u64 passed = data[1] * 1000;
-        switch (data[0] % 16) {
-        case 0: /* another one runs */
-            current = &tasks[data[1] % TASKS];
-            break;
-        case 1: /* time passes, some of it on the CPU */
-            now_ns += passed;
-            jiffies += data[1];
-            current->se.sum_exec_runtime += passed / 2;
-            break;
-        case 2: /* it ends, and another one has its number, or nobody */
-            current->start_time = now_ns;
-            current->pid =
-                data[1] & 1 ? current->pid : 200 + (int)(current - tasks) * 256 + data[1];
-            current->se.sum_exec_runtime = 0;
-            break;
-        case 3:
-            current->self_exec_id++;
-            break;
-        case 4:
-            current->on_rq = data[1] & 1;
-            current->__state = data[1] >> 1;
-            if (__python_will_sleep_0())
-                __python_sleep_1(
-                    __python_stack_open_lines_1(data[1] & 4 ? "inner\nouter\n" : name));
-            break;
-        case 5:
-            number = __python_slept_1(data[1] & 1);
-            check(number >= 0, "less than no sleep");
-            check(number == 0 || __python_slept_stack_0() >= 0, "its stack");
-            break;
-        case 6:
-            for (number = 0; (number = __python_next_asleep_1(number));) {
-                check(number < PYTHON_THREADS, "a thread that is none");
-                __python_asleep_time_1(number);
-                __python_asleep_stack_1(number);
-            }
-            __python_asleep_time_1(-1);
-            break;
-        case 7:
-            number = __python_call_note_0();
-            snprintf(name, sizeof name, "%d", data[1]);
-            __python_call_set_note_1(__python_stack_open_3(number, "program", name));
-            __python_call_frame_0();
-            break;
-        case 8:
-            snprintf(name, sizeof name, "%d", data[1]);
-            if (data[1] & 1)
-                __python_row_add_9(2 + (data[1] >> 7), "file", name, name, 1, 0, 0, 0, 0);
-            else
-                __python_stack_add_6(__python_call_ended_note_0(), 1, 0, 0, 0, 0);
-            added++;
-            break;
-        case 9:
-        case 10:
-        case 11:
-        case 12:
-            number = __python_call_depth_0();
-            if (__python_call_begin_3(name, "f", frame))
-                check(__python_call_depth_0() > 0 && __python_call_depth_0() <= number + 1,
-                      "depth");
-            break;
-        default:
-            number = __python_call_end_3(name, "f", frame);
-            if (number)
-                check_ended((u64)number);
-            break;
-        }
+        step(data[0], data[1]);
         check_tables();
         check_stacks();
-        s64 told =
+        s64 now_lost =
             __python_calls_no_room_0() + __python_calls_no_return_0() + __python_calls_no_entry_0();
-        check(told >= lost, "fewer lost than before");
-        lost = told;
+        check(now_lost >= lost, "fewer lost than before");
+        lost = now_lost;
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Fuzzes the driver's descriptions (test/driver.c): a text is refused, in one line, or read into
- * steps, which are then run where they aren't too many.
+ * Fuzzes the driver's descriptions (test/driver_description.c): a text is refused, in one line, or
+ * read into steps, which are then run where they aren't too many.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 /* No string of 1 GB, nor a pause. */
 static void *small_malloc(size_t size)
@@ -38,6 +39,7 @@ static int noted_fclose(FILE *stream)
 #define fopen noted_fopen
 #define fclose noted_fclose
 #define nanosleep(time, left) ((void)(time), 0)
+#include "../driver_description.c"
 #include "../driver.c"
 #undef main
 #undef malloc

@@ -1,10 +1,11 @@
 /*
- * Fuzzes what stap-python makes of an ELF file that it is given: elf_read() and what builds on it.
+ * Fuzzes what stap-python reads of an ELF file: elf_read() and what builds on it.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
-#include "stap_python.h"
+#include "stap-python/interpreter.h"
+#include "stap-python/text.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -24,15 +25,15 @@ static void look(void)
         fuzz_check(why && *why, "a file is refused without a reason");
         return;
     }
-    fuzz_check(file.minor >= -1 && file.minor < 100, "its version is none");
+    fuzz_check(file.minor >= -1 && file.minor < 100, "an impossible version");
     fuzz_check(!file.libpython || !strchr(file.libpython, '/'), "libpython is a path");
-    fuzz_check(!file.runpath || strlen(file.runpath) < 4096, "no path is so long");
+    fuzz_check(!file.runpath || strlen(file.runpath) < 4096, "runpath is longer than a path");
     unfit(&file);
     elf_symbol(path, "dlopen");
     for (unsigned long offset = 0; offset < 0x4000; offset += 0x1000)
         elf_address_of(path, offset);
     elf_address_of(path, -1UL);
-    /* Not the machine's: see LLVMFuzzerInitialize(). */
+    /* It looks for a libpython below fuzz_folder(), as STAP_PYTHON_ROOT says. */
     if (interpreter_open(path, &python, &why))
         for (unsigned i = 0; marker_name(i); i++)
             own_marker(&python, i);
@@ -60,8 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
-/* A number of so many bytes somewhere in a table of headers, replaced by one that is a limit of
- * something. */
+/* Replaces a number somewhere in a table of headers by a limit, of the file or of a type. */
 static void spoil(uint8_t *data, size_t size, uint64_t table, size_t entry, size_t entries,
                   unsigned seed)
 {

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arm.h"
+#include "wanted.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -207,7 +208,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     find(&PyBytes_AsString, "PyBytes_AsString");
     find(&PyRun_SimpleString, "PyRun_SimpleString");
     find(&PyErr_Print, "PyErr_Print");
-    arm_all = true;
+    wanted_all = true;
     raise_all(1);
     Py_InitializeEx(0);
     check(arm_here(), "the shim is not armed", "armed", NULL);

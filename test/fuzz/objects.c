@@ -1,11 +1,11 @@
 /*
- * Fuzzes what the tapset does in the kernel with memory that the traced process has made up:
+ * Fuzzes the tapset's functions that read the memory of the traced process in the kernel:
  * python_argstr(), python_backtrace(), print_python_backtrace(), python_version(), and the stacks
- * of names.  All of a process is the input: it may have put anything anywhere, also on the layout
- * page.
+ * of names.  The input is all memory of a process, which controls its contents, those of the layout
+ * page too.
  *
- * Each must stay within its string, end it, print nothing that a terminal takes for a command, and
- * come to an end soon.
+ * Each function must stay within its string, terminate it, print no control characters of a
+ * terminal, and end soon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 static const uint8_t *memory;
 static size_t memory_size;
 
-/* What an input begins with. */
+/* The start of an input. */
 struct head {
     struct layout_page layout;
     u64 object;
@@ -24,8 +24,8 @@ struct head {
 enum { LOW = 0x1000 };
 static struct head head;
 
-/* The layout page; from LOW on the input, once; and from 1 TB to 128 TB the input again and again:
- * the memory of a process may be as big as it likes. */
+/* The layout page; from LOW on the input, once; and from 1 TB to 128 TB the input repeatedly: the
+ * memory of a process may be of any size. */
 static int user_byte(unsigned long address)
 {
     if (address - LAYOUT_ADDRESS < PAGE_SIZE) {
@@ -47,7 +47,7 @@ static void check(bool holds, const char *what)
     abort();
 }
 
-/* Escaped, and whole characters. */
+/* Control characters are escaped, and characters are whole. */
 static void check_text(const char *text, const char *function)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c;) {
@@ -63,7 +63,7 @@ static void check_text(const char *text, const char *function)
     }
 }
 
-/* In the room that SystemTap gives a string, of which ASan sees the end. */
+/* A string of SystemTap's size, whose end ASan checks. */
 static char *room(void)
 {
     char *string = malloc(MAXSTRINGLEN);
@@ -72,7 +72,7 @@ static char *room(void)
     return string;
 }
 
-/* FUZZ_SHOW=1: what became of an input. */
+/* FUZZ_SHOW=1: the result of an input. */
 static void show(const char *text)
 {
     static int wanted = -1;
@@ -90,14 +90,14 @@ static void check_string(char *string, const char *function)
     free(string);
 }
 
-/* So many reads are some milliseconds, in which others may wait. */
+/* So many reads take some milliseconds, during which others may wait. */
 static void check_effort(unsigned long most, const char *function)
 {
     check(user_reads <= most, function);
     user_reads = user_bytes = 0;
 }
 
-/* The names that a process gives, in stacks. */
+/* Stacks of names that the process controls. */
 static void check_stacks(const uint8_t *data, size_t size)
 {
     static u64 sum;
@@ -107,7 +107,7 @@ static void check_stacks(const uint8_t *data, size_t size)
         size_t length = min_t(size_t, size - 1, *data % sizeof name);
         memcpy(name, data + 1, length);
         name[length] = '\0';
-        /* Any number, also none of a stack. */
+        /* Any number, even of no stack. */
         number = __python_stack_open_3(*data & 0x80 ? stack : *data, "program", name);
         check(number >= 0 && number < PYTHON_STACKS, "open");
         __python_stack_close_1(number);
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(&head, data, sizeof head);
     memory_size = size - sizeof head;
-    /* Of its own, so that what lies beyond is seen. */
+    /* A copy, so that ASan sees reads beyond the end. */
     uint8_t *copy = malloc(memory_size + 1);
     check(copy, "no memory");
     memcpy(copy, data + sizeof head, memory_size);

@@ -1,19 +1,23 @@
 /*
- * Fuzzes what stap-python reads of processes and of the machine: the input is the files below a
- * root of its own, one after another with a byte 0xff between, and first what is asked of them.
+ * Fuzzes what stap-python reads of processes and of the machine: the input is the subcommand (list,
+ * attach or doctor), and the files below STAP_PYTHON_ROOT, separated by the byte 0xff.
  *
- * No program is run: output_of() answers nothing.  No process has that PID, so attach comes to the
- * point where it looks at the real one, and no further.
+ * No program is run: output_of() returns nothing.  No process has that PID, so attach refuses where
+ * it looks at the real /proc.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
-#include "stap_python.h"
+#include "stap-python/attach.h"
+#include "stap-python/doctor.h"
+#include "stap-python/list.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,7 +33,7 @@ static const char *const files[] = {
     "proc/" PID "/cmdline",
     "proc/sys/kernel/yama/ptrace_scope",
     "proc/self/status",
-    /* for doctor only */
+    /* only doctor reads these */
     "etc/os-release",
     "proc/sys/kernel/osrelease",
     "proc/config",
@@ -96,12 +100,12 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     (void)count;
     (void)arguments;
     root = fuzz_folder();
-    /* libc keeps what it has read to answer that. */
+    /* libc keeps memory that it allocates for these. */
     getgrnam("stapusr");
     getpwuid(geteuid());
     for (size_t i = 0; i < FILES; i++)
         make_folders(below_root(files[i]));
-    /* What the maps may name: small ELF files, as test/fuzz/run has made them. */
+    /* What the maps may name: a small ELF file that test/fuzz/run has made. */
     static const char *const elf_files[] = {
         "lib/libpython3.11.so.1.0", "lib/libc.so.6", "bin/python3.11",
         "proc/" PID "/root/lib/libpython3.11.so.1.0", "proc/" PID "/root/lib/libc.so.6"};

@@ -1,17 +1,17 @@
-# tapset.awk: turns the embedded C of tapset files into a C file: what kernel.h stands in for the kernel
-# and SystemTap can be compiled with it.
+# tapset.awk: turns the embedded C of tapset files into a C file, which can be compiled with kernel.h in place
+# of the kernel and SystemTap.
 #
 #   awk -f tapset.awk build/python_objects.stp tapset/python_stacks.stp
 #
-# A block %{ ... %} of its own stays as it is, without the kernel's headers; a function in C becomes
-# one with the number of its parameters behind its name, as one name may be there more than once:
+# A block %{ ... %} outside of a function stays as it is, without the kernel's headers; a function in C becomes
+# one with the number of its parameters after its name, as names may be overloaded:
 #
 #   function f:string(a:long, b:string) %{ ... %}   static void f_2(char *, s64, const char *)
 #   function f:long(a:long) %{ ... %}               static s64 f_1(s64)
 #
 # SPDX-License-Identifier: MIT
 
-# The first line of a function: what stands before the body.
+# The first line of a function: its head in C.
 function open_function(line, name, type, list, count, i, part) {
   sub(/^function +/, "", line)
   match(line, /^[a-z_]+/)

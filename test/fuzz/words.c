@@ -1,14 +1,16 @@
 /*
  * Fuzzes stap-python's command line, and what an interpreter answers to enable and disable: the
- * input is the words, each with a NUL behind it, and after a byte 0xff the answer.  Nothing is run,
- * nothing is written: what would be is checked instead.
+ * input is the words, each ended by NUL, the byte 0xff, and the answer.  Nothing is run or written;
+ * instead it is checked what would be.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
-#include "stap_python.h"
+#include "stap-python/interpreter.h"
+#include "stap-python/shim.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +25,7 @@ static char *words[WORDS + 2], *originals[WORDS + 2], *answer;
 static size_t count;
 static bool is_script, running;
 
-/* ---------------------------------------------------------------- what is not done */
+/* ---------------------------------------------------------------- replaced functions */
 
 char *__wrap_output_of(const char *const *arguments, int seconds, int *status);
 int __wrap_doctor_main(char **arguments);
@@ -78,7 +80,7 @@ int __wrap_setenv(const char *name, const char *value, int replace)
 
 static int refuse(const char *path)
 {
-    /* In the folder that the interpreter named, and there only by these names. */
+    /* In the directory that the interpreter named, and only by these names. */
     const char *name = strrchr(path, '/');
     fuzz_check(name && strncmp(name, "/python_stap.", 13) == 0, "another file is touched");
     errno = EACCES;
@@ -87,7 +89,7 @@ static int refuse(const char *path)
 
 int __wrap_symlink(const char *target, const char *path)
 {
-    fuzz_check(strcmp(target, shim_file()) == 0, "another link");
+    fuzz_check(strcmp(target, shim_file()) == 0, "a link to another file");
     return refuse(path);
 }
 
@@ -97,14 +99,15 @@ int __wrap_rename(const char *from, const char *to)
     return refuse(to);
 }
 
-/* libFuzzer does it too. */
+/* libFuzzer calls it too. */
 int __real_unlink(const char *path);
 int __wrap_unlink(const char *path)
 {
     return running ? refuse(path) : __real_unlink(path);
 }
 
-/* Reads a shell's words with nothing but '...' and \' that is special; the number-th, or NULL. */
+/* The word of that number, from 0, in text, in which a shell sees only '...' and \' as special;
+ * NULL: it has fewer. */
 static char *shell_word(const char *text, size_t number)
 {
     char *word = calloc(strlen(text) + 1, 1), *end = word;
@@ -121,7 +124,7 @@ static char *shell_word(const char *text, size_t number)
     return number && *text ? shell_word(text, number - 1) : number ? NULL : word;
 }
 
-/* The command of -c has the shim, and is what it was. */
+/* Checks that the command of a -c has the shim, and is otherwise the original. */
 static void check_command(const char *command, const char *original)
 {
     char *variable = shell_word(command, 1), *shell = shell_word(command, 2);
@@ -135,7 +138,7 @@ static void check_command(const char *command, const char *original)
     } else {
         size_t length = strlen(command), end = strlen(original);
         fuzz_check(length > end && strcmp(command + length - end, original) == 0,
-                   "it is another command");
+                   "the command is another");
     }
 }
 
@@ -143,7 +146,7 @@ int __wrap_execvp(const char *file, char *const *arguments)
 {
     fuzz_check(file == arguments[0], "another program than the first word");
     if (!is_script) {
-        fuzz_check(preload && strcmp(preload, SHIM_PATH) == 0, "run: LD_PRELOAD is another");
+        fuzz_check(preload && strcmp(preload, SHIM_PATH) == 0, "run sets another LD_PRELOAD");
         fuzz_check(strcmp(originals[1], "run") == 0, "a command is run");
         for (size_t i = 0; arguments[i]; i++)
             fuzz_check(i + 2 < count, "a word too many");
@@ -168,7 +171,7 @@ int __wrap_execvp(const char *file, char *const *arguments)
         fuzz_check(start <= same, "a word is changed before the command");
         fuzz_check(start ? arguments[i][start - 1] == 'c' && arguments[i][0] == '-'
                          : originals[i - 1][0] == '-' && strchr(originals[i - 1], 'c'),
-                   "a word is changed that is no command");
+                   "a word is changed that is not a command");
         check_command(at, originals[i] + start);
     }
     fuzz_check(arguments[count] == NULL, "a word too many");

@@ -3,7 +3,7 @@
  * tracer can see into (valgrind) or need none (sanitizers).  Preloaded beside the shim.
  *
  * SEMAPHORES=ADDRESS,ADDRESS... are their addresses in the shim's file; with SEMAPHORES_TOGGLE=MS a
- * thread takes them down and up again every so many milliseconds, as tracers that come and go.
+ * thread takes them down and up again every so many milliseconds, like tracers that attach and detach.
  *
  * SPDX-License-Identifier: MIT
  */

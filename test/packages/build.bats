@@ -1,12 +1,11 @@
-# The packages are the same bit for bit, wherever and whenever they are built; and what they are built of
-# is the tarball.
+# The packages are the same bit for bit, wherever and whenever they are built, and are built from the tarball.
 #
 # SPDX-License-Identifier: MIT
 
 load ../helper
 
-# Both kinds of package, made anew in another folder, as another machine would with its name, zone,
-# umask and language, and later.
+# Makes both kinds of package again, later, in another folder, as a machine with another name, time zone, umask
+# and language would.
 setup_file() {
   export elsewhere=$BATS_FILE_TMPDIR/else/where
   mkdir -p "$elsewhere"
@@ -18,7 +17,7 @@ setup_file() {
     timeout -k 5 300 make -s -C "$elsewhere" deb rpm' >/dev/null
 }
 
-# The files that match a pattern of both builds are the same, and there are $1 of them.
+# Checks that the files that match the pattern $2 are the same in both builds, and that there are $1 of them.
 same() {
   local file count=0
   for file in $(cd "$top/build" && find deb rpm -type f -name "$2" | sort); do
@@ -61,12 +60,27 @@ same() {
   done
 }
 
+@test "both kinds of package have all documents, and no link of one leads nowhere" {
+  local folder=$BATS_TEST_TMPDIR/x file kind
+  mkdir -p "$folder"/{deb,rpm}
+  for file in "$top"/build/deb/*.deb; do
+    dpkg-deb -x "$file" "$folder/deb"
+  done
+  for file in "$top"/build/rpm/RPMS/*/*.rpm; do
+    (cd "$folder/rpm" && rpm2cpio "$file" | cpio -idm --quiet)
+  done
+  for kind in deb rpm; do
+    timeout -k 5 60 python3 "$top/test/documents.py" links "$folder/$kind"
+    [ "$(find "$folder/$kind" -name '*.md' | wc -l)" = "$(tar -tzf "$top"/build/systemtap-cpython-*.tar.gz | grep -c '[.]md$')" ]
+  done
+}
+
 @test "make distcheck names what uninstall leaves" {
   local name tree=$BATS_TEST_TMPDIR/tree
   name=$(basename "$top"/build/systemtap-cpython-*.tar.gz)
   mkdir "$tree"
   tar -xzf "$top/build/$name" --strip-components=1 -C "$tree"
-  sed -i 's/python_paths.stpm python_local.stp$/python_paths.stpm/' "$tree/Makefile"
+  sed -i 's/python_paths.stpm python_local.stp/python_paths.stpm/' "$tree/Makefile"
   "$tree/packaging/dist" "$BATS_TEST_TMPDIR/$name"
   run timeout -k 5 200 "$top/packaging/distcheck" "$BATS_TEST_TMPDIR/$name"
   echo "$output"

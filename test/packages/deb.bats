@@ -1,6 +1,6 @@
-# The Debian packages: lintian, and in what Debian 12, 13 and sid are with SystemTap and Python: they are
-# installed, updated and removed, SystemTap's own python.stp gives way and comes back, and its stap
-# resolves every probe point, with no setting.
+# The Debian packages: lintian; and in Debian 12, 13 and sid with SystemTap and Python they are installed,
+# updated and removed, SystemTap's own python.stp is put aside and restored, and stap resolves every probe
+# point without any setting.
 #
 # SPDX-License-Identifier: MIT
 
@@ -12,7 +12,7 @@ teardown() {
 }
 
 setup_file() {
-  # Our packages as an older version, which has a file that is no more.
+  # Our packages in an older version, with a file that this one does not have.
   export older=$BATS_FILE_TMPDIR/older
   local deb tree
   mkdir "$older"
@@ -32,7 +32,7 @@ setup_file() {
 # The shim, as stap names it.
 the_shim=/usr/lib/$(gcc -print-multiarch)/systemtap-cpython/libpython-stap.so.0
 
-# In the root of $release: keeps SystemTap's own python.stp to compare, and what files there are.
+# Makes the root of the release $1, and keeps SystemTap's own python.stp and the list of files, to compare.
 use_debian() {
   echo "$1"
   use_root "$1"
@@ -71,7 +71,7 @@ stock_in_force() {
 
 @test "blhc finds the compiler told of all hardening" {
   need blhc
-  # PIE is the compiler's default, and lintian's to see
+  # PIE is the compiler's default, and lintian checks it
   timeout 60 blhc --bindnow "$top/build/deb/build.log"
 }
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the suites of the packages share: roots that can be spoiled, and what must hold in each.
+# What the suites of the packages share: roots that tests may change, and checks in them.
 #
 # SPDX-License-Identifier: MIT
 
@@ -11,8 +11,8 @@ is_ours() {
   cmp "$top/tapset/python.stp" "$1"
 }
 
-# Makes $root: the root of a release, where what is written is forgotten at the end of the test.
-# uprobes don't work in it: it's an overlay.
+# Makes $root: the root of a release, in which changes last until the end of the test.  uprobes don't
+# work in it, because it is an overlay.
 use_root() {
   local work=$BATS_TEST_TMPDIR/overlay
   mkdir -p "$work"
@@ -40,22 +40,17 @@ files() {
     -path "$root/var/lib/rpm" -o -path "$root/var/lib/dnf" -o -path "$root/root" -o -path "$root/run" \) -prune -o -printf '%P %l\n' | sort
 }
 
-# What plain stap makes of a probe of python.$1 in the root, with no setting of ours.
+# Resolves a probe of python.$1 in the root, with plain stap and no setting of ours.
 resolve() {
   local kernel=$BATS_TEST_TMPDIR/kernel
-  # Passes 1 and 2 need no kernel headers, but stap asks for a build tree.
-  mkdir -p "$kernel/include/config"
-  printf '%s=y\n' CONFIG_X86_64 CONFIG_TRACEPOINTS CONFIG_ARCH_SUPPORTS_UPROBES CONFIG_UPROBES CONFIG_MODULES >"$kernel/.config"
-  uname -r >"$kernel/include/config/kernel.release"
-  : >"$kernel/Module.symvers"
+  "$top/test/kernel-tree" "$kernel"
   in_root stap -r "$kernel" -p2 -e "probe python.$1 { println(probestr) }"
 }
 
-# Every probe point resolves, in the shim $1.
+# Checks that every probe point resolves, in the shim $1.
 all_resolve_in() {
   local point
-  for point in function.entry function.return cfunction.entry cfunction.return line gc.start gc.done \
-    import.start import.done audit; do
+  for point in $(probe_points); do
     resolve "$point" >"$BATS_TEST_TMPDIR/resolved" 2>&1 || { cat "$BATS_TEST_TMPDIR/resolved" && return 1; }
     grep -F "process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || { cat "$BATS_TEST_TMPDIR/resolved" && return 1; }
   done

@@ -1,8 +1,8 @@
-# The Debian packages at work: in a fresh Debian 12 with its SystemTap, Python and kernel, to which only
-# they were added, stap probes a Python, in a guest whose root that is.
+# The Debian packages at work: in a fresh Debian 12 with its SystemTap, Python and kernel, to which only they
+# were added, stap probes a Python, in a guest with that root.
 #
-# Debian 12's SystemTap has two faults on its own kernel, which test/vm/runtime.sh makes up for in a copy
-# of its runtime.  Everything else is what apt has installed.
+# Debian 12's SystemTap has two faults on its own kernel, which test/vm/runtime.sh corrects in a copy of its
+# runtime.  Everything else is what apt installed.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,10 +1,10 @@
 # The RPM packages: rpmlint, and what becomes of SystemTap's own python.stp when they and SystemTap are
 # installed, updated and removed.
 #
-# There is no distribution with RPM here.  dnf and rpm are the real ones; the packages of SystemTap are
-# stand-ins that own the path as Fedora's do (systemtap-devel and systemtap-client both); the root is
-# Debian's, whose stap reads the result.  What this proves is that the scriptlets, their order and the
-# file lists are right.  It doesn't prove that the spec builds with the macros of Fedora, RHEL or openSUSE.
+# This runs without a distribution with RPM.  dnf and rpm are the real ones; SystemTap's packages are stand-ins
+# that own the path as Fedora's do (systemtap-devel and systemtap-client both); the root is Debian's, whose
+# stap reads the result.  This proves that the scriptlets, their order and the file lists are right.  It does
+# not prove that the spec builds with the macros of Fedora, RHEL or openSUSE.
 #
 # SPDX-License-Identifier: MIT
 
@@ -23,7 +23,7 @@ setup_file() {
 
 setup() {
   use_root bookworm
-  # dnf brings it, in a package that RPM knows
+  # dnf installs it, in a package that RPM knows
   cp "$root$stp" "$BATS_TEST_TMPDIR/stock"
   rm "$root$stp"
 }
@@ -40,7 +40,7 @@ build() {
   }
 }
 
-# SystemTap 5.0 and 5.1, and one package that stands for all else of the distribution that ours need.
+# Makes SystemTap 5.0 and 5.1, and one package that stands for all others that ours need.
 stand_ins() {
   local version spec=$BATS_FILE_TMPDIR/x.spec
   cat >"$spec" <<'SPEC'
@@ -82,7 +82,7 @@ SPEC
   cp "$BATS_FILE_TMPDIR"/top/RPMS/noarch/*.rpm "$repo"
 }
 
-# Our packages as an older version, which has a file that is no more.
+# Makes our packages in an older version, with a file that this one does not have.
 older_ours() {
   local tree=$BATS_FILE_TMPDIR/systemtap-cpython-0.0.9
   mkdir "$tree"
@@ -99,7 +99,7 @@ older_ours() {
 dnf_in_root() {
   timeout -k 5 100 dnf -q -y --installroot="$root" --releasever=1 --setopt=reposdir=/nonexistent --setopt="cachedir=$BATS_TEST_TMPDIR/dnf" \
     --setopt=clean_requirements_on_remove=0 --nogpgcheck --repofrompath="local,file://$repo" "$@" 2>&1 | tee "$BATS_TEST_TMPDIR/dnf.log"
-  # a scriptlet that fails is no more than a line for dnf
+  # dnf prints a line for a scriptlet that fails, and goes on
   refute grep -iE 'scriptlet|error|fail' "$BATS_TEST_TMPDIR/dnf.log"
 }
 
@@ -131,7 +131,7 @@ nothing_of_python_stp() {
   dnf_in_root install systemtap-client-5.0
   stock_in_force 5.0
   dnf_in_root install base
-  # a distribution's filesystem package has it
+  # a folder of the distribution's filesystem package
   mkdir "$root/usr/share/licenses"
   files >"$BATS_TEST_TMPDIR/before"
   dnf_in_root install systemtap-cpython

@@ -1,10 +1,10 @@
 # compare.py [OPTION...] FOLDER ROOT NAME[@PYTHON]...: runs the tests of projects (suite) plainly and
-# with the shim, two runs at a time, and says in which tests the results differ.  Whoever calls it
-# (test/projects/run) sees to it that the shim's markers are wanted meanwhile.
+# with the shim, two runs at a time, and lists the tests whose results differ.  Its caller,
+# test/projects/run, has the shim's markers armed meanwhile.
 #
-# What a run printed and its results as XML are left in FOLDER.  A project with a difference that is
-# not expected is run twice more, both ways.  What is then said of a test: both_ways.py; what is
-# expected: expected.list.
+# The output of each run and its results as XML stay in FOLDER.  A project with a difference that is
+# not expected is run twice more, both ways.  both_ways.py has the verdicts, expected.list the expected
+# differences.
 #
 # The exit status is 1 if a test differs more than once.
 #

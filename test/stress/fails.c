@@ -1,10 +1,10 @@
 /*
- * Fails what the shim asks of the C library and of CPython, and nothing that others ask.  Preloaded
- * before the shim, of whose calls it knows by where they return to.
+ * Makes calls fail that the shim makes to the C library and to CPython, and no other ones.
+ * Preloaded before the shim, whose calls it knows by their return addresses.
  *
- * FAIL=NAME:N the Nth call of that function fails, with -N all after the Nth; FAIL=random:SEED
- * each call of any, by chance, one in ten.  FAIL_COUNT=FILE: how often each is called is added to
- * it.
+ * FAIL=NAME:N makes the Nth call of that function fail, FAIL=NAME:-N all after the Nth, and
+ * FAIL=random:SEED one call in ten of any function, by chance.  FAIL_COUNT=FILE: adds to the file
+ * how often each function is called.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,6 +1,6 @@
-# load.py STOP [SECONDS]: threads that compute the same again and again, by all that fires markers, until the
-# file STOP is there.  Prints what they computed, how often it came out otherwise, and, when SECONDS have
-# passed since, what of the shim's is still in place: hooks, and semaphores (at $SEMAPHORES in its file).
+# load.py STOP [SECONDS]: threads compute the same again and again, in ways that fire all markers, until the file
+# STOP exists.  Prints what they computed and how often the result was another, and, SECONDS later, the hooks
+# that are still installed and the semaphores that are still raised (at $SEMAPHORES in the shim's file).
 #
 # SPDX-License-Identifier: MIT
 import ctypes

@@ -1,5 +1,5 @@
-# programs.py CASE [NUMBER]: programs that fork, start threads, get signals and end in every way.  Each prints
-# what came of it, the same with the shim and without.
+# programs.py CASE [NUMBER]: programs that fork, start threads, get signals and end in every way.  Each prints its
+# results, which must be the same with the shim and without.
 #
 # SPDX-License-Identifier: MIT
 import atexit
@@ -324,14 +324,14 @@ def interrupts(tenths):
 
 
 def profiles(tenths):
-    "A profile function comes and goes in a function of which the caller runs all the time."
+    "A profile function is set and removed in a function whose caller runs all the time."
 
     def profile(frame, event, argument):
         pass
 
     def work():
         sys.setprofile(profile)
-        for _ in range(20):  # a tracer goes now, and the next one comes
+        for _ in range(20):  # a tracer detaches now, and the next one attaches
             time.sleep(0.01)
         sys.setprofile(None)
 

@@ -1,13 +1,13 @@
 /*
- * A tracer as bpftrace and SystemTap are ones for the kernel, but quick: it puts uprobes with their
- * semaphores on the markers of a file, in all processes, and takes them away again.
+ * A tracer that does to the kernel what bpftrace and SystemTap do, but quickly: it sets uprobes
+ * with semaphores on the markers of a file, in all processes, and removes them.
  *
  * usage: tracer FILE CYCLES HOLD_MS
  *
  * In each cycle it takes one site of one marker, by chance, and keeps its probe for up to twice
- * HOLD_MS: to take one away the kernel needs a tenth of a second.  CYCLES 0: all sites, until
- * SIGTERM.  It prints "attached" when the first are in place, and at last how many cycles there
- * were, and events.  Needs root; called by test/stress/run.
+ * HOLD_MS: to remove one the kernel needs a tenth of a second.  CYCLES 0: all sites, until SIGTERM.
+ * It prints "attached" when the first probes are set, and at its end the numbers of cycles and of
+ * events.  Needs root; called by test/stress/run.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,6 +1,6 @@
-# calls.py LIBRARY: what the tapset keeps of calls, sleeps and stacks of names, and whether a process is in
-# the target, by its C, which is in the library: some threads begin and end calls, while time passes as it
-# is told here.
+# calls.py LIBRARY: tries, with the tapset's C functions in LIBRARY, what the tapset keeps of calls, sleeps and
+# stacks of names, and whether a process is in the target.  Threads begin and end calls, and the clock shows
+# what this program sets.
 #
 # SPDX-License-Identifier: MIT
 
@@ -115,6 +115,46 @@ def what_is_not_seen():
     thread(1, execs=1, start_time=2)
     expect(0, ask("__python_call_depth"))
     expect(False, end("a", 1))
+
+
+def forks():
+    thread(1)
+    library.pass_(10, 10)
+    begin("outer", 1)
+    ask("__python_call_set_note", 11)
+    begin("inner", 2)
+    ask("__python_call_set_note", 22)
+    library.pass_(70, 20)
+    ask("__python_call_fork")
+    now = 10000
+    # another program, a thread that was there before, and the child, when its parent is elsewhere
+    expect(True, end("inner", 2))
+    thread(2, parent=1, start_time=now, execs=1)
+    ask("__python_call_forked")
+    expect(0, ask("__python_call_depth"))
+    thread(3, parent=1)
+    ask("__python_call_forked")
+    expect(0, ask("__python_call_depth"))
+    thread(2, parent=1, start_time=now)
+    ask("__python_call_forked")
+    library.pass_(500, 300)
+    expect([2, 2, 22], [ask("__python_call_" + what) for what in ("depth", "frame", "note")])
+    expect(True, end("inner", 2))
+    expect([22, 11], [ask("__python_call_ended_note"), ask("__python_call_note")])
+    expect([500, 500, 300, 300], ended())  # from the fork on
+    expect(True, end("outer", 1))
+    expect(0, ask("__python_call_depth"))
+    thread(1)
+    expect(1, ask("__python_call_depth"))
+    # a child that begins when its parent has returned, and one that was forked after that
+    library.pass_(100000, 0)
+    expect(True, end("outer", 1))
+    thread(2, parent=1, start_time=60000)
+    ask("__python_call_forked")
+    expect(2, ask("__python_call_depth"))
+    thread(2, parent=1, start_time=200000)
+    ask("__python_call_forked")
+    expect(0, ask("__python_call_depth"))
 
 
 def room():
@@ -234,8 +274,8 @@ def rows():
     expect(7, sums(nine)[0])
 
 
-# What comes once gives way, what comes often and what is held do not, and nothing is lost.
-def what_gives_way():
+# What was used once is evicted, what is used often or held is not, and nothing is lost.
+def evictions():
     room = ask("__python_stacks_room")
     held = ask("__python_stack_open", 0, "python", "held")
     total = sum(of("count", row) for row in sorted_by(-1))
@@ -245,10 +285,10 @@ def what_gives_way():
             ask("__python_row_add", 2, "work.py", "view", "", 1, 1, 0, 0, 0)
     left = sorted_by(-1)
     expect((room + 1099) // 100, of("count", next(row for row in left if name_of(row) == "view")))
-    gave_way, count = ask("__python_stacks_gave_way_number"), ask("__python_stacks_gave_way_count")
-    expect(True, 1000 <= gave_way < 1400)
+    evicted, count = ask("__python_stacks_evicted_number"), ask("__python_stacks_evicted_count")
+    expect(True, 1000 <= evicted < 1400)
     expect(count, sum(of("count", row) for row in left if name_of(row) == "(seldom)"))
-    expect(gave_way + 1, count)  # of the rows before, the line that came twice
+    expect(evicted + 1, count)  # of the rows before, the line that came twice
     expect(total + room + 1000 + (room + 1099) // 100, sum(of("count", row) for row in left))
     expect(["held", held], [name_of(held), ask("__python_stack_open", 0, "python", "held")])
     expect([0, 7], [ask("__python_stacks_no_name"), ask("__python_stacks_no_stack")])
@@ -273,7 +313,7 @@ def versions():
 
 
 library.pass_ = getattr(library, "pass")
-for test in times, recursion_and_notes, what_is_not_seen, room, sleeps, functions, stacks, rows, what_gives_way, targets, versions:
+for test in times, recursion_and_notes, what_is_not_seen, room, sleeps, functions, stacks, rows, evictions, targets, versions, forks:
     try:
         test()
     except AssertionError:

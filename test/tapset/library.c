@@ -1,7 +1,7 @@
 /*
- * The tapset's C as a library, for a Python that looks at itself with it: what a probe's handler
- * would read of that process, without a kernel.  036-library.bats makes tapset.h of the tapset
- * (test/fuzz/tapset.awk), of which each function is there to be called by its name.
+ * The tapset's C functions as a library, with which a Python reads itself as a probe's handler
+ * would, without a kernel.  test/host/library.bats makes tapset.h from the tapset
+ * (test/fuzz/tapset.awk); each function can be called by its name.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Whether a page is there is asked once for each copy. */
+/* Checks once for each copy whether a page exists. */
 static int user_byte(unsigned long address)
 {
     static unsigned long reads, page;
@@ -48,8 +48,8 @@ void *kallsyms_lookup_name(const char *name)
     return strcmp(name, "task_sched_runtime") == 0 ? (void *)cpu_clock : NULL;
 }
 
-/* From now on it is this thread that runs, of a process that one of the others has started, with
- * that program. */
+/* From now on this thread runs, of a process that was started by another thread, with that program.
+ */
 void run_thread(int number, int parent, int pid, int start_time, int execs, const char *program)
 {
     static struct file file;
@@ -72,7 +72,7 @@ void pass(int ns, int on_cpu)
     current->se.sum_exec_runtime += (u64)on_cpu;
 }
 
-/* What the scheduler has of the thread that runs. */
+/* The scheduler's state of the thread that runs. */
 void leave_cpu(int is_queued, int state)
 {
     current->on_rq = is_queued;

@@ -1,7 +1,6 @@
-# objects.py LIBRARY ROOM audited|stacks: reads this very process with the tapset's C, which is in the
-# library, and compares: python_argstr() with what workloads/audited.py says that it is to be,
-# python_backtrace() with the stack that Python walks, in each frame in which workloads/stacks.py stands.
-# ROOM is that of a string of SystemTap.
+# objects.py LIBRARY ROOM audited|stacks: reads this process with the tapset's C functions in LIBRARY, and
+# compares python_argstr() with what workloads/audited.py expects, or python_backtrace() with the stack that
+# Python walks, in each frame of workloads/stacks.py.  ROOM is the size of SystemTap's strings.
 #
 # SPDX-License-Identifier: MIT
 
@@ -34,7 +33,7 @@ def compare(expected, got):
 
 
 def cut(text, last, unit):
-    "What is put for a text where there is room for it, or the last word."
+    "The part of a text that fits before the last word, and whether it was cut."
     whole = []
     left = len(room) - 1 - len(last)
     for piece in re.findall(unit, text, re.DOTALL):
@@ -55,7 +54,7 @@ def audited():
     compare(len(lines), len(events))
     for line, event in zip(lines, events):
         compare(line, event)
-    # with room for the last byte, and for none more
+    # with exact room for the last byte, and with too little
     for length in range(len(room) - 10, len(room) + 3):
         arguments = ("x" * 200,) * 4 + (1, "x" * (length - 823))
         text = repr(arguments)

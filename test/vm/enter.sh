@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# In the guest: enters the working directory, and reads the environment, of
-# whoever called test/vm/stap or `test/vm/guest exec` on the host. Sourced by
-# session and stapio, with $run set.
+# In the guest: enters the working directory, and reads the environment, of the
+# caller of test/vm/stap or `test/vm/guest exec` on the host. session and stapio
+# source it, with $run set.
 
 cwd=$(cat "$run/cwd")
 # A folder outside of everything init has bound, say below /var.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# test/vm: that stap behaves as stap also where it needs the guest. The oracle is
-# the plain stap run inside of the guest. One guest serves the whole file, in a
-# state folder of its own; tests that break or stop one replace it themselves.
+# test/vm: stap behaves as stap also if it needs the guest. Its runs are compared
+# with plain stap inside of the guest. One guest serves the whole suite, in a state
+# folder of its own; tests that break or stop it start it again.
 #
 # shellcheck disable=SC2009 # pgrep shows no arguments
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
@@ -16,7 +16,7 @@ setup_file() {
   export ENDS='probe begin { println("begins") } probe end { println("ends") }'
   PATH=$vm:$PATH
   unset SYSTEMTAP_DIR SYSTEMTAP_RUNTIME SYSTEMTAP_TAPSET
-  # Corrects SystemTap's runtime where need be, with which all that was compiled is compiled anew.
+  # Corrects SystemTap's runtime if need be, after which everything is compiled again.
   timeout -k 5 60 stap -p1 -e 'probe begin { exit() }' >/dev/null
   timeout -k 5 200 guest start
 }
@@ -40,7 +40,7 @@ run_stap() {
 # in_guest CMD...: in the guest of these tests.
 in_guest() { timeout -k 5 60 guest exec -- "$@"; }
 
-# plain ARGS...: what stap itself does in the guest, its cache warmed here. Sets
+# plain ARGS...: runs stap itself in the guest, after compiling the script here. Sets
 # plain_status, plain_out and plain_err.
 plain() {
   local kver settings=(SYSTEMTAP_DIR="$top/build/systemtap")
@@ -65,7 +65,7 @@ same_as_plain() {
 leftovers() { in_guest sh -c 'for name in stapsh staprun stapio; do pgrep -lx $name; done; pgrep -af ^marker-; grep ^stap_ /proc/modules; true'; }
 marked() { [[ $(leftovers) == *marker-100* ]]; }
 
-# Processes of ours on the host, but for the guest's own.
+# Our processes on the host, except the guest's own.
 host_processes() { ps -eo args= | grep -e "$STAP_VM_DIR" -e 'println("begins")' | grep -v -e ^qemu -e virtiofsd -e grep || true; }
 
 # await SECONDS CMD...: until CMD succeeds.

@@ -3,8 +3,8 @@
 # What test/vm/stap, test/vm/guest, test/vm/prepare and test/vm/bin/ssh share:
 # where things are, and whether this machine needs the guest at all.
 #
-# STAP_VM_ROOT names another root folder (test/distros makes some): then it is
-# that root's stap that runs, for that root's kernel, in a guest whose root it is.
+# STAP_VM_ROOT names another root folder (test/distros/run makes some): then that
+# root's stap runs, for that root's kernel, in a guest with that root.
 
 set -euo pipefail
 
@@ -12,7 +12,7 @@ vm=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(dirname "$(dirname "$vm")")
 build=$top/build
 root=${STAP_VM_ROOT:+$(readlink -f "$STAP_VM_ROOT")}
-# What is made for one stap: its tapset, the guest's image and state.
+# The folder for what is made for one stap: its tapset, the guest's image and state.
 made=${root:+$root.stap}
 made=${made:-$build}
 state=$(readlink -m "${STAP_VM_DIR:-$made/vm}")
@@ -25,7 +25,7 @@ die() {
   exit "$1"
 }
 
-# Where stap can run as it is: the kernel loads modules and has its build tree.
+# Whether stap needs the guest: it doesn't if the kernel loads modules and has its build tree.
 needs_guest() {
   [ -z "$root" ] || return 0
   case ${STAP_VM:-auto} in
@@ -36,8 +36,8 @@ needs_guest() {
   esac
 }
 
-# The kernel stap compiles for: the running one, or in the guest the newest
-# whose headers are installed, a cloud kernel if there is one (it boots fastest).
+# The kernel for which stap compiles: the running one, or for the guest the newest
+# whose headers are installed, preferably a cloud kernel, which boots fastest.
 kernel_version() {
   local found
   needs_guest || { uname -r && return; }
@@ -47,9 +47,9 @@ kernel_version() {
     die 1 "no kernel headers in $root/lib/modules (Debian: apt-get install linux-headers-cloud-amd64)"
 }
 
-# In a mount namespace of our own: the other root sees the kernel's file systems,
-# this checkout and the suites' working folders where this machine has them.
-# Bind mounts: they keep the inode, to which uprobes are attached.
+# In a mount namespace of our own: mounts the kernel's file systems, this checkout
+# and the suites' working folders into the root $1, at the same places.  Bind mounts
+# keep the inode, to which uprobes are attached.
 mount_into() {
   local folder
   for folder in /proc /sys /dev "${TMPDIR:-/tmp}" "$top"; do
@@ -58,7 +58,7 @@ mount_into() {
   done
 }
 
-# The program NAME that PATH leads to, leaving out our own stand-ins.
+# The program $1 of PATH that is not one of our own stand-ins.
 real() {
   local found
   while read -r found; do
@@ -67,13 +67,13 @@ real() {
   die 127 "$1 is not installed"
 }
 
-# A folder for one run, that the guest sees too; the guest's processes get the
-# working directory and the environment of whoever called us.
+# Makes a folder for one run, which the guest sees too: the guest's processes take
+# the working directory and the environment of our caller from it.
 new_run() {
   local old
   mkdir -p "$state/run"
   chmod 700 "$state"
-  # What runs that were killed left behind.
+  # Removes what killed runs left behind.
   for old in "$state"/run/*.*; do
     old=${old##*/}
     [ -e "/proc/${old%.*}" ] || rm -rf "$state/run/$old"

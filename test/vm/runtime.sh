@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Makes up for faults of the installed SystemTap, where it has them: sets
-# SYSTEMTAP_RUNTIME to a corrected copy of its runtime, build/stap-runtime.
-# Sourced by test/vm/stap.
+# Works around faults of the installed SystemTap: if its runtime has them, sets
+# SYSTEMTAP_RUNTIME to a corrected copy, build/stap-runtime. test/vm/stap sources it.
 
 runtime=$root/usr/share/systemtap/runtime
 fixed=$made/stap-runtime
@@ -21,7 +20,7 @@ misses_rename() {
 }
 
 # A message whose header does not fit in a sub-buffer is lost, with all that
-# follows (sourceware PR31117); versions with a magic number in it recover.
+# follows (sourceware PR31117); versions with a magic number in the header recover.
 loses_output() {
   grep -qs 'if (buf->offset >= buf->chan->subbuf_size) {' "$runtime/transport/relay_v2.c" &&
     ! grep -qs magic "$runtime/transport/transport_msgs.h"
@@ -32,7 +31,7 @@ loses_output() {
 # (tapset/python_output.stp, which says more); here every script does.
 leaves_output() { grep -qs "$before_end" "$runtime/transport/transport.c"; }
 before_end='failures = atomic_read(&_stp_transport_failures);'
-# One line, which a test takes out.
+# One line, which test/guest/output.bats removes.
 wait_for_stapio='{ int i, cpu; struct rchan_buf *b; for_each_possible_cpu(cpu) for (i = 0; i < 12000 \&\& atomic_read(\&_stp_ctl_attached) \&\& (b = _stp_get_rchan_subbuf(_stp_relay_data.rchan->buf, cpu)) \&\& !__stp_relay_buf_empty(b); i++) msleep(10); } /* runtime.sh */'
 
 fix_runtime() {
@@ -43,7 +42,7 @@ fix_runtime() {
     ! leaves_output || echo end
   )
   [ -n "$faults" ] || return 0
-  # The cache key doesn't cover the runtime, so the copy has a cache of its own.
+  # The cache's key doesn't include the runtime, so the copy has a cache of its own.
   export SYSTEMTAP_RUNTIME=$fixed SYSTEMTAP_DIR=${SYSTEMTAP_DIR:-$made/systemtap}
   stamp="$faults $(stat -c '%Y %s' "$runtime" "$runtime/stp_task_work.c" "$runtime/transport/"{relay_v2,transport}.c "$vm/runtime.sh")"
   [ "$(cat "$fixed/stamp" 2>/dev/null)" != "$stamp" ] || return 0

@@ -1,5 +1,5 @@
-# again.py TIMES: runs semantics.py many times in one process, and says whether that has left more
-# and more objects behind.
+# again.py TIMES: runs semantics.py many times in one process, and says whether it left more and more objects
+# behind.
 #
 # SPDX-License-Identifier: MIT
 import contextlib

@@ -1,5 +1,5 @@
-# Raises audit events named "stap" whose arguments are of all kinds, and prints each as
-# python_argstr() is to have it: as repr(), but for what is given beside it.
+# Raises audit events named "stap" with arguments of all kinds, and prints each as python_argstr() must: as
+# repr(), except where the text is given beside it.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,6 +1,6 @@
 /*
- * Threads of C that call into CPython and leave it again, as those of audio, Kafka and cffi do:
- * each time their thread state is made anew.  Loaded by ctypes.
+ * Threads of C that enter and leave CPython, as those of audio, Kafka and cffi do: each time with a
+ * new thread state.  Loaded by ctypes.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,6 +1,6 @@
-# Calls an empty function for a second, and prints how many nanoseconds a call takes at best: what else
-# the machine does isn't in it.  What test/busy --overhead runs each script on: nothing is slowed down
-# more.
+# Calls an empty function for a second, and prints how many nanoseconds a call takes at best, without what
+# else the machine does.  For test/busy/run --overhead, which runs each script on it: no program is slowed
+# down more.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,5 +1,5 @@
-# Calls functions and C functions, collects, imports, opens and raises a prime number of times each: a
-# wrong count shows.  What the scripts' suites and examples run.
+# Calls functions and C functions, collects, imports, opens and raises a prime number of times each, so that a
+# wrong count shows.  For the scripts' suites and examples.
 #
 # SPDX-License-Identifier: MIT
 

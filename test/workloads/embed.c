@@ -1,5 +1,5 @@
 /*
- * A program that begins and ends CPython so many times, and runs code in each.
+ * A program that starts and ends CPython TIMES times, and runs CODE in each.
  *
  * usage: embed TIMES [CODE]
  *

@@ -1,6 +1,6 @@
 /*
- * A frame evaluator of a program's, which keeps the one before it, and is put in front again where
- * it isn't (as torch/csrc/dynamo/eval_frame.c does).  CPython 3.9 and later.
+ * A program's own frame evaluator, which calls the one before it, and is set again whenever another
+ * one is set (as in torch/csrc/dynamo/eval_frame.c).  CPython 3.9 and later.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
-# hooks.py SECONDS [fork]: prints which hooks CPython has, a line when it begins and at each change, until they
-# have come and gone, but for no longer than that.  With fork it forks meanwhile.
+# hooks.py SECONDS [fork]: prints the hooks that are installed in CPython, a line at its start and at each
+# change, until they were installed and removed, for SECONDS at most.  With fork it forks all the time.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
@@ -11,7 +11,7 @@ import time
 
 
 def evaluator():
-    "The frame evaluator, where a public function tells of it: 3.9 and later."
+    "The frame evaluator, if a public function returns it: 3.9 and later."
     python = ctypes.pythonapi
     if not hasattr(python, "_PyInterpreterState_GetEvalFrameFunc"):
         return ""

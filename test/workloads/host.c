@@ -1,13 +1,12 @@
 /*
- * A program that loads CPython as a plugin, as uwsgi and Apache do, and has Python code run for
- * requests alone: between them no Python frame is there.
+ * A program that loads CPython as a plugin, as uwsgi and Apache do, and runs Python code only for
+ * requests: in between there is no Python frame.
  *
  * usage: host LIBRARY local|global REQUESTS [SHIM [sub]|fork]
  *
- * SHIM is loaded after a few requests, as by stap-python attach.  sub: it is a subinterpreter that
- * serves, as in mod_wsgi, and the main interpreter runs nothing any more.  fork: it is a child that serves,
- * of a fork of which CPython is told nothing.  A request is a call of a function that calls no
- * other, every 10 ms.
+ * SHIM is loaded after a few requests, as by stap-python attach.  sub: a subinterpreter serves, as in
+ * mod_wsgi, and the main interpreter runs no code.  fork: a child serves, of a fork that CPython does
+ * not know of.  A request is a call of a function that calls no other, every 10 ms.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
-# interpreters.py: an interpreter that runs on a thread for three and a half seconds, and one that runs a
-# function now and then, each time on the main thread.
+# interpreters.py: a subinterpreter runs on a thread for three and a half seconds, and another one runs a
+# function every second, on the main thread.
 #
 # SPDX-License-Identifier: MIT
 import sys

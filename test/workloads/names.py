@@ -1,4 +1,4 @@
-# names.py: functions with hard names, one call each, and modules whose name is none.
+# names.py: functions with difficult names, one call each, and modules whose name is not a string.
 #
 # SPDX-License-Identifier: MIT
 import sys
@@ -45,7 +45,7 @@ def call_all():
 
 
 def churn():
-    "Code objects that come and go: what the shim keeps with each must go too."
+    "Code objects are made and freed: what the shim keeps with each must be freed too."
 
     def resident():
         with open("/proc/self/statm") as statm:

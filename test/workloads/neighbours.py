@@ -1,5 +1,5 @@
-# neighbours.py CASE: programs with tracers, profilers, debuggers and hooks of their own, and frames that
-# end in the hardest ways.  Each prints what its own tools saw, and last how often it calls marked().
+# neighbours.py CASE: programs with tracers, profilers, debuggers and hooks of their own, and frames that end
+# in difficult ways.  Each prints what its own tools saw, and last how often it called marked().
 #
 # SPDX-License-Identifier: MIT
 import gc

@@ -1,5 +1,5 @@
-# Reads the page that the shim publishes (probes/layout_page.h) as the tapset does, and compares what it
-# leads to with what Python says.  Its argument is 1 where function markers are probed.
+# Reads the page that the shim publishes (probes/layout_page.h) as the tapset does, and compares what it finds
+# by it with what Python says.  The argument is 1 if function markers are probed.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,5 +1,5 @@
-# processes.py CASE: what programs do with processes, threads and interpreters.  Each prints what came
-# of it, and last how often it calls marked(), in whatever process or interpreter.
+# processes.py CASE: what programs do with processes, threads and interpreters.  Each prints its results, and
+# last how often it called marked(), in all processes and interpreters.
 #
 # SPDX-License-Identifier: MIT
 import multiprocessing

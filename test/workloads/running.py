@@ -1,5 +1,5 @@
-# running.py FIFO: frames on the stacks of two threads, which a tracer that comes meanwhile finds there, in
-# a function of C, until both have read a byte from that.
+# running.py FIFO: two threads with frames on their stacks wait in a C function until they have read a byte from
+# FIFO; a tracer that attaches meanwhile finds the frames running.
 #
 # SPDX-License-Identifier: MIT
 import os

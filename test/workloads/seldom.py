@@ -1,11 +1,15 @@
-# seldom.py CASE: what programs do seldom, with a tracer that comes at the worst moment: by the semaphores at
-# $SEMAPHORES in the shim's file.  Prints "fine", or what is not.
+# seldom.py CASE: what programs seldom do, while a tracer attaches at the worst moment: it raises the semaphores
+# at $SEMAPHORES in the shim's file itself.  Prints "fine", or what went wrong.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
 import gc
 import os
+import resource
+import select
 import signal
+import struct
+import subprocess
 import sys
 import threading
 import time
@@ -55,9 +59,12 @@ def forks_in_c_while_asked():
     go_on(0.5)
     before_forks = getattr(library, "__register_atfork")
     before_forks.argtypes = [ctypes.c_void_p] * 4
-    before_forks(ctypes.cast(library.pause, ctypes.c_void_p), None, None, None)
-    signal.signal(signal.SIGALRM, lambda number, frame: None)
-    signal.setitimer(signal.ITIMER_REAL, 1.5)
+    # It waits for the end of its stdin; a signal's handler, in Python, would start the child's own watcher.
+    before_forks(ctypes.cast(library.getchar, ctypes.c_void_p), None, None, None)
+    reader, writer = os.pipe()
+    os.dup2(reader, 0)
+    subprocess.Popen(["sleep", "1.5"], stdout=writer)
+    os.close(writer)
     child = fork()
     if child == 0:
         for _ in range(20):
@@ -68,7 +75,7 @@ def forks_in_c_while_asked():
 
 
 def forks_without_handlers():
-    "By _Fork(), of which the C library tells nobody."
+    "By _Fork(), for which the C library calls no fork handlers."
     child = ctypes.PyDLL(None)._Fork()
     if child == 0:
         grandchild = os.fork()
@@ -217,6 +224,149 @@ while time.monotonic() < end:
         return "the main interpreter got %r" % error
     finally:
         thread.join()
+    return "fine"
+
+
+def closes_all_files_and_opens_its_own():
+    "As a daemon does; each gets the lowest number that is free, and stays open."
+    for _ in range(30):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    begin, probed, wrong = time.monotonic(), 0, 0
+    while time.monotonic() < begin + 3:
+        if (time.monotonic() - begin) // 0.06 % 2 != probed:
+            probed = 1 - probed
+            probe(probed)
+        os.closerange(3, 20)
+        files = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]
+        wrong += files != [3, 4, 5]
+        step(1)
+        for file in files:
+            try:
+                os.close(file)
+            except OSError:
+                wrong += 1
+    return "fine" if wrong == 0 else "%d times a file of the program's was another or closed" % wrong
+
+
+def closes_a_pipe_that_was_its_output():
+    reader, writer = os.pipe()
+    output = os.dup(1)
+    os.dup2(writer, 1)
+    os.close(writer)
+    probe(1)
+    go_on(0.5)
+    os.dup2(output, 1)
+    return "fine" if select.select([reader], [], [], 0)[0] else "the pipe is still open for writing"
+
+
+def forks_under_a_filter_that_kills_what_is_new():
+    "At close_range(), which the child's watcher inherits."
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
+
+    # the call's number; 436: the process is killed; else the call is allowed
+    codes = [(0x20, 0, 0, 0), (0x15, 0, 1, 436), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *instruction) for instruction in codes))
+    program = Program(len(codes), ctypes.addressof(code))
+    prctl = ctypes.CDLL(None).prctl
+    prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    if prctl(22, 2, ctypes.byref(program)) != 0:  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+        return "no filter can be set"
+    child = os.fork()
+    if child == 0:
+        probe(1)
+        go_on(1)
+        os._exit(7)
+    return ends_well(child, 10)
+
+
+def has_little_address_space():
+    with open("/proc/self/statm") as sizes:
+        used = int(sizes.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), -1))
+    probe(1)
+    go_on(1)
+    return "fine" if bytearray(150 << 20) else "no bytes"
+
+
+def rests_in_threads():
+    "Prints how many kB each of 100 threads takes, while tracers attach and detach."
+
+    def size():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize() // 1024
+
+    threading.stack_size(256 * 1024)
+    probe(1)
+    go_on(0.3)
+    before = size()
+    for _ in range(100):
+        threading.Thread(target=go_on, args=(10,), daemon=True).start()
+    for wanted in 0, 1, 0, 1:
+        go_on(0.4)
+        probe(wanted)
+    go_on(0.6)
+    each = (size() - before) // 100
+    return "fine" if each < 100 else "%d kB a thread" % each
+
+
+def runs_frames_after_another_tracer():
+    "Frames of which no tracer hears the return, and then six one within the other that begin with the same stand-in."
+
+    def unseen():
+        yield
+
+    def nested(inner):
+        for other in inner:
+            next(other)
+        yield
+
+    kept = [unseen() for _ in range(40000)]
+    for generator in kept:
+        next(generator)
+    probe(1)
+    go_on(0.5)
+    places = {}
+    for _ in range(60000):
+        inner = []
+        generator = nested(inner)
+        places.setdefault(id(generator) % (4096 * 64), []).append((inner, generator))
+    most = max(places.values(), key=len)[:6]
+    for (inner, _), (_, other) in zip(most, most[1:]):
+        inner.append(other)
+    next(most[0][1])
+    runs_frames_after_another_tracer.keeps = places  # a generator that goes runs once more, to be closed
+    return "fine" if len(most) == 6 else len(most)
+
+
+def recurses_in_c_on_a_small_stack():
+    "C recursion below Python recursion, that needs most of the stack."
+    inside = []
+    for _ in range(500):
+        inside = [inside]
+    lengths = []
+
+    def down(n):
+        return down(n - 1) if n else len(repr(inside))
+
+    probe(1)
+    go_on(0.3)
+    threading.stack_size(128 * 1024)
+    thread = threading.Thread(target=lambda: lengths.append(down(150)))
+    thread.start()
+    thread.join()
+    return "fine" if lengths == [1002] else lengths
+
+
+def lowers_its_stack_limit():
+    def down(n):
+        return down(n - 1) if n else 0
+
+    probe(1)
+    go_on(0.3)
+    resource.setrlimit(resource.RLIMIT_STACK, (300 * 1024, -1))
+    down(900)
     return "fine"
 
 

@@ -1,6 +1,6 @@
-# Every way in which a frame starts, goes on and ends, but for those of which a
-# profile function in Python is not told right (limits.py).  The suites compare
-# the events at the markers with those that expect.py sees.
+# Every way in which a frame starts, resumes and ends, except those that CPython
+# reports wrongly to a profile function in Python.  The suites compare the events
+# at the markers with those that expect.py sees.
 #
 # SPDX-License-Identifier: MIT
 import functools

@@ -1,5 +1,5 @@
-# Prints the stack of each call of here() as python_backtrace() has it, at the call's entry and at its
-# return, and calls it in every kind of frame: what a probe prints must be the same.
+# Calls here() in every kind of frame, and prints the stack at its entry and at its return in the form of
+# python_backtrace(): a probe must print the same.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,5 +1,5 @@
-# Sleeps, computes, waits for a lock and allocates for known times and amounts, in functions of which
-# the names say it.  What the scripts' suites and examples run.
+# Sleeps, computes, waits for a lock and allocates for known times and amounts, in functions named after them.
+# For the scripts' suites and examples.
 #
 # SPDX-License-Identifier: MIT
 

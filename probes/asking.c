@@ -1,0 +1,122 @@
+/*
+ * See asking.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "asking.h"
+
+#include "arm.h"
+#include "thread_states.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { FORK_WAIT_MS = 100 };
+
+/* Held by the watcher while it asks interpreters, and while it waits for the GIL for that; or by a
+ * thread that forks.  The watcher only tries it. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+
+/* This thread holds it while it forks. */
+static __thread bool holds_asking;
+
+/* The watcher's, while it has the GIL. */
+static PyThreadState *_Atomic with_gil;
+
+void asking_end(int gil)
+{
+    if (arm_needs_gil()) {
+        with_gil = NULL;
+        py.PyGILState_Release(gil);
+    }
+    pthread_mutex_unlock(&asking);
+}
+
+bool asking_try(void)
+{
+    return pthread_mutex_trylock(&asking) == 0;
+}
+
+void asking_done(void)
+{
+    pthread_mutex_unlock(&asking);
+}
+
+int asking_take_gil(void)
+{
+    int gil = py.PyGILState_Ensure();
+    with_gil = py.PyGILState_GetThisThreadState();
+    return gil;
+}
+
+void asking_wait(void)
+{
+    PyThreadState *state = py.PyEval_SaveThread();
+    pthread_mutex_lock(&asking);
+    pthread_mutex_unlock(&asking);
+    py.PyEval_RestoreThread(state);
+}
+
+void asking_forget(void)
+{
+    holds_asking = false;
+    with_gil = NULL;
+    pthread_mutex_init(&asking, NULL);
+}
+
+/* The thread state that has the GIL; NULL: none, or it is not known. */
+static PyThreadState *holder(void)
+{
+    return py._PyThreadState_UncheckedGet ? py._PyThreadState_UncheckedGet() : NULL;
+}
+
+bool asking_gil_is_free(void)
+{
+    return !holder();
+}
+
+/* Up to 3.11, where all interpreters share one GIL.  False also for a thread of a subinterpreter
+ * that holds it. */
+static bool has_gil(void)
+{
+    PyThreadState *state = holder();
+    return state && state == py.PyGILState_GetThisThreadState();
+}
+
+/* Without the GIL: until the watcher has it no more.  While it waits for another thread, that one
+ * keeps the GIL in the child, whatever the watcher does. */
+static void hold_without_gil(void)
+{
+    struct timespec pause = {0, 1000000};
+    for (int i = 0; i < FORK_WAIT_MS && !holds_asking; i++) {
+        PyThreadState *state = holder();
+        if (state && state != with_gil)
+            return;
+        nanosleep(&pause, NULL);
+        holds_asking = pthread_mutex_trylock(&asking) == 0;
+    }
+}
+
+void asking_hold(bool told)
+{
+    holds_asking = pthread_mutex_trylock(&asking) == 0;
+    if (holds_asking || told)
+        return;
+    if (!arm_needs_gil()) /* it waits for nothing */
+        holds_asking = pthread_mutex_lock(&asking) == 0;
+    else if (!has_gil())
+        hold_without_gil();
+    else if (thread_states_at_most(2)) { /* this one's, and the watcher's */
+        PyThreadState *state = py.PyEval_SaveThread();
+        holds_asking = pthread_mutex_lock(&asking) == 0;
+        py.PyEval_RestoreThread(state);
+    }
+}
+
+void asking_release(void)
+{
+    if (holds_asking)
+        pthread_mutex_unlock(&asking);
+    holds_asking = false;
+}

@@ -1,0 +1,69 @@
+/*
+ * A hook: one way to make CPython call the shim (hook_*.c).  It feeds some of the markers; arm.c
+ * sets it in an interpreter while one of these is wanted there, and takes it out after.  Here is
+ * what the hooks and arm.c agree upon, and what the hooks ask of arm.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef HOOK_H
+#define HOOK_H
+
+#include "interp.h"
+#include "wanted.h"
+
+enum hook_result {
+    HOOK_DONE,
+    HOOK_LATER, /* CPython isn't ready yet: try again */
+    HOOK_NEVER, /* it can't be had here; the reason was given to debug_log() */
+};
+
+/* arm.c calls these with the GIL held and no exception in flight, on any thread that runs Python in
+ * the interpreter; of a quiet hook set() on the watcher's thread, too.  What may be NULL says so.
+ */
+struct hook {
+    const char *name;
+    unsigned markers; /* what it feeds */
+    bool uses_code;   /* it calls code_of() */
+    bool quiet; /* set() runs no code of the program, nor a collection: the watcher may call it */
+    bool quiet_again;   /* so it is if the hook was set for the same before */
+    bool can_be_lost;   /* the program may take it out: set() is called again, to look */
+    bool (*fits)(void); /* this CPython is one for it */
+
+    /* An interpreter starts.  May be NULL. */
+    void (*start)(struct interp *interp);
+
+    /* Brings the hook to these of its markers; 0: takes it out.  What is wanted in the process it
+     * asks wanted_markers() itself, when it writes it down: another interpreter may have been armed
+     * for more since arm.c asked. */
+    enum hook_result (*set)(struct interp *interp, unsigned wanted);
+
+    /* The main thread runs Python, and the hook is set: sees to what that thread lacks.  May be
+     * NULL. */
+    void (*visit)(void);
+
+    /* Has the interpreter's threads call hook_answer(), each when it next calls a function.  again:
+     * they were asked before, and have not.  The interpreter need not be the calling one; GIL held,
+     * or no other thread in the process; also where fits() is false.  NULL but in one hook. */
+    enum hook_result (*knock)(struct interp *interp, bool again);
+
+    /* The interpreter is cleared: drops the objects in the record.  May be NULL. */
+    void (*end)(struct interp *interp);
+};
+
+/* Whether this thread puts hooks in place: what CPython raises then (audit events) is our own
+ * doing. */
+bool hook_busy(void);
+
+/* Sets that, and returns what it was before. */
+bool hook_set_busy(bool busy);
+
+/* Up to 3.11: how many interpreters were knocked at and have not answered.  Read and written with
+ * the GIL held, or with no other thread in the process. */
+extern unsigned hook_knocks;
+
+/* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
+ * is to do nothing.  Called by the frame hook, and by profile functions, while hook_knocks is not
+ * 0.  GIL held; an exception in flight stays.  Set by arm.c before it first knocks. */
+extern bool (*hook_answer)(void);
+
+#endif

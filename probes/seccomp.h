@@ -1,0 +1,15 @@
+/*
+ * Filters of system calls (seccomp).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SECCOMP_H
+#define SECCOMP_H
+
+#include <stdbool.h>
+
+/* Whether a thread of the program has a filter that the calling thread does not have.  Called by
+ * the watcher, on its own thread, without the GIL; it makes system calls. */
+bool seccomp_filtered(void);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * Sets the watcher up when the main interpreter starts, or in one that runs already, and ends the
+ * shim's work when atexit calls.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "setup.h"
+
+#include "arm.h"
+#include "daemons.h"
+#include "debug.h"
+#include "fork.h"
+#include "watcher.h"
+
+#include <stddef.h>
+
+/* Called by atexit, GIL held. */
+static PyObject *at_exit(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    arm_close();
+    watcher_stop_at_exit();
+    watcher_set_up = false;
+    daemons_at_exit();
+    return cpython_none();
+}
+
+static PyMethodDef at_exit_def = {"systemtap_at_exit", at_exit, METH_NOARGS, NULL};
+
+static bool register_at_exit(void)
+{
+    PyObject *atexit = py.PyImport_ImportModuleLevel("atexit", NULL, NULL, NULL, 0);
+    PyObject *callback = atexit ? py.PyCFunction_NewEx(&at_exit_def, NULL, NULL) : NULL;
+    bool done = callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
+    if (callback)
+        py.Py_DecRef(callback);
+    if (atexit)
+        py.Py_DecRef(atexit);
+    return done;
+}
+
+void setup_main(void)
+{
+    if (watcher_set_up)
+        return;
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    if (py.minor == 6) /* it has no GIL until one is asked for */
+        py.PyEval_InitThreads();
+    watcher_know_main_thread();
+    watcher_set_up = fork_prepare() && register_at_exit() && (py.minor == 6 || fork_register());
+    py.PyErr_Clear();
+    py.PyErr_Restore(type, value, traceback);
+    if (watcher_set_up) {
+        arm_open();
+        watcher_start();
+    } else
+        debug_log("no atexit or no register_at_fork: a tracer that attaches later is not noticed");
+}
+
+static void (*pending_attach)(void);
+
+static int attach_pending(void *unused)
+{
+    (void)unused;
+    pending_attach();
+    return 0;
+}
+
+/* dlopen() may have been called with the GIL or without; and the thread that holds the GIL may wait
+ * for a lock of the dynamic linker, which this one holds.  So another thread asks for it. */
+void setup_attach(void (*attach)(void))
+{
+    /* In a 3.6 that has had one thread only, there is no GIL to wait for. */
+    if (py.PyEval_ThreadsInitialized && !py.PyEval_ThreadsInitialized()) {
+        pending_attach = attach;
+        py.Py_AddPendingCall(attach_pending, NULL);
+        return;
+    }
+    if (fork_prepare())
+        watcher_attach(attach);
+}

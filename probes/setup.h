@@ -1,0 +1,18 @@
+/*
+ * The shim's beginning and end in the main interpreter.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SETUP_H
+#define SETUP_H
+
+/* Starts the watcher in the main interpreter, and has atexit end it.  Called by the loader, GIL
+ * held; an exception in flight stays.  Called again it does nothing. */
+void setup_main(void);
+
+/* The same in a CPython that runs already: has attach() called soon, with the GIL of the main
+ * interpreter; it is to call setup_main().  Called by the loader on any thread, with the GIL or
+ * without. */
+void setup_attach(void (*attach)(void));
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * The frames that markers pass, and the stand-ins for them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "shown.h"
+
+#include "cpython_layout.h"
+#include "tracer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* ---------------------------------------------------------------- stand-ins */
+
+/* What reads as a PyFrameObject.  It is free if it has no frame, or that of another tracer: one to
+ * which no return was reported. */
+struct stand_in {
+    struct frame_object_311 object;
+    uintptr_t tracer; /* tracer_number */
+};
+
+/* A thread's stand-ins: hashed by frame address, PLACES slots each; when all are taken, the first
+ * is evicted.  Neighbours on the stack of frames, of which none is smaller than 64 bytes, begin
+ * with different ones; that stack is in pieces, whose frames may begin with the same ones, all
+ * along, and so go on with places far away.  A frame has one from its entry to its return.  The
+ * table is 256 KB, of which a thread uses few pages: nothing ever touches all of it. */
+enum { STAND_INS = 4096, PLACES = 32, STRIDE = 2531 };
+static __thread struct stand_in *stand_ins;
+
+/* The stand-ins of all threads, those that have ended too: so that the child of a fork, which has
+ * one of the threads, can use the others' again. */
+struct owned {
+    struct owned *next;
+    struct stand_in *stand_ins; /* its owner's, or of an owner that the fork left behind */
+    atomic_bool has_owner;
+};
+static _Atomic(struct owned *) all_owned;
+static pthread_key_t owned_key;
+static bool has_key;
+
+/* A fork may come between any two lines. */
+static void unmap(struct owned *owned)
+{
+    struct stand_in *unused = owned->stand_ins;
+    owned->stand_ins = NULL;
+    atomic_thread_fence(memory_order_release);
+    if (unused)
+        munmap(unused, STAND_INS * sizeof *unused);
+}
+
+/* Called by the C library on a thread that ends.  A fork may come between any two lines. */
+static void disown(void *data)
+{
+    struct owned *owned = data;
+    stand_ins = NULL;
+    unmap(owned);
+    owned->has_owner = false;
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&owned_key, disown) == 0;
+}
+
+static struct owned *own(void)
+{
+    for (struct owned *owned = all_owned; owned; owned = owned->next) {
+        if (!owned->has_owner && !atomic_exchange(&owned->has_owner, true))
+            return owned;
+    }
+    struct owned *owned = calloc(1, sizeof *owned);
+    if (!owned)
+        return NULL;
+    owned->has_owner = true;
+    owned->next = all_owned;
+    while (!atomic_compare_exchange_weak(&all_owned, &owned->next, owned))
+        ;
+    return owned;
+}
+
+static bool make_stand_ins(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    struct owned *owned = has_key ? own() : NULL;
+    if (!owned)
+        return false;
+    unmap(owned);
+    /* Not calloc(), which writes to all of it where it was used before. */
+    void *fresh = mmap(NULL, STAND_INS * sizeof *stand_ins, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    owned->stand_ins = fresh == MAP_FAILED ? NULL : fresh;
+    if (!owned->stand_ins || pthread_setspecific(owned_key, owned) != 0) {
+        disown(owned);
+        return false;
+    }
+    stand_ins = owned->stand_ins;
+    return true;
+}
+
+void shown_forked(void)
+{
+    struct owned *mine = has_key ? pthread_getspecific(owned_key) : NULL;
+    for (struct owned *owned = all_owned; owned; owned = owned->next) {
+        if (owned != mine)
+            owned->has_owner = false;
+    }
+}
+
+static inline void *frame_at(const struct stand_in *place, unsigned tracer)
+{
+    return place->tracer == tracer ? place->object.frame : NULL;
+}
+
+static struct stand_in *place_of(void *frame, unsigned tracer, enum shown_event event)
+{
+    size_t place = (uintptr_t)frame / 64 % STAND_INS;
+    struct stand_in *first = &stand_ins[place];
+    void *there = frame_at(first, tracer);
+    if (there == frame || (event == SHOWN_ENTRY && !there))
+        return first;
+    struct stand_in *free = NULL;
+    for (int i = 0; i < PLACES; i++, place = (place + STRIDE) % STAND_INS) {
+        there = frame_at(&stand_ins[place], tracer);
+        if (there == frame)
+            return &stand_ins[place];
+        if (!free && !there)
+            free = &stand_ins[place];
+    }
+    return free ? free : first;
+}
+
+PyFrameObject *shown_stand_in(void *frame, enum shown_event event)
+{
+    if (__builtin_expect(!stand_ins, 0) && !make_stand_ins())
+        return NULL;
+    unsigned tracer = atomic_load_explicit(&tracer_number, memory_order_relaxed);
+    struct stand_in *place = place_of(frame, tracer, event);
+    place->object.head.references = 1;
+    place->object.head.type = frame_type;
+    place->object.frame = frame;
+    place->tracer = tracer;
+    return (PyFrameObject *)place;
+}
+
+PyFrameObject *shown_stand_in_of(PyFrameObject *object, enum shown_event event)
+{
+    void *frame = object ? frame_inside(object) : NULL;
+    return frame ? shown_stand_in(frame, event) : object;
+}
+
+void shown_returned(PyFrameObject *frame)
+{
+    struct stand_in *place = (struct stand_in *)frame;
+    if (stand_ins && place >= stand_ins && place < stand_ins + STAND_INS)
+        place->object.frame = NULL;
+}
+
+/* ---------------------------------------------------------------- the innermost frame */
+
+/* Where the thread state has its current frame, in words: found by looking for it, twice. */
+static atomic_int current_at;
+
+static struct inner_frame_312 *current(PyThreadState *thread, int at)
+{
+    void **word = (void **)thread + at;
+    return py.minor == 12 ? ((struct cframe_312 *)*word)->current_frame : *word;
+}
+
+static void find_current(void *frame)
+{
+    enum { CFRAME = offsetof(struct thread_312, cframe) / sizeof(void *) };
+    static _Atomic(void *) first;
+    static atomic_int first_at;
+    PyThreadState *thread = py.PyThreadState_Get();
+    int at = THREAD_FIRST_WORD;
+    if (py.minor == 12)
+        at = CFRAME;
+    while (at < THREAD_WORDS && current(thread, at) != frame)
+        at = py.minor == 12 ? THREAD_WORDS : at + 1;
+    if (at == THREAD_WORDS)
+        first = NULL;
+    else if (!first || at != first_at) {
+        first_at = at;
+        first = frame;
+    } else if (first != frame) {
+        current_at = at;
+    }
+}
+
+static struct shown now_by_object(PyObject *code, enum shown_event event)
+{
+    PyFrameObject *object = py.PyEval_GetFrame();
+    void *frame = object ? frame_inside(object) : NULL;
+    if (frame && !current_at)
+        find_current(frame);
+    return (struct shown){shown_stand_in_of(object, event), py.PyEval_GetGlobals(),
+                          object && frame_code(object) == code};
+}
+
+struct shown shown_now(PyObject *code, enum shown_event event)
+{
+    int at = atomic_load_explicit(&current_at, memory_order_relaxed);
+    if (__builtin_expect(!at, 0))
+        return now_by_object(code, event);
+    struct inner_frame_312 *frame = current(py.PyThreadState_Get(), at);
+    if (__builtin_expect(!frame || (frame->code & ~CODE_TAG) != (uintptr_t)code, 0))
+        return now_by_object(code, event);
+    return (struct shown){shown_stand_in(frame, event), frame->globals, true};
+}

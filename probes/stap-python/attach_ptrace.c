@@ -1,0 +1,321 @@
+/*
+ * See attach_ptrace.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "attach_ptrace.h"
+
+#include "text.h"
+
+#ifdef __x86_64__
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+#include "attach_refusal.h"
+#include "clock.h"
+#include "command.h"
+#include "file.h"
+#include "remote_call.h"
+#include "shim.h"
+
+enum {
+    PATIENCE_MS = 5000, /* for a thread to reach a safe point */
+    REST_MS = 25,       /* a thread that stays so long in a system call sleeps there */
+    CS_64 = 0x33,       /* the code segment of 64-bit code */
+};
+
+/* The addresses of dlopen() and dlerror() (or 0) in the process. */
+struct places {
+    unsigned long dlopen, dlerror;
+    long offset; /* of dlopen in its mapping: with the C library's name, what exec() changes */
+};
+
+/* ---------------------------------------------------------------- a thread, by /proc */
+
+static char *thread_text(pid_t pid, pid_t tid, const char *name, size_t limit)
+{
+    return contents(format("/proc/%d/task/%d/%s", pid, tid, name), limit);
+}
+
+/* The system call in which it sleeps, or "running". */
+static char *waiting_in(pid_t pid, pid_t tid)
+{
+    char *text = thread_text(pid, tid, "syscall", 256);
+    return text ? text : strdup("");
+}
+
+static bool is_running(pid_t pid, pid_t tid)
+{
+    char *waiting = waiting_in(pid, tid);
+    bool is = strncmp(waiting, "running", 7) == 0;
+    free(waiting);
+    return is;
+}
+
+/* R, S and so on; 0: it has ended. */
+static char state_of(pid_t pid, pid_t tid)
+{
+    char *text = thread_text(pid, tid, "stat", 4096);
+    char *end = text ? strrchr(text, ')') : NULL;
+    char state = end && end[1] == ' ' && !strchr("ZXx", end[2]) ? end[2] : '\0';
+    free(text);
+    return state;
+}
+
+/* A line of its status that is a signal set; all signals if there is none. */
+static unsigned long long signals_of(const char *status, const char *name)
+{
+    char *text = field_of(status, name);
+    return text ? strtoull(text, NULL, 16) : ~0ULL;
+}
+
+/* A fault in a thread that blocks or ignores SIGSEGV resets the program's handler of that. */
+static bool takes_fault(pid_t pid, pid_t tid)
+{
+    char *status = thread_text(pid, tid, "status", 65536);
+    return status &&
+           !((signals_of(status, "SigBlk") | signals_of(status, "SigIgn")) >> (SIGSEGV - 1) & 1);
+}
+
+/* Whether it may be in a signal handler, and so in the middle of anything: it blocks a signal that
+ * has one. */
+static bool handles_signal(pid_t pid, pid_t tid)
+{
+    char *status = thread_text(pid, tid, "status", 65536);
+    return !status || (signals_of(status, "SigBlk") & signals_of(status, "SigCgt"));
+}
+
+/* The PIDs of the process's threads, at most so many; their number. */
+static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
+{
+    size_t count = 0;
+    struct dirent *entry;
+    DIR *folder = opendir(format("/proc/%d/task", pid));
+    while (folder && count < most && (entry = readdir(folder)))
+        if (pid_of(entry->d_name))
+            tids[count++] = pid_of(entry->d_name);
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+/* How far the address is from the start of its mapping, and the name of that, which is valid until
+ * the next call; -1: it is in none. */
+static long offset_in_mapping(pid_t pid, unsigned long address, const char **name)
+{
+    static char *text;
+    free(text);
+    text = contents(format("/proc/%d/maps", pid), 16 << 20);
+    unsigned long start, end;
+    char *rest = text;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end) {
+            *name = line + strcspn(line, "/[");
+            return (long)(address - start);
+        }
+    return -1;
+}
+
+/* After exec() a process has its old PID and start time, but other mappings. */
+static bool has_places(const struct process *process, const struct places *places)
+{
+    const char *name;
+    return offset_in_mapping(process->pid, places->dlopen, &name) == places->offset &&
+           strcmp(name, process->libc_name) == 0;
+}
+
+/* False: the process is not what process_open() saw. */
+static bool find_places(const struct process *process, struct places *places)
+{
+    struct process now;
+    const char *name, *why;
+    places->dlopen = elf_symbol(process->libc, "dlopen") + process->libc_bias;
+    places->dlerror = elf_symbol(process->libc, "dlerror");
+    if (places->dlerror)
+        places->dlerror += process->libc_bias;
+    places->offset = offset_in_mapping(process->pid, places->dlopen, &name);
+    return places->offset >= 0 && strcmp(name, process->libc_name) == 0 &&
+           process_open(process->pid, &now, &why) && now.libc_bias == process->libc_bias;
+}
+
+/* ---------------------------------------------------------------- a stopped thread */
+
+/* Whether it is at a safe point: where it has slept for a while, as waiting_in() said then; without
+ * that, in CPython's own code, which neither malloc() nor the dynamic linker calls. */
+static bool is_safe(const struct process *process, const struct thread *thread, const char *waiting)
+{
+    const struct user_regs_struct *now = &thread->registers;
+    unsigned long number, stack, next;
+    const char *name;
+    if (now->cs != CS_64)
+        return false;
+    if (!waiting)
+        return (long)now->orig_rax < 0 && offset_in_mapping(process->pid, now->rip, &name) >= 0 &&
+               strcmp(name, process->code_name) == 0 && !handles_signal(process->pid, thread->tid);
+    return sscanf(waiting, "%lu %*s %*s %*s %*s %*s %*s %lx %lx", &number, &stack, &next) == 3 &&
+           now->orig_rax == number && now->rsp == stack && now->rip == next;
+}
+
+/* Whether the stack has enough room for dlopen(). */
+static bool has_room(pid_t pid, unsigned long stack)
+{
+    const char *name;
+    long room = offset_in_mapping(pid, stack, &name);
+    return room >= 128 * 1024 || (room >= 0 && strcmp(name, "[stack]") == 0);
+}
+
+/* The text of dlerror() in it, or what of that is in one page. */
+static const char *dlopen_error(struct thread *thread, const struct places *places)
+{
+    static char text[512];
+    unsigned long message = 0;
+    if (!places->dlerror || thread_call(thread, places->dlerror, "", &message) || !message)
+        return "dlopen() failed in it";
+    size_t size = 4096 - message % 4096;
+    struct iovec ours = {text, size < sizeof text ? size : sizeof text - 1},
+                 its = {(void *)message, ours.iov_len};
+    if (process_vm_readv(thread->pid, &ours, 1, &its, 1, 0) <= 0)
+        return "dlopen() failed in it";
+    return format("dlopen() failed in it: %s", text);
+}
+
+/* Calls dlopen() in the saved thread; NULL, or why that fails. */
+static const char *load_in(struct thread *thread, const struct places *places)
+{
+    unsigned long handle = 0;
+    sigset_t all, old;
+    /* Only SIGKILL may end us while the call is made. */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    const char *why = thread_call(thread, places->dlopen, shim_file(), &handle);
+    if (!why && !handle)
+        why = dlopen_error(thread, places);
+    if (!thread_restore(thread) && !why)
+        why = format("cannot restore its thread: %s", strerror(errno));
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return why;
+}
+
+/* Stops a thread; false, and perhaps *why, if it has ended or can't be traced. */
+static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
+{
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+        if (errno == EPERM)
+            *why = "the kernel does not let you trace it (a container without CAP_SYS_PTRACE, "
+                   "SELinux, or another tracer)";
+        else if (errno != ESRCH)
+            *why = strerror(errno);
+        return false;
+    }
+    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 &&
+        wait_for_stop(tid, 2000, status) == STOPPED)
+        return true;
+    if (state_of(pid, tid))
+        die(FAILED, "attach: %d: cannot stop its thread %d", pid, tid);
+    return false;
+}
+
+/* Loads the shim in this thread if it is at a safe point: *done is set then, and if it can't be
+ * traced.  NULL, or why that fails.  waiting: as for is_safe(). */
+static const char *try_thread(const struct process *process, const struct places *places, pid_t tid,
+                              const char *waiting, bool *done)
+{
+    static struct thread thread;
+    const char *why = NULL;
+    int status;
+    long signal = 0;
+    thread.pid = process->pid;
+    thread.tid = tid;
+    if (!takes_fault(process->pid, tid))
+        return NULL;
+    if (!stop_thread(process->pid, tid, &status, &why)) {
+        *done = why != NULL;
+        return why;
+    }
+    if (status >> 16 != PTRACE_EVENT_STOP) {
+        signal = WSTOPSIG(status);
+    } else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
+               has_places(process, places) && !refused_by_root(process) && thread_save(&thread) &&
+               is_safe(process, &thread, waiting) && has_room(process->pid, thread.registers.rsp)) {
+        *done = true;
+        why = load_in(&thread, places);
+    }
+    ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
+    return why;
+}
+
+/* ---------------------------------------------------------------- which thread */
+
+/* Tries the threads for REST_MS, first those that run Python code: a system call of the others
+ * would be interrupted, and restarted.  As try_thread(). */
+static const char *try_threads(const struct process *process, const struct places *places,
+                               bool *done)
+{
+    enum { THREADS = 64 };
+    pid_t pid = process->pid, tids[THREADS];
+    char *before[THREADS];
+    const char *why = NULL;
+    size_t count = threads_of(pid, tids, THREADS);
+    for (size_t i = 0; i < count; i++)
+        before[i] = state_of(pid, tids[i]) == 'S' ? waiting_in(pid, tids[i]) : "";
+    for (int i = 0; i < REST_MS && !*done; i++) {
+        for (size_t j = 0; j < count && !*done; j++)
+            if (is_running(pid, tids[j]))
+                why = try_thread(process, places, tids[j], NULL, done);
+        sleep_ms(1);
+    }
+    for (size_t i = 0; i < count && !*done; i++)
+        if (*before[i] && strcmp(before[i], waiting_in(pid, tids[i])) == 0 &&
+            state_of(pid, tids[i]) == 'S')
+            why = try_thread(process, places, tids[i], before[i], done);
+    return why;
+}
+
+const char *attach_by_ptrace(const struct process *process)
+{
+    static const char another[] = "it now runs another program: try again";
+    struct places places;
+    const char *why = NULL;
+    bool done = false;
+    if (!find_places(process, &places))
+        return another;
+    for (long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
+        if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
+            return "it has ended";
+        if (!has_places(process, &places))
+            return another;
+        if ((why = refused_by_root(process)))
+            return why;
+        why = try_threads(process, &places, &done);
+    }
+    return done ? why
+                : format("no thread reached a safe point within %d s: try again",
+                         PATIENCE_MS / 1000);
+}
+
+#else
+
+#include "attach_remote_exec.h"
+
+const char *attach_by_ptrace(const struct process *process)
+{
+    if (process_has_remote_exec(process) && !process_sees_our_files(process))
+        return format("it has its own mounts or root: run this there (nsenter -t %d -m)",
+                      process->pid);
+    if (process_has_remote_exec(process) && !may_start_its_python(process))
+        return "users other than root can change its interpreter: run this as its user";
+    return format("attaching to CPython 3.%d is for x86-64 only: use a debugger, or 3.14's "
+                  "sys.remote_exec()",
+                  process->python.file.minor);
+}
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * See doctor_python.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "doctor_python.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "doctor_fix.h"
+#include "doctor_report.h"
+#include "file.h"
+#include "interpreter.h"
+#include "shim.h"
+#include "text.h"
+
+/* The names of an interpreter's own markers that own_marker() gives that worth. */
+static char *own_markers(const struct interpreter *python, const char *worth)
+{
+    char *names = "";
+    for (unsigned i = 0; marker_name(i); i++)
+        if (strcmp(own_marker(python, i), worth) == 0)
+            names = format("%s%s%s", names, *names ? ", " : "", marker_name(i));
+    return names;
+}
+
+void check_interpreters(void)
+{
+    struct interpreter *all;
+    size_t count = interpreters_find(&all), fit = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *reason = unfit(&all[i].file);
+        char *live = own_markers(&all[i], "live"), *dead = own_markers(&all[i], "dead");
+        char *text = format("%s, 3.%d: its own live markers: %s%s%s%s", all[i].path,
+                            all[i].file.minor, *live ? live : "none", *dead ? "; dead: " : "", dead,
+                            enabled_by(all[i].path) ? "; loads the shim at each start" : "");
+        bool looked_in = *live && tapset_looks_in(all[i].code);
+        fit += !reason || looked_in;
+        if (reason)
+            report(NOTE, "python", NULL, "%s; the shim does not support it: %s", text, reason);
+        else
+            report(OK, "python", NULL, "%s", text);
+    }
+    if (!count)
+        report(WRONG, "python", install("python3", "python3", "python3"),
+               "no CPython 3.6 or later found");
+    else if (!fit)
+        report(WRONG, "python", install("python3", "python3", "python3"),
+               "no interpreter has live markers or can load the shim");
+}
+
+/* Loads the file in a child process, which is not a Python; NULL, or why that fails. */
+static const char *load_error(const char *file)
+{
+    int ends[2];
+    if (pipe2(ends, 0) != 0)
+        return NULL;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(10);
+        if (!dlopen(file, RTLD_NOW))
+            dprintf(ends[1], "%s", dlerror());
+        _exit(0);
+    }
+    close(ends[1]);
+    char *text = calloc(1, 1024);
+    ssize_t length = text ? read(ends[0], text, 1023) : 0;
+    int status = 0;
+    close(ends[0]);
+    waitpid(pid, &status, 0);
+    if (length > 0)
+        return text;
+    return WIFSIGNALED(status) ? "dlopen() crashes or takes more than 10 s" : NULL;
+}
+
+void check_shim(void)
+{
+    struct elf_file file;
+    const char *why = NULL, *path = rooted(shim_file());
+    if (!exists(path))
+        report(WRONG, "shim", reinstall(), "%s does not exist", shim_file());
+    else if (!elf_read(path, &file, &why) || !file.entries)
+        report(WRONG, "shim", reinstall(), "%s is not the shim: %s", shim_file(),
+               why && !file.entries ? why : "it has no markers");
+    else if ((why = load_error(path)))
+        report(WRONG, "shim", reinstall(), "%s cannot be loaded: %s", shim_file(), why);
+    else
+        report(OK, "shim", NULL, "%s", shim_file());
+}

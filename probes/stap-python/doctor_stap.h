@@ -1,0 +1,21 @@
+/*
+ * SystemTap, as far as doctor checks it: which stap, the faults of its runtime, the user's rights.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef DOCTOR_STAP_H
+#define DOCTOR_STAP_H
+
+/* Reports which stap there is.  To be called before the others. */
+void check_stap(void);
+
+/* Reports the known faults of stap's runtime, with this kernel. */
+void check_runtime(void);
+
+/* Reports whether this user may load stap's modules. */
+void check_rights(void);
+
+/* The directory of that name, such as "tapset", among stap's data. */
+char *stap_data(const char *folder);
+
+#endif

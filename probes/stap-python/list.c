@@ -1,0 +1,148 @@
+/*
+ * See list.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "file.h"
+#include "interpreter.h"
+#include "process.h"
+#include "program.h"
+#include "shim.h"
+#include "text.h"
+
+static const char usage[] =
+    "usage: stap-python list [PYTHON|PID|FILE]\n"
+    "\n"
+    "Shows the markers of an interpreter (a name in PATH, or the path of a program or libpython) "
+    "or\n"
+    "a process, and who provides them; without an argument, those of every interpreter found.\n"
+    "CPython's own markers are\n"
+    "\n"
+    "  live    works as documented\n"
+    "  partly  misses events, or has entries without returns\n"
+    "  fires   fires, but SystemTap cannot use it\n"
+    "  dead    exists, but never fires\n"
+    "  -       does not exist\n"
+    "  ?       unknown, as the version is\n"
+    "\n"
+    "The last column is the provider that the python.* probe points use: CPython, the shim, or\n"
+    "nothing.\n";
+
+/* No fork takes longer; the shim's thread does not run during one. */
+enum { FORK_MS = 300 };
+
+/* The shim's markers, by its file. */
+static unsigned shim_markers(void)
+{
+    struct elf_file shim;
+    const char *why;
+    return elf_read(rooted(shim_file()), &shim, &why) ? shim.markers : 0;
+}
+
+static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
+{
+    bool looked_in = tapset_looks_in(code_name);
+    printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim", "python.* uses");
+    for (unsigned i = 0; marker_name(i); i++) {
+        const char *own = own_marker(python, i);
+        bool has = shims & 1u << i;
+        const char *from = has ? "the shim" : "nothing";
+        if (looked_in && strcmp(own, "live") == 0)
+            from = "CPython";
+        printf("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
+    }
+}
+
+static char *version_text(const struct elf_file *file)
+{
+    char *version = file->minor < 0 ? "of unknown version" : format("3.%d", file->minor);
+    return format("CPython %s%s", version, file->free_threaded ? ", free-threaded" : "");
+}
+
+static void print_interpreter(const struct interpreter *python)
+{
+    const char *reason = python->file.is_cpython ? unfit(&python->file) : NULL;
+    char *enabled = enabled_by(python->path);
+    printf("%s: %s\n", printable(python->path),
+           python->file.is_cpython ? version_text(&python->file)
+                                   : "not a CPython, but it has markers of provider python");
+    if (strcmp(python->path, python->code) != 0)
+        printf("  its code: %s\n", printable(python->code));
+    if (reason)
+        printf("  the shim does not support it: %s\n", reason);
+    else if (enabled)
+        printf("  the shim: loaded at each start, by %s\n", printable(enabled));
+    else if (!exists(rooted(shim_file())))
+        printf("  the shim: not found: %s\n", shim_file());
+    else if (python->file.is_cpython)
+        printf("  the shim: loaded when started with stap-python run\n");
+    print_markers(python, python->code, reason || !python->file.is_cpython ? 0 : shim_markers());
+}
+
+static void print_process(const struct process *process)
+{
+    const struct elf_file *file = &process->python.file;
+    const char *reason = unfit(file);
+    bool active = !reason && process->shim && process_is_active(process, FORK_MS);
+    printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
+    if (strcmp(process->python.path, process->code_name) != 0)
+        printf("  its code: %s\n", printable(process->code_name));
+    if (reason)
+        printf("  the shim does not support it: %s\n", reason);
+    else if (active)
+        printf("  the shim: active, %s\n", printable(process->shim));
+    else if (process->shim)
+        printf("  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is "
+               "off: %s\n",
+               printable(process->shim));
+    else
+        printf("  the shim: not loaded; load it with stap-python attach %d\n", process->pid);
+    print_markers(&process->python, process->code_name, active ? shim_markers() : 0);
+}
+
+static void print_all(void)
+{
+    struct interpreter *all;
+    size_t count = interpreters_find(&all);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            putchar('\n');
+        print_interpreter(&all[i]);
+    }
+    if (!count)
+        die(FAILED, "no CPython found: run stap-python doctor");
+}
+
+int list_main(char **arguments)
+{
+    struct interpreter python;
+    struct process process;
+    const char *why;
+    help_if_asked(arguments, usage);
+    const char *word = arguments[0];
+    if (word && (word[0] == '-' || !*word || arguments[1]))
+        die(USAGE, "list: takes one interpreter, PID or file (see stap-python list --help)");
+    if (!word) {
+        print_all();
+        return 0;
+    }
+    if (pid_of(word)) {
+        if (!process_open(pid_of(word), &process, &why))
+            die(FAILED, "%s: %s", word, why);
+        print_process(&process);
+        return 0;
+    }
+    const char *path = strchr(word, '/') || exists(word) ? word : program_in_path(word);
+    if (!path)
+        die(FAILED, "%s: no such file, and no such command in PATH", word);
+    if (!interpreter_open(path, &python, &why))
+        die(FAILED, "%s: %s", path, why);
+    print_interpreter(&python);
+    return 0;
+}

@@ -1,0 +1,64 @@
+/*
+ * stap-python, the launcher: its command line, which names a subcommand or a script.  It is a
+ * program of its own; the shim has none of this code.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "attach.h"
+#include "command.h"
+#include "doctor.h"
+#include "enable.h"
+#include "installed.h"
+#include "list.h"
+#include "run.h"
+#include "script.h"
+#include "shim.h"
+
+static const char usage[] =
+    "usage: stap-python COMMAND [ARGUMENTS...]\n"
+    "       stap-python SCRIPT [STAP'S ARGUMENTS...]\n"
+    "\n"
+    "  run [--] CMD...         start CMD with the shim, which gives its Python the markers\n"
+    "  doctor                  check whether this machine can probe Python; how to fix what is "
+    "wrong\n"
+    "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
+    "  attach PID              load the shim into a running Python\n"
+    "  enable [PYTHON]         make every start of an interpreter load the shim\n"
+    "  disable [PYTHON]        undo enable\n"
+    "  --list-scripts          list the scripts and what they show\n"
+    "  --help, --version       each command has a --help too\n"
+    "\n"
+    "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim.\n"
+    "\n"
+    "environment: STAP is the stap to run.\n";
+
+int main(int count, char **arguments)
+{
+    static const struct {
+        const char *name;
+        int (*main)(char **);
+    } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
+                    {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main}};
+    (void)count;
+    find_source_tree();
+    if (!arguments[0] || !arguments[1])
+        die(USAGE, "no command given (see stap-python --help)");
+    const char *word = *++arguments;
+    help_if_asked(arguments, usage);
+    if (strcmp(word, "--version") == 0) {
+        puts("stap-python " PACKAGE_VERSION);
+        finish(0);
+    }
+    if (strcmp(word, "--list-scripts") == 0)
+        finish(list_scripts());
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(word, commands[i].name) == 0)
+            finish(commands[i].main(arguments + 1));
+    char *script = script_file(word);
+    if (script)
+        finish(script_main(script, arguments + 1));
+    die(USAGE, "'%s' is neither a command nor a script (see stap-python --help)", word);
+}

@@ -1,0 +1,54 @@
+/*
+ * Processes that run CPython, by what /proc says of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "interpreter.h"
+
+struct process {
+    pid_t pid;
+    unsigned long long start;  /* its start time: the PID alone may be reused */
+    char *shim;                /* the shim's file in its maps, or NULL */
+    char *libc;                /* the file with dlopen(), as we can open it, or NULL */
+    char *libc_name;           /* the same as in its maps */
+    unsigned long libc_bias;   /* from that file's addresses to the process's */
+    struct interpreter python; /* code: as we can open it */
+    char *code_name;           /* the same as in its maps */
+};
+
+/* The PID that word is; 0 if it is not one. */
+pid_t pid_of(const char *word);
+
+/* Fills in *process.  False, and *why is the reason, if there is no such process, it does not run
+ * CPython, or /proc does not let us see that. */
+bool process_open(pid_t pid, struct process *process, const char **why);
+
+/* When the process started, in the kernel's clock ticks; 0 if there is none. */
+unsigned long long process_start(pid_t pid);
+
+/* Whether it has ended, or is about to and has no memory any more. */
+bool process_has_ended(const struct process *process);
+
+/* The text of /proc/PID/name, "" if it can't be read; at most 64 KB. */
+char *process_text(pid_t pid, const char *name);
+
+/* Whether the shim is in its maps now, in the same process. */
+bool process_has_shim(const struct process *process);
+
+/* Whether the shim in it is active, now or within so many milliseconds: whether it watches for
+ * tracers, by the thread that does so, which does not run while the program forks. */
+bool process_is_active(const struct process *process, long ms);
+
+/* Whether each path leads the process to the same file as us: same root and mounts. */
+bool process_sees_our_files(const struct process *process);
+
+/* Whether its program is a CPython that has sys.remote_exec(), from 3.14 on. */
+bool process_has_remote_exec(const struct process *process);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * Finding and running programs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+/* The file that a shell would run for word, a path or a name in PATH; NULL if there is none. */
+char *program_in_path(const char *word);
+
+/* Runs a program and returns the first 64 KB of its stdout and stderr as a string.  arguments: its
+ * name or path, its arguments, NULL.  After so many seconds it is killed, with its process group.
+ * *status is that of waitpid(); -1 if the program took too long or could not be started. */
+char *output_of(const char *const *arguments, int seconds, int *status);
+
+/* Replaces this process by a program (command: its name or path, its arguments, NULL); exits with
+ * an error line and, as env does, 127 if there is no such program, 126 if it can't be started. */
+void exec_program(char **command) __attribute__((noreturn));
+
+#endif

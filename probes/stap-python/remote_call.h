@@ -1,0 +1,50 @@
+/*
+ * Calls a function in a stopped thread of another process, with ptrace(); x86-64 only.
+ *
+ * The call returns to address 0, and that fault is reported to us.  Until then the process must not
+ * lose its tracer: without one the fault would end it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef REMOTE_CALL_H
+#define REMOTE_CALL_H
+
+#ifdef __x86_64__
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+enum { XSTATE_MAX = 65536 };
+
+struct thread {
+    pid_t pid, tid;
+    struct user_regs_struct registers; /* with which it resumes */
+    char xstate[XSTATE_MAX];
+    size_t xstate_size;
+    uint64_t blocked; /* its signal mask, as the kernel has it */
+};
+
+enum waited { STOPPED, LATE, GONE };
+
+/* Waits so many milliseconds for the next stop of a thread that we trace, of which *status becomes
+ * waitpid()'s; GONE: it has ended instead. */
+enum waited wait_for_stop(pid_t tid, long ms, int *status);
+
+/* Reads the registers and the signal mask of the stopped thread, whose pid and tid are set; false
+ * and errno if ptrace() fails. */
+bool thread_save(struct thread *thread);
+
+/* Gives the stopped thread back what thread_save() has read; false and errno if ptrace() fails. */
+bool thread_restore(struct thread *thread);
+
+/* Calls the function at that address in the saved thread, with text and RTLD_NOW as its arguments;
+ * *result becomes what it returns.  The thread is stopped again afterwards, with any registers, and
+ * ran no handler of the program's meanwhile.  NULL, or why the call failed. */
+const char *thread_call(struct thread *thread, unsigned long function, const char *text,
+                        unsigned long *result);
+
+#endif
+#endif

@@ -1,0 +1,34 @@
+/*
+ * See run.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "program.h"
+#include "shim.h"
+
+static const char usage[] =
+    "usage: stap-python run [--] CMD...\n"
+    "\n"
+    "Starts CMD with the shim preloaded: every Python that CMD runs gets the markers. The value "
+    "of\n"
+    "LD_PRELOAD is kept. The exit status is CMD's; 127 if CMD is not found, 126 if it cannot be\n"
+    "started.\n";
+
+int run_main(char **arguments)
+{
+    help_if_asked(arguments, usage);
+    if (arguments[0] && strcmp(arguments[0], "--") == 0)
+        arguments++;
+    else if (arguments[0] && arguments[0][0] == '-')
+        die(USAGE, "run: unknown option '%s' (see stap-python run --help)", arguments[0]);
+    if (!arguments[0])
+        die(USAGE, "run: no command given (see stap-python run --help)");
+    setenv("LD_PRELOAD", preload_value(), 1);
+    exec_program(arguments);
+}

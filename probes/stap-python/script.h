@@ -1,0 +1,20 @@
+/*
+ * `stap-python SCRIPT`: runs stap on one of the project's scripts; and the list of these.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SCRIPT_H
+#define SCRIPT_H
+
+/* Prints each script's name and title.  Exits with an error line if there are none. */
+int list_scripts(void);
+
+/* The path of the script of this name, with or without .stp; NULL if there is none. */
+char *script_file(const char *name);
+
+/* Runs stap on the script at this path with these arguments, which end with NULL; the command of
+ * stap's -c runs with the shim.  Does not return: exits with an error line if stap, or the shim
+ * that a -c needs, does not exist. */
+int script_main(const char *path, char **arguments);
+
+#endif

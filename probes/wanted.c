@@ -1,0 +1,33 @@
+/*
+ * Which markers the shim is to fire, by the semaphores that tracers raise.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wanted.h"
+
+#include "debug.h"
+#include "native.h"
+
+bool wanted_all;
+atomic_uint wanted_silent;
+
+unsigned wanted_markers(void)
+{
+    unsigned probed = 0, silent = 0;
+    for (int i = 0; i < MARKERS; i++)
+        if (*marker_info[i].semaphore)
+            probed |= 1u << i;
+    if (probed && !wanted_all)
+        silent = native_probed();
+    if (atomic_exchange(&wanted_silent, silent) != silent)
+        debug_log("markers %x: left to CPython's own", silent);
+    return probed & ~silent;
+}
+
+unsigned wanted_raised(void)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < MARKERS; i++)
+        sum += *marker_info[i].semaphore;
+    return sum;
+}

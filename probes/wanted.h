@@ -1,0 +1,39 @@
+/*
+ * Which markers the shim is to fire: those that a tracer has attached to, but for those that
+ * CPython's own source serves.  Everything that fires or arms asks here; this asks nothing of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef WANTED_H
+#define WANTED_H
+
+#include "markers.h"
+
+#include <stdatomic.h>
+
+#define MARKER_BIT(name) (1u << MARKER_##name)
+_Static_assert(MARKERS <= 32, "a bit for each marker");
+
+/* Fire also what CPython's own markers report (PYTHON_STAP=all).  Set by the loader before anything
+ * is armed. */
+extern bool wanted_all;
+
+/* The markers, as bits, for which the shim is silent because a tracer is attached to CPython's own.
+ * As of the latest wanted_markers(): the watcher calls it every 50 ms. */
+extern atomic_uint wanted_silent;
+
+/* Whether the marker is to be fired: a tracer is attached to it right now, and the shim is its
+ * source.  A hook may see an event of a marker that is not, as it is in place for others. */
+#define MARKER_ON(name) \
+    (__builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0) && \
+     !(atomic_load_explicit(&wanted_silent, memory_order_relaxed) & MARKER_BIT(name)))
+
+/* The markers that the shim is to fire now, as bits.  It reads the semaphores, CPython's own too,
+ * whose memory is unmapped with CPython: so with the GIL, or on the watcher's thread, which is
+ * joined before CPython ends.  No lock. */
+unsigned wanted_markers(void);
+
+/* What the shim's semaphores add up to: changes while a tracer attaches.  Any thread, no GIL. */
+unsigned wanted_raised(void);
+
+#endif

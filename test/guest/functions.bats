@@ -1,0 +1,138 @@
+# The tapset's functions: stacks, the arguments of audit events, versions.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  need_live_stap
+  system=$(system_python)
+}
+
+@test "python_backtrace() prints the stack that Python itself walks" {
+  local python output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
+  for python in $(guest_pythons); do
+    echo "$python"
+    from_shim_for "$python" >"$BATS_TEST_TMPDIR/stacks.stp" <<'STP'
+probe python.function.entry, python.function.return {
+  if (funcname == "here") print_python_backtrace(frameptr)
+}
+STP
+    stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/stacks.stp" \
+      -c "env PYTHONIOENCODING=utf-8 LD_PRELOAD=$shim $python $top/test/workloads/stacks.py" >"$expected"
+    [ "$(wc -l <"$expected")" -gt 200 ]
+    diff "$expected" "$output"
+  done
+}
+
+@test "a stack is cut where it is too deep or too long, and unknown where there is none" {
+  local output=$BATS_TEST_TMPDIR/output
+  cat >"$BATS_TEST_TMPDIR/deep.py" <<'PY'
+def deeper(depth):
+    if depth:
+        deeper(depth - 1)
+
+
+deeper(100)
+PY
+  stap -o "$output" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/deep.py" -e '
+    global depth
+    probe python.function.entry {
+      if (funcname != "deeper" || ++depth != 101) next
+      print_python_backtrace(frameptr, 2)
+      println("--")
+      print_python_backtrace(frameptr)
+      println("--")
+      print_python_backtrace(frameptr, 1000)
+      println("--")
+      print(python_backtrace(frameptr))
+      println("--")
+      print(python_backtrace(0), python_backtrace(frameptr, 0), python_backtrace(frameptr + 1), python_backtrace(0xffffffff81000000))
+      println(python_argstr(0), python_argstr(0xdead), python_argstr(frameptr))
+    }'
+  csplit -s -f "$output." "$output" '/^--$/' '{*}'
+  local here="File \"$BATS_TEST_TMPDIR/deep.py\", line"
+  diff "$output.00" - <<EXPECTED
+$here 1, in deeper
+$here 3, in deeper
+...
+EXPECTED
+  [ "$(grep -c "^$here" "$output.01")" = 64 ]
+  [ "$(tail -n 1 "$output.01")" = ... ]
+  [ "$(grep -c "^$here" "$output.02")" = 102 ]
+  [ "$(tail -n 1 "$output.02")" = "$here 6, in <module>" ]
+  [ "$(grep -cv "^$here [13], in deeper$" "$output.03")" = 2 ]
+  [ "$(tail -n 1 "$output.03")" = ... ]
+  diff <(tail -n +2 "$output.04") - <<'EXPECTED'
+<unknown>
+...
+<unknown>
+<unknown>
+<unknown><frame>
+EXPECTED
+}
+
+@test "python_argstr() is repr() for what audit events pass, from the shim and from CPython's own marker" {
+  local python preload output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
+  local audited=$top/test/workloads/audited.py
+  for python in $(guest_pythons); do
+    case $(version_of "$python") in 3.[67]) continue ;; esac
+    for preload in "$shim" ''; do
+      # Only an interpreter with markers of its own has them without the shim.
+      [ -n "$preload" ] || grep -qx audit <(own_markers "$python" "$(own_file "$python")") || continue
+      echo "$python $preload"
+      stap -DMAXSTRINGLEN=1024 -o "$output" -e 'probe python.audit { if (event == "stap") println(probestr) }' \
+        -c "env PYTHONIOENCODING=utf-8 LD_PRELOAD=$preload $python -X utf8 $audited" >"$expected"
+      [ "$(wc -l <"$expected")" -gt 20 ]
+      diff "$expected" "$output"
+    done
+  done
+}
+
+@test "text that has no room ends in dots, in whole lines of a stack and whole characters" {
+  local output=$BATS_TEST_TMPDIR/output
+  cat >"$BATS_TEST_TMPDIR/short.py" <<'PY'
+exec(compile("""import sys
+def f():
+    sys.audit("own", "\u4e2d" * 40, 1)
+def caller(depth):
+    caller(depth - 1) if depth else f()
+caller(3)""", "x.py", "exec"))
+PY
+  stap -DMAXSTRINGLEN=64 -o "$output" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/short.py" -e '
+    probe python.audit { if (event == "own") println(argstr) }
+    probe python.function.entry {
+      if (funcname == "f") print(python_backtrace(frameptr), "--\n", python_backtrace(frameptr, 1), "--\n")
+    }'
+  cat "$output"
+  # 64 bytes with the NUL: 3 for the dots, 2 before, and as many of three as fit
+  grep -qx "('$(printf '\xe4\xb8\xad%.0s' {1..19})\.\.\." "$output"
+  diff <(grep -v "^(" "$output") - <<'EXPECTED'
+File "x.py", line 2, in f
+...
+--
+File "x.py", line 2, in f
+...
+--
+EXPECTED
+}
+
+@test "python_version() tells each process's version, in any probe" {
+  need_time
+  local output=$BATS_TEST_TMPDIR/output python all
+  all=$(pythons_by_hook | tr '\n' ' ')
+  cat >"$BATS_TEST_TMPDIR/ask.py" <<'PY'
+import os
+os.rmdir("/nonexistent")
+PY
+  # rmdir(2) on x86-64
+  # shellcheck disable=SC2016 # it is stap's $syscall
+  stap -o "$output" -e 'probe process.syscall { if ($syscall == 84) println("[", python_version(), "]") }' \
+    -c "sh -c 'for python in $all; do LD_PRELOAD=$shim \$python $BATS_TEST_TMPDIR/ask.py; done 2>/dev/null; rmdir /nonexistent
+      $system $BATS_TEST_TMPDIR/ask.py 2>/dev/null; true'"
+  for python in $all; do
+    echo "[$("$python" -c 'import sys; print(sys.version.split()[0])')]"
+  done >"$BATS_TEST_TMPDIR/expected"
+  printf '[]\n[%s]\n' "$(version_of "$system")" >>"$BATS_TEST_TMPDIR/expected"
+  diff "$BATS_TEST_TMPDIR/expected" "$output"
+}

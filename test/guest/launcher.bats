@@ -1,0 +1,70 @@
+# stap-python with the real stap, which traces what it starts and what it attaches to.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  need_live_stap
+  launcher=$top/build/stap-python
+  system=$(system_python)
+  export STAP=$top/test/vm/stap
+  folder=$BATS_TEST_TMPDIR
+  cat >"$folder/x.py" <<'PY'
+import os
+import sys
+import time
+
+
+def called():
+    pass
+
+
+def works():
+    for _ in range(17):
+        called()
+
+
+while len(sys.argv) > 1 and not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+works()
+PY
+}
+
+# Runs a script by its name, with this machine's stap; a busy machine is not an error.
+script() {
+  timeout -k 5 300 "$launcher" "$@" -G top=2000 -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000
+}
+
+@test "stap-python SCRIPT -c COMMAND traces the command, with the shim in it" {
+  run script pycalls -c "$system $folder/x.py"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "$(awk '$3 == "called" { print $1 }' <<<"$output")" = 17 ]
+  [ "$(awk '$3 == "works" { print $1 }' <<<"$output")" = 1 ]
+  # through a shell, with a variable that the command sets
+  run script pycalls -c "cd $folder && N=1 $system x.py"
+  echo "$output"
+  [ "$(awk '$3 == "called" { print $1 }' <<<"$output")" = 17 ]
+}
+
+@test "a running program is traced after stap-python attach, by a stap that was there before" {
+  # all of it runs where stap's probes are: in the guest, if there is one
+  cat >"$folder/attach.sh" <<'SH'
+unset LD_PRELOAD
+"$1" "$2/x.py" "$2/go" &
+program=$!
+sleep 1
+"$3" list "$program" | grep -q 'the shim: not loaded' || exit 8
+"$3" attach "$program" || exit 9
+sleep 1
+: >"$2/go"
+wait "$program"
+SH
+  run script pycalls -o "$folder/output" -c "sh $folder/attach.sh $system $folder $launcher"
+  echo "$output"
+  cat "$folder/output"
+  [ "$status" = 0 ]
+  [ "$(awk '$3 == "called" { print $1 }' "$folder/output")" = 17 ]
+  [ "$(awk '$3 == "works" { print $1 }' "$folder/output")" = 1 ]
+}

@@ -1,0 +1,99 @@
+# What scripts print at their end arrives whole, or they say how much is missing and exit with 1.  This is with
+# SystemTap's runtime as it is: without the line by which test/vm/runtime.sh has every script wait for stapio.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup_file() {
+  need_live_stap
+  stap -p1 -e 'probe begin { exit() }' >/dev/null
+  export SYSTEMTAP_RUNTIME=$BATS_FILE_TMPDIR/runtime SYSTEMTAP_DIR=$BATS_FILE_TMPDIR/systemtap STAP_TIMEOUT=300
+  cp -r "$tapsets/stap-runtime" "$SYSTEMTAP_RUNTIME"
+  sed -i '/runtime\.sh/d' "$SYSTEMTAP_RUNTIME/transport/transport.c"
+  refute cmp -s {"$tapsets/stap-runtime","$SYSTEMTAP_RUNTIME"}/transport/transport.c
+}
+
+setup() {
+  need_live_stap
+  printed=$BATS_TEST_TMPDIR/printed
+}
+
+# Any probe of the tapset will do, and needs no event.
+lines_of_2_kb='
+  probe python.line { next }
+  probe timer.ms(100) { exit() }
+  probe end {
+    ten = "0123456789"
+    for (i = 0; i < 199; i++) line .= ten
+    for (i = 1; i <= 3000; i++) printf("%09d %s\n", i, line)
+  }'
+print_lines() { stap -w -DMAXSTRINGLEN=2048 -DMAXACTION=10000 "$@" -e "$lines_of_2_kb"; }
+
+are_whole() {
+  awk '$1 == NR && length($2) == 1990 && length == 2000 { whole++ } END { print whole + 0, NR; exit whole != 3000 || NR != 3000 }' "$1"
+}
+
+@test "3,000 lines of 2 KB from an end probe arrive whole, in a file and on stdout" {
+  print_lines -o "$printed"
+  are_whole "$printed"
+  [ -n "${EVERY:-}" ] || return 0
+  print_lines >"$printed"
+  are_whole "$printed"
+}
+
+@test "what has no room in the buffer is an error that says how much it is" {
+  run print_lines -s 1 -o "$printed"
+  echo "$output"
+  [ "$status" = 1 ]
+  refute are_whole "$printed"
+  [[ $output =~ "ERROR: output is missing: "([0-9]+)" pieces, of up to 8 KB each, that found no room in buffers of 1 MB: use stap -s MB" ]]
+  pieces=${BASH_REMATCH[1]}
+  # 6 MB in all, and one of them arrives
+  [ "$pieces" -gt 400 ]
+  [ "$pieces" -le 733 ]
+}
+
+@test "what stapio does not come to read is an error that says how much it is" {
+  # A pipe that is open, but not read until the end, like that to a pager which waits for a key.
+  mkfifo "$BATS_TEST_TMPDIR/pipe"
+  # shellcheck disable=SC2016 # it is for the guest's shell
+  timeout 300 "$top/test/vm/guest" exec -- sh -c 'exec <"$1/pipe"; until [ -e "$1/seen" ]; do sleep 0.5; done; cat >/dev/null' - "$BATS_TEST_TMPDIR" 3>&- &
+  print_lines -o "$BATS_TEST_TMPDIR/pipe" 2>"$printed.said" 3>&- &
+  for ((i = 0; i < 250; i++)); do
+    grep -q ERROR "$printed.said" && break
+    sleep 1
+  done
+  : >"$BATS_TEST_TMPDIR/seen"
+  status=0
+  wait %2 || status=$?
+  cat "$printed.said"
+  [ "$status" = 1 ]
+  [[ $(<"$printed.said") =~ "ERROR: output is missing: its last "([0-9]+)" bytes, which stapio doesn't read" ]]
+  # of 6 MB, all but what there is room for in a pipe
+  [ "${BASH_REMATCH[1]}" -gt 5800000 ]
+}
+
+@test "pystacks prints 3,000 stacks of 2 KB whole" {
+  need_time
+  cat >"$BATS_TEST_TMPDIR/stacks.py" <<'PY'
+# 3,100 functions that take their time, each called from the innermost of 20 with long names.
+names = ["n%02d_" % i + "x" * 96 for i in range(20)]
+source = "".join("def %s(f): %s(f)\n" % pair for pair in zip(names, names[1:]))
+source += "def %s(f): f()\n" % names[-1]
+source += "".join("def leaf_%04d(): sum(range(2000))\n" % i for i in range(3100))
+space = {}
+exec(source, space)
+for i in range(3100):
+    space[names[0]](space["leaf_%04d" % i])
+PY
+  stap -w -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$printed" "$top/scripts/pystacks.stp" \
+    -c "env LD_PRELOAD=$shim $(system_python) -IS $BATS_TEST_TMPDIR/stacks.py" 2>"$printed.said" || { cat "$printed.said" && false; }
+  cat "$printed.said"
+  head -n 1 "$printed"
+  tail -n 1 "$printed"
+  [ "$(wc -l <"$printed")" = 3000 ]
+  # the rest are those of Python's own start
+  [ "$(grep -cE '^python3[^;]*;<module>;(n[0-9]{2}_x{96};){20}leaf_[0-9]{4} [0-9]+$' "$printed")" -gt 2500 ]
+  refute grep -vE '^python3[^;]*(;[^;]+)* [0-9]+$' "$printed"
+}

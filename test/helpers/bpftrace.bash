@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# bpftrace, programs for it that print or count the markers, and workloads traced with it.
+#
+# SPDX-License-Identifier: MIT
+
+can_bpftrace() {
+  need bpftrace
+  [ "$(id -u)" = 0 ] || skip "needs root, for bpftrace"
+  bpftrace -q -e "usdt:$shim:python:gc__start { } interval:ms:1 { exit(); }" >/dev/null 2>&1 ||
+    skip "needs a kernel in which bpftrace attaches to markers"
+}
+
+# Waits until the bpftrace $1 sleeps and waits for events, two seconds at most.
+waits_for_events() {
+  for _ in {1..40}; do
+    [[ $(cat "/proc/$1/wchan" 2>/dev/null) != *poll* ]] || break
+    sleep 0.05
+  done
+}
+
+# How many perf events the bpftrace $1 holds: one for each CPU, and one for each site of a probe.
+perf_events_of() {
+  find "/proc/$1/fd" -lname '*perf_event*' 2>/dev/null | wc -l
+}
+
+# Ends the bpftrace $1, which then prints its maps.  bpftrace reacts to an interrupt only while it waits
+# for events, and drops events that it has not printed yet.  A second interrupt while it detaches or
+# prints would end it without its maps: it does that once it holds fewer perf events.
+end_bpftrace() {
+  local attached
+  attached=$(perf_events_of "$1")
+  while kill -0 "$1" 2>/dev/null; do
+    waits_for_events "$1"
+    [ "$(perf_events_of "$1")" -lt "$attached" ] || kill -INT "$1" 2>/dev/null || true
+    for _ in {1..40}; do
+      kill -0 "$1" 2>/dev/null || break
+      sleep 0.05
+    done
+  done
+}
+
+# Runs bpftrace with PROGRAM while COMMAND runs; its output is in $trace.  Fails if bpftrace lost an
+# event.
+# usage: bpftrace_while PROGRAM COMMAND...
+bpftrace_while() {
+  local program=$1 tracer probes status=0
+  shift
+  trace=$BATS_TEST_TMPDIR/trace
+  BPFTRACE_STRLEN=96 BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" >"$trace" 2>"$trace.log" &
+  tracer=$!
+  # It is attached when it holds a perf event for each CPU and for each site of each probe; the shim's
+  # markers have two sites.
+  probes=$(($(grep -o 'usdt:' <<<"$program" | wc -l) + $(grep -o "usdt:\($shim\|$driver\):" <<<"$program" | wc -l)))
+  until [ "$(perf_events_of "$tracer")" -ge $((probes + $(nproc))) ]; do
+    kill -0 "$tracer" || { cat "$trace.log" && return 1; }
+    sleep 0.05
+  done
+  # It has enabled the last one when it waits for events.
+  waits_for_events "$tracer"
+  timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
+  end_bpftrace "$tracer"
+  wait "$tracer" || true
+  refute grep -h 'Lost .* events' "$trace" "$trace.log"
+  return "$status"
+}
+
+# bpftrace programs that print the markers as expect.py does, with the file before the function's name,
+# and the marker's other arguments behind the line.
+function_markers() {
+  cat <<EOF
+usdt:$shim:python:function__entry
+{ printf("> %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
+usdt:$shim:python:function__return
+{ printf("< %s %s %d %lx %s\n", str(arg0), str(arg1), arg2, arg3, str(arg4)); }
+EOF
+}
+
+cfunction_markers() {
+  cat <<EOF
+usdt:$shim:python:cfunction__entry
+{ printf("( %s %s %d %s\n", str(arg0), str(arg1), arg2, str(arg3)); }
+usdt:$shim:python:cfunction__return
+{ printf(") %s %s %d %s\n", str(arg0), str(arg1), arg2, str(arg3)); }
+EOF
+}
+
+line_markers() {
+  cat <<EOF
+usdt:$shim:python:line
+{ printf(". %s %s %d\n", str(arg0), str(arg1), arg2); }
+EOF
+}
+
+# A bpftrace program that counts all markers together.
+all_markers() {
+  markers | sed "s|.*|usdt:$shim:python:& { @ = count(); }|"
+}
+
+# The same, with a count for each marker.
+each_marker() {
+  markers | sed "s|.*|usdt:$shim:python:& { @[\"&\"] = count(); }|"
+}
+
+# Runs each case of a workload plain, with the shim, and with the shim while bpftrace runs PROGRAM; the three
+# must print the same and end alike.  The cases are the workload's top-level functions without parameters,
+# except marked() and executed(), which they call.  Each runs as a file of its own, $folder/CASE.py, by
+# which its events in $trace are told from the others'.
+# usage: run_cases PYTHON WORKLOAD PROGRAM
+run_cases() {
+  local name
+  export cases python=$1 folder=$BATS_TEST_TMPDIR
+  cases=$(sed -n 's/^def \([a-z_]*\)():$/\1/p' "$top/test/workloads/$2" | grep -vx -e marked -e executed)
+  [ "$(wc -w <<<"$cases")" -ge 12 ]
+  for name in $cases; do
+    cp "$top/test/workloads/$2" "$folder/$name.py"
+  done
+  cat >"$folder/all" <<'SH'
+for name in $cases; do
+  timeout -k 1 30 "$python" -W ignore "$folder/$name.py" "$name" >"$folder/$name$1" 2>&1 || echo "status $?" >>"$folder/$name$1"
+done
+SH
+  bash "$folder/all" .plain
+  LD_PRELOAD=$shim bash "$folder/all" .loaded
+  LD_PRELOAD=$shim TRACE_TIMEOUT=120 bpftrace_while "$3" bash "$folder/all" .traced
+  for name in $cases; do
+    echo "$python $name: $(cat "$folder/$name.plain")"
+    diff "$folder/$name".{plain,loaded}
+    diff "$folder/$name".{plain,traced}
+  done
+}
+
+# How often a case of run_cases called marked(): the last line it printed, except the status that is added
+# for those that end by os._exit() or os.execv().
+marked_by() {
+  grep -v status "$folder/$1.plain" | tail -n 1
+}

@@ -1,0 +1,112 @@
+# shellcheck shell=bash
+# The CPythons of this machine, and which of them a test runs in.
+#
+# SPDX-License-Identifier: MIT
+
+# The CPythons from 3.6 on that the shim supports, a path a line, the system's first.  With EVERY=1
+# (make check-every) all that are installed; otherwise one for each way in which the shim hooks and reads
+# CPython: up to 3.8, 3.9 and 3.10, 3.11, and each version from 3.12 on.
+# PYTHONS adds some; ONLY_PYTHONS replaces them.  They may be scripts that start one.
+pythons() {
+  which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags' |
+    with_minor | gated
+}
+
+# Those for which a condition of Python is true.
+which_pythons() {
+  local python
+  # shellcheck disable=SC2086
+  set -- "$1" ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 ${PYTHONS:-}}
+  for python in "${@:2}"; do
+    [ -x "$python" ] && "$python" -c "import sys; sys.exit(not ($1))" && echo "$python"
+  done
+}
+
+# Each path on stdin, with its minor version before it.
+with_minor() {
+  local python
+  while read -r python; do
+    echo "$("$python" -c 'import sys; print(sys.version_info[1])') $python"
+  done
+}
+
+# The first path of each kind, from such lines: versions up to 3.$1 are one kind, later ones up to 3.10
+# another, and each version from 3.11 on is one.
+first_of_each() {
+  awk -v oldest="$1" '{ kind = $1 > 10 ? $1 : $1 > oldest ? 10 : oldest; if (!seen[kind]++) print $2 }'
+}
+
+# The paths that pythons() takes, from such lines.
+gated() {
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then sed 's/[^ ]* //'; else first_of_each 8; fi
+}
+
+# One of pythons(), or of the paths given, for each way in which the shim hooks: up to 3.10, 3.11, and
+# each version from 3.12 on, because sys.monitoring changes in each.
+pythons_by_hook() {
+  # shellcheck disable=SC2046
+  [ $# -gt 0 ] || set -- $(pythons)
+  printf '%s\n' "$@" | with_minor | first_of_each 10
+}
+
+# Those of pythons() for what takes long: pythons_by_hook(), unless EVERY or ONLY_PYTHONS is set.
+few_pythons() {
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else pythons_by_hook; fi
+}
+
+# The system's Python, on this machine and in the guest.
+system_python() {
+  pythons | head -n 1
+}
+
+# The interpreters for a test in the guest: the system's, because stap treats a marker alike in all of
+# them; with EVERY pythons_by_hook().
+guest_pythons() {
+  if [ -n "${EVERY:-}" ]; then pythons_by_hook; else system_python; fi
+}
+
+# The free-threaded builds, which the shim refuses.
+free_threaded_pythons() {
+  which_pythons '"t" in sys.abiflags'
+}
+
+# The version of a path of pythons(), as 3.11.
+version_of() {
+  "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+}
+
+# The last minor version that stap-python and the tapset look for: one more than the newest that is supported.
+untried_minor() {
+  sed -n 's/.*CPYTHON_NEWEST_MINOR = \([0-9]*\),$/\1/p' "$top/probes/cpython_layout.h" | awk '{ print $1 + 1 }'
+}
+
+# "${each_python[@]}" "PYTHON..." ARGUMENT... runs each of the interpreters with the arguments.
+# shellcheck disable=SC2016,SC2034
+each_python=(bash -c 'for python in $0; do "$python" "$@"; done')
+
+# The installed libpython files, chosen as pythons() chooses the programs.
+libpythons() {
+  local library minor
+  for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
+    minor=${library##*/libpython3.}
+    [ ! -e "$library" ] || echo "${minor%%[!0-9]*} $library"
+  done | gated
+}
+
+# Compiles workloads/embed.c, which is run with the library's PYTHONHOME.
+# usage: embed LIBRARY PROGRAM
+embed() {
+  gcc -o "$2" "$top/test/workloads/embed.c" "$1" -Wl,-rpath,"$(dirname "$1")"
+}
+
+# The file that holds the code of a path of pythons(), libpython or the program itself.  Its path is as
+# seen from here, also if the interpreter runs in another root.
+own_file() {
+  local pid file
+  exec 9< <(exec "$1" -c 'import os, time; print(os.getpid(), flush=True); time.sleep(60)')
+  read -r pid <&9
+  file=$(awk '$6 ~ /\/libpython3[^\/]*$/ { print $6; exit }' "/proc/$pid/maps")
+  echo "${file:-$(readlink "/proc/$pid/exe")}"
+  kill "$pid"
+  exec 9<&-
+}

@@ -1,0 +1,302 @@
+# The shim installs its hooks when a tracer attaches, at any time and however it was loaded, and removes them
+# when the tracer detaches.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  can_bpftrace
+}
+
+# A bpftrace program that prints functions with their threads: "tid mark filename funcname lineno".
+thread_markers() {
+  cat <<EOF
+usdt:$shim:python:function__entry { printf("%d > %s %s %d\n", tid, str(arg0), str(arg1), arg2); }
+usdt:$shim:python:function__return { printf("%d < %s %s %d\n", tid, str(arg0), str(arg1), arg2); }
+EOF
+}
+
+# The events of FILE in the trace, on the main thread of PID or, with "not", on other threads, each with the
+# text of its line: "mark funcname: text".
+# usage: events_of FILE PID [not]
+events_of() {
+  awk -v file="$1" -v pid="$2" -v other="${3:+1}" '
+    FILENAME == file { sub(/^ */, ""); text[FNR] = $0; next }
+    $3 == file && ($1 == pid) == !other { print $2, $4 ": " text[$5] }' "$1" "$trace"
+}
+
+# Runs running.py in PYTHON, as $target, and bpftrace with PROGRAM from its middle to its end.
+# usage: trace_running PYTHON PROGRAM
+trace_running() {
+  local fifo=$BATS_TEST_TMPDIR/fifo
+  rm -f "$fifo"
+  mkfifo "$fifo"
+  # On one CPU: bpftrace prints what happens on each by itself.
+  LD_PRELOAD=$shim taskset -c 0 "$1" "$program" "$fifo" &
+  target=$!
+  sleep 0.6
+  # shellcheck disable=SC2016
+  bpftrace_while "$2" bash -c 'sleep 0.5; printf xx >"$1"; tail -s 0.1 --pid="$2" -f /dev/null' bash "$fifo" "$target"
+  wait "$target"
+}
+
+@test "frames that run when the tracer comes are entered, and their returns seen" {
+  local python target unlike program=$BATS_TEST_TMPDIR/running.py
+  cp "$top/test/workloads/running.py" "$program"
+  for python in $(pythons); do
+    echo "$python"
+    trace_running "$python" "$(thread_markers)"
+    diff - <(events_of "$program" "$target") <<'EVENTS'
+> <module>: raises()
+> raises: list(numbers)
+> generator: wait()
+> wait: os.read(fifo, 1)
+< wait: os.read(fifo, 1)
+< generator: yield 2
+> generator: yield 2
+< generator: yield 2
+> untraces: def untraces():
+< untraces: sys.settrace(None)
+< raises: raise ValueError("on purpose")
+> leaf: def leaf(): pass  # fmt: skip
+< leaf: def leaf(): pass  # fmt: skip
+< <module>: leaf()
+EVENTS
+    # 3.6 reaches another thread when that thread next calls a Python function
+    unlike=
+    [ "$(version_of "$python")" != 3.6 ] || unlike='/wait: /d; s/> down: wait()/> down: leaf()/'
+    sed "$unlike" <<'EVENTS' | diff - <(events_of "$program" "$target" not)
+> down: return down(n - 1)
+> down: return down(n - 1)
+> down: wait()
+> wait: os.read(fifo, 1)
+< wait: os.read(fifo, 1)
+> leaf: def leaf(): pass  # fmt: skip
+< leaf: def leaf(): pass  # fmt: skip
+< down: leaf()
+< down: return down(n - 1)
+< down: return down(n - 1)
+EVENTS
+  done
+}
+
+@test "a tracer of returns alone sees those of frames that run when it comes" {
+  local python target program=$BATS_TEST_TMPDIR/running.py
+  cp "$top/test/workloads/running.py" "$program"
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    trace_running "$python" "$(thread_markers | grep return)"
+    diff - <(events_of "$program" "$target") <<'EVENTS'
+< wait: os.read(fifo, 1)
+< generator: yield 2
+< generator: yield 2
+< untraces: sys.settrace(None)
+< raises: raise ValueError("on purpose")
+< leaf: def leaf(): pass  # fmt: skip
+< <module>: leaf()
+EVENTS
+  done
+}
+
+# All interpreters run hooks.py, while the markers that match PATTERN are probed for a second.  Each must print
+# the text for its version meanwhile, and before and after that no hooks are installed.  An empty text leaves
+# a version out: Python can't see the hooks there.
+# usage: hooks_for PATTERN 3.6-TEXT 3.9-TEXT 3.12-TEXT [fork]
+hooks_for() {
+  local program python text said=$BATS_TEST_TMPDIR/said pids=() texts=()
+  program=$(markers | grep -xE "$1" | sed "s|.*|usdt:$shim:python:& { @=count(); }|")
+  for python in $(pythons); do
+    case $(version_of "$python") in
+      3.[678]) text=$2 ;;
+      3.9 | 3.1[01]) text=$3 ;;
+      *) text=$4 ;;
+    esac
+    [ "$text" ] || continue
+    LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 ${5:+"$5"} >"$said.${#pids[@]}" &
+    pids+=($!)
+    texts+=("$text")
+  done
+  sleep 1
+  bpftrace_while "$program" sleep 1
+  wait "${pids[@]}"
+  [ "${#pids[@]}" -gt 0 ]
+  for python in "${!pids[@]}"; do
+    diff - "$said.$python" <<<$'.\n'"${texts[python]}"$'\n.'
+  done
+}
+
+@test "hooks are in place while somebody probes, and those alone that the markers need" {
+  hooks_for 'gc__.*' gc. gc. gc.
+  hooks_for 'import__.*' import. import. import.
+  hooks_for function__entry '' evaluator. PY_RESUME+PY_START+PY_THROW.
+  hooks_for function__return '' evaluator. PY_RETURN+PY_UNWIND+PY_YIELD.
+  hooks_for line '' evaluator. JUMP+LINE+PY_START.
+  # CALL implies C_RETURN and C_RAISE, which are not listed
+  hooks_for 'cfunction__.*' '' evaluator. CALL.
+}
+
+@test "hooks go when the tracer does in a program that forks all the time" {
+  hooks_for 'gc__.*' gc. gc. gc. fork
+}
+
+@test "a program that wraps importlib's function has one event for an import, also for the next tracer, and keeps its wrapper" {
+  local python target tracer program="
+import importlib, time
+bootstrap = importlib._bootstrap
+end = time.time() + 20
+while hasattr(bootstrap._find_and_load, '__code__') and time.time() < end:
+    time.sleep(0.01)
+hooked = bootstrap._find_and_load
+own = bootstrap._find_and_load = lambda *rest, **keywords: hooked(*rest, **keywords)
+end = time.time() + 20
+while time.time() < end:
+    if bootstrap._find_and_load is not own:
+        print('another is in its place', flush=True)
+        break
+    try:
+        import no_such_module
+    except ImportError:
+        time.sleep(0.01)
+"
+  for python in $(pythons_by_hook); do
+    LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" &
+    target=$!
+    for tracer in first second; do
+      bpftrace_while "usdt:$shim:python:import__find__load__start { printf(\"start %s\n\", str(arg0)); }
+        usdt:$shim:python:import__find__load__done { printf(\"done %s\n\", str(arg0)); }" sleep 1
+      # bpftrace enables, and disables, one of the two before the other
+      grep no_such_module "$trace" | uniq -c | sed '1,2d;$d' >"$BATS_TEST_TMPDIR/events"
+      echo "$python $tracer: $(wc -l <"$BATS_TEST_TMPDIR/events") events"
+      [ "$(wc -l <"$BATS_TEST_TMPDIR/events")" -gt 20 ]
+      # each start has its done before the next
+      refute grep -v '^ *1 ' "$BATS_TEST_TMPDIR/events"
+    done
+    sleep 0.5 # the hook is removed after the second tracer, too
+    diff /dev/null "$BATS_TEST_TMPDIR/said"
+    kill "$target"
+    wait "$target" || true
+  done
+}
+
+@test "a collection has one start, in a program with subinterpreters too" {
+  local python program='
+import gc
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+gc.disable()
+alive = [interpreters.create() for _ in range(3)]
+for _ in range(50):
+    gc.collect(1)
+print(len(gc.callbacks))
+for interpreter in alive:
+    interpreters.destroy(interpreter)
+print(len(gc.callbacks))'
+  for python in $(pythons); do
+    "$python" -W ignore -c "$program" >/dev/null 2>&1 || continue # 3.6 and 3.7 have no module for it
+    bpftrace_while "usdt:$shim:python:gc__start /arg0 == 1/ { @ = count(); }" \
+      env LD_PRELOAD="$shim" "$python" -W ignore -c "$program" >"$BATS_TEST_TMPDIR/output"
+    echo "$python: $(cat "$trace")"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = $'1\n1' ]
+    # the other interpreters may have a few of their own
+    [ "$(sed -n 's/^@: //p' "$trace")" -ge 50 ]
+    [ "$(sed -n 's/^@: //p' "$trace")" -le 60 ]
+  done
+}
+
+@test "a child that is forked while hooks are being set has those that it needs later" {
+  local python tried='' addresses
+  need readelf
+  mapfile -t addresses < <(readelf --wide --notes "$shim" |
+    awk '/Name: / { name = $2 } /Semaphore: / && !seen[name]++ { print name "\n" $NF }')
+  for python in $(pythons_by_hook); do
+    "$python" -c 'import ctypes, sys; sys.addaudithook' 2>/dev/null || continue
+    tried=yes
+    run env LD_PRELOAD="$shim" timeout -k 1 30 "$python" -W ignore "$top/test/workloads/forking.py" "$shim" \
+      "${addresses[@]}"
+    echo "$python: $output"
+    [ "$output" = "True 1" ]
+  done
+  [ "$tried" ] || skip "needs a CPython from 3.8 on, with ctypes"
+}
+
+# Makes a folder that every CPython takes for the user's site-packages, in which a .pth file loads the shim.
+user_base() {
+  local python site
+  export PYTHONUSERBASE=$BATS_TEST_TMPDIR/base
+  for python in $(pythons); do
+    site=$("$python" -m site --user-site)
+    mkdir -p "$site"
+    echo 'import python_stap' >"$site/python-stap.pth"
+    ln -sf "$shim" "$site/python_stap.so"
+  done
+}
+
+@test "a .pth file loads it, before the program's first line" {
+  local python
+  local program='
+def f(): return 1
+f()
+import os, python_stap
+if os.fork() == 0:
+    f()
+    os._exit(0)
+os.wait()
+print("ended", flush=True)'
+  user_base
+  for python in $(pythons); do
+    echo "$python"
+    [ "$("$python" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])')" = 2 ]
+    [ "$(PYTHON_STAP=off "$python" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])')" = 1 ]
+    bpftrace_while "$(function_markers)" "$python" -W error -c "$program" >"$BATS_TEST_TMPDIR/output"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = ended ]
+    [ "$(grep -cE '^> <string> f 2 [0-9a-f]{5,} __main__$' "$trace")" = 2 ]
+    [ "$(grep -cE '^< <string> f 2 [0-9a-f]{5,} __main__$' "$trace")" = 2 ]
+    # preloaded and imported: it is the same
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" -c "$program" >"$BATS_TEST_TMPDIR/output"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = ended ]
+    [ "$(grep -c '^> <string> f 2 ' "$trace")" = 2 ]
+  done
+}
+
+@test "a running program that loads it with dlopen() is traced" {
+  local python program="
+import ctypes, sys, time, threading
+def before():
+    ctypes.CDLL('$shim')
+    end = time.time() + 1
+    while time.time() < end:
+        tick()
+        time.sleep(0.01)
+def tick(): pass
+if len(sys.argv) > 1:
+    thread = threading.Thread(target=before)
+    thread.start()
+    thread.join()
+else:
+    before()
+"
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" "$python" -c "$program"
+    grep -qE '^> <string> tick 9 [0-9a-f]{5,} __main__$' "$trace"
+    [ "$(grep -c '^> <string> before ' "$trace")" = 1 ]
+    [ "$(grep -c '^< <string> before ' "$trace")" = 1 ]
+    bpftrace_while "$(function_markers)" "$python" -c "$program" thread
+    grep -qE '^> <string> tick 9 [0-9a-f]{5,} __main__$' "$trace"
+    [ "$(grep -c '^< <string> before ' "$trace")" = 1 ]
+  done
+}
+
+@test "of two files of the shim in one process the second does nothing" {
+  local python
+  user_base
+  for python in $(pythons_by_hook); do
+    cp --remove-destination "$shim" "$("$python" -m site --user-site)/python_stap.so"
+    run env LD_PRELOAD="$shim" PYTHON_STAP_DEBUG=1 "$python" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
+    echo "$output"
+    [[ $output == *"another libpython-stap is in this process: this one does nothing"*$'\n2' ]]
+  done
+}

@@ -1,0 +1,159 @@
+# shellcheck shell=bash
+# What the suites of stap-python share.
+#
+# SPDX-License-Identifier: MIT
+
+setup() {
+  launcher=$top/build/stap-python
+  unset STAP STAP_PYTHON_ROOT SYSTEMTAP_TAPSET SYSTEMTAP_RUNTIME XDG_DATA_DIRS LD_PRELOAD
+  programs=()
+}
+
+teardown() {
+  local pid
+  for pid in "${programs[@]}"; do
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+}
+
+launcher() {
+  timeout -k 5 60 "$launcher" "$@"
+}
+
+# stap-python exits with this status, and prints one line on stderr, which matches the pattern, and
+# nothing else.
+# usage: refuses STATUS PATTERN ARGUMENTS...
+refuses() {
+  local expected=$1 pattern=$2 got=0
+  shift 2
+  launcher "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || got=$?
+  echo "$*: $got $(cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err")"
+  [ "$got" = "$expected" ]
+  [ ! -s "$BATS_TEST_TMPDIR/out" ]
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" = 1 ]
+  grep -qE "^stap-python: .*($pattern)" "$BATS_TEST_TMPDIR/err"
+}
+
+# Waits until the command succeeds, at most 20 seconds.
+soon() {
+  for _ in {1..400}; do
+    ! "$@" || return 0
+    sleep 0.05
+  done
+  return 1
+}
+
+# Whether the process $1 runs the program $2, and its dynamic linker is done.
+runs() {
+  [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$2")" ] && grep -q '/libc\.' "/proc/$1/maps"
+}
+
+# The files of another machine in $machine: a Debian with all that a probe needs.  Its stap is in
+# $machine/bin.
+make_machine() {
+  local release=6.1.0-7-amd64
+  machine=$BATS_TEST_TMPDIR/machine
+  mkdir -p "$machine"/{bin,boot,usr/bin,etc,home,"proc/sys/kernel",proc/self,"sys/kernel/security","usr/share/systemtap/runtime/transport"}
+  mkdir -p "$machine/usr/share/systemtap/tapset" "$machine/lib/modules/$release/build/include/linux" "$machine$top/build"
+  printf 'NAME="Debian GNU/Linux"\nID=debian\n' >"$machine/etc/os-release"
+  printf 'root:x:0:\nstapusr:x:106:\nstapdev:x:105:\n' >"$machine/etc/group"
+  echo "$release" >"$machine/proc/sys/kernel/osrelease"
+  echo 0 >"$machine/proc/sys/kernel/modules_disabled"
+  : >"$machine/proc/modules"
+  printf 'CapBnd:\t000001ffffffffff\n' >"$machine/proc/self/status"
+  echo '[none] integrity confidentiality' >"$machine/sys/kernel/security/lockdown"
+  printf 'CONFIG_MODULES=y\nCONFIG_UPROBES=y\n' >"$machine/boot/config-$release"
+  : >"$machine/lib/modules/$release/build/Makefile"
+  cp "$top"/tapset/*.stp* "$machine/usr/share/systemtap/tapset"
+  awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{cpython_layout.h,native.list} >"$machine/usr/share/systemtap/tapset/python_paths.stpm"
+  cp "$shim" "$machine$top/build"
+  cp /usr/bin/python3 "$machine/usr/bin/python3.11"
+  printf '#!/bin/sh\necho "Systemtap translator/driver (version 5.6/0.190, Debian version 5.6-1)"\n' >"$machine/bin/stap"
+  chmod +x "$machine/bin/stap"
+  # SystemTap's runtime, without its faults
+  echo 'typedef typeof(&task_work_cancel_func) f;' >"$machine/usr/share/systemtap/runtime/stp_task_work.c"
+  echo 'int fine;' >"$machine/usr/share/systemtap/runtime/transport/relay_v2.c"
+}
+
+# A checkout of its own in $BATS_TEST_TMPDIR/tree, without a shim.
+make_tree() {
+  mkdir -p "$BATS_TEST_TMPDIR/tree"/{build,probes}
+  cp "$launcher" "$BATS_TEST_TMPDIR/tree/build"
+  cp "$top/probes/python.d" "$BATS_TEST_TMPDIR/tree/probes"
+}
+
+# Compiles a shim with an undefined symbol to the file $1.
+make_broken_shim() {
+  cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
+#include <sys/sdt.h>
+void nowhere(void);
+void f(void)
+{
+    STAP_PROBE(python, line);
+    nowhere();
+}
+C
+  gcc -shared -fPIC -Wl,-z,now -o "$1" "$BATS_TEST_TMPDIR/shim.c"
+}
+
+# Starts a program that computes the same in four threads, until the file $end exists, and then prints
+# how often the result was wrong.  Its PID is $program, its output in $program_output.
+# usage: start_program PYTHON...
+start_program() {
+  end=$BATS_TEST_TMPDIR/end program_output=$BATS_TEST_TMPDIR/output
+  rm -f "$end" "$program_output"
+  cat >"$BATS_TEST_TMPDIR/program.py" <<'PY'
+import os, sys, threading, time
+
+wrong = []
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def compute():
+    while not os.path.exists(sys.argv[1]):
+        text = [str(i) * 50 for i in range(300)]
+        if fib(12) != 144 or sum(map(len, text)) != 39500:
+            wrong.append(1)
+
+
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads:
+    thread.start()
+print("started", flush=True)
+compute()
+for thread in threads:
+    thread.join()
+print("ended, wrong: %d" % len(wrong))
+PY
+  "$@" "$BATS_TEST_TMPDIR/program.py" "$end" >"$program_output" 2>&1 &
+  program=$!
+  programs+=("$program")
+  soon grep -qs started "$program_output"
+}
+
+# The program still runs, untraced, and ends with the right result.
+program_ends() {
+  refute grep -qE 'State:.[tT]' "/proc/$program/status"
+  [ "$(awk '/TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ]
+  : >"$end"
+  program_has_ended
+}
+
+program_has_ended() {
+  local status=0
+  wait "$program" || status=$?
+  cat "$program_output"
+  [ "$status" = 0 ]
+  [ "$(cat "$program_output")" = $'started\nended, wrong: 0' ]
+}
+
+# stap-python refuses to attach to the program, with this error, and leaves it as it is.
+# usage: attach_refuses PATTERN
+attach_refuses() {
+  refuses 1 "attach: $program: .*($1)" attach "$program"
+  refute grep -q libpython-stap "/proc/$program/maps"
+}

@@ -1,0 +1,57 @@
+# The tapset's C functions without a kernel: compiled as a library, with which a Python reads itself.
+# test/guest/functions.bats and test/guest/times.bats run the same in the kernel.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  need gcc awk
+  pythons=
+  for python in $(pythons); do
+    ! "$python" -c 'import ctypes' 2>/dev/null || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython with ctypes"
+}
+
+# The library, in which a string of SystemTap has room for $1 bytes, as $library.
+make_library() {
+  library=$BATS_TEST_TMPDIR/library.so
+  awk -f "$top/test/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{stacks,calls,target}.stp |
+    sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
+  # as the kernel is compiled
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
+    -I"$BATS_TEST_TMPDIR" -I"$top/test/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
+}
+
+@test "python_argstr() is repr() for what audit events pass" {
+  local python
+  make_library 1024
+  for python in $pythons; do
+    echo "$python"
+    run "$python" -X utf8 "$top/test/tapset/objects.py" "$library" 1024 audited
+    echo "$output"
+    [[ $output == *" compared" ]]
+  done
+}
+
+@test "python_backtrace() is the stack that Python itself walks, whole or cut" {
+  local python
+  raise_semaphores "$BATS_TEST_TMPDIR"
+  make_library 512
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 512 stacks
+    echo "$output"
+    [[ $output == *" compared" ]]
+  done
+}
+
+@test "the calls, sleeps and stacks that scripts measure are kept and summed up as they were" {
+  make_library 512
+  # shellcheck disable=SC2086 # the first will do
+  set -- $pythons
+  run "$1" "$top/test/tapset/calls.py" "$library"
+  echo "$output"
+  [ "$output" = "all as expected" ]
+}

@@ -1,0 +1,364 @@
+# The shim's markers in every installed CPython, as bpftrace sees them on this machine's own kernel.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  can_bpftrace
+}
+
+# Checks that the trace's events of the file $1 with the marks $2 are the expected ones.
+same_events() {
+  diff <(grep "^[$2]" "$expected") <(awk -v file="$1" '$2 == file { print $1, $3, $4 }' "$trace" | grep "^[$2]")
+}
+
+# Copies a workload to a path that is short enough for bpftrace.
+workload() {
+  cp "$top/test/workloads/$1" "$BATS_TEST_TMPDIR"
+  echo "$BATS_TEST_TMPDIR/$1"
+}
+
+@test "functions, C functions and lines are those that sys.setprofile() and sys.settrace() see" {
+  local python name program
+  for name in call_stack.py semantics.py; do
+    program=$(workload "$name")
+    for python in $(few_pythons); do
+      echo "$python $name"
+      expect_events "$python" "$program"
+      bpftrace_while "$(function_markers && cfunction_markers && line_markers)" \
+        env LD_PRELOAD="$shim" "$python" "$program" >"$BATS_TEST_TMPDIR/output"
+      diff "$expected.printed" "$BATS_TEST_TMPDIR/output"
+      same_events "$program" '<>'
+      same_events "$program" '()'
+      same_events "$program" '.'
+    done
+  done
+}
+
+@test "each of the markers is the same when it is probed alone" {
+  need_time
+  local python program markers
+  program=$(workload semantics.py)
+  for python in $(pythons_by_hook); do
+    expect_events "$python" "$program"
+    for markers in 'function_markers <>' 'cfunction_markers ()' 'line_markers .'; do
+      echo "$python $markers"
+      bpftrace_while "$("${markers% *}")" env LD_PRELOAD="$shim" "$python" "$program" >/dev/null
+      same_events "$program" "${markers#* }"
+      refute grep "^[^${markers#* }]" "$trace"
+    done
+  done
+}
+
+@test "a C function is named with its module" {
+  local python program='
+import math
+math.sqrt(4)
+len("x")
+"x".upper()'
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(cfunction_markers)" env LD_PRELOAD="$shim" "$python" -c "$program"
+    grep '<string>' "$trace"
+    grep -x '( <string> sqrt 3 math' "$trace"
+    grep -x ') <string> sqrt 3 math' "$trace"
+    grep -x '( <string> len 4 builtins' "$trace"
+    grep -x '( <string> upper 5 ' "$trace"
+  done
+}
+
+@test "a method made of a C function has as many entries as returns" {
+  local python program='
+import types
+method = types.MethodType(len, "x")
+for _ in range(3):
+    method()'
+  for python in $(pythons); do
+    bpftrace_while "$(cfunction_markers)" env LD_PRELOAD="$shim" "$python" -I -S -c "$program"
+    echo "$python" && grep ' <string> ' "$trace" || true
+    # sys.setprofile() sees none of them up to 3.10, and only the returns from 3.12 on
+    case $(version_of "$python") in
+      3.[6789] | 3.10) refute grep -F '<string> len 5' "$trace" ;;
+      *)
+        [ "$(grep -cFx '( <string> len 5 builtins' "$trace")" = 3 ]
+        [ "$(grep -cFx ') <string> len 5 builtins' "$trace")" = 3 ]
+        ;;
+    esac
+  done
+}
+
+@test "every entry has a frame and a module, and its return the same frame" {
+  local python program
+  program=$(workload call_stack.py)
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program"
+    awk -v file="$program" '
+      $2 != file { next }
+      $5 == "0" || $6 != "__main__" { print "no frame or module:", $0; bad = 1 }
+      $1 == ">" { stack[++depth] = $3 " " $5 }
+      $1 == "<" && stack[depth--] != $3 " " $5 { print "not the frame that was entered:", $0; bad = 1 }
+      END { exit bad || depth != 0 || NR == 0 }' "$trace"
+  done
+}
+
+@test "a program that runs already is traced when a tracer comes, and goes on when it leaves" {
+  local python loop='
+import time
+def tick():
+    return 1
+end = time.time() + 1.6
+while time.time() < end:
+    tick()
+    time.sleep(0.01)
+print("the end")'
+  for python in $(pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim "$python" -c "$loop" >"$BATS_TEST_TMPDIR/output" &
+    local target=$!
+    sleep 0.3
+    bpftrace_while "$(function_markers)" sleep 0.4
+    wait "$target"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = "the end" ]
+    grep -qE '^> <string> tick 3 [0-9a-f]{5,} __main__$' "$trace"
+    grep -qE '^< <string> tick 4 [0-9a-f]{5,} __main__$' "$trace"
+  done
+}
+
+@test "gc, import and audit come from the shim" {
+  local python program='
+import gc
+gc.disable()
+gc.collect(1)
+class Cycle: pass
+cycle = Cycle()
+cycle.self = cycle
+del cycle
+gc.collect()
+import json.tool
+try:
+    import no_such_module
+except ImportError:
+    pass
+open("/dev/null").close()'
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "
+      usdt:$shim:python:gc__start { printf(\"gc %d\n\", arg0); }
+      usdt:$shim:python:gc__done { printf(\"collected %d\n\", arg0); }
+      usdt:$shim:python:import__find__load__start { printf(\"import %s\n\", str(arg0)); }
+      usdt:$shim:python:import__find__load__done { printf(\"found %s %d\n\", str(arg0), arg1); }
+      usdt:$shim:python:audit { printf(\"audit %s %d\n\", str(arg0), arg1 != 0); }" \
+      env LD_PRELOAD="$shim" "$python" -I -S -c "$program"
+    grep -A 1 '^gc 1$' "$trace" | grep -x 'collected 0'
+    grep -A 1 '^gc 2$' "$trace" | grep -xE 'collected [1-9][0-9]*'
+    grep -x 'import json.tool' "$trace"
+    grep -x 'found json.tool 1' "$trace"
+    grep -x 'import no_such_module' "$trace"
+    grep -x 'found no_such_module 0' "$trace"
+    case $(version_of "$python") in
+      3.6 | 3.7) refute grep audit "$trace" ;;
+      *) grep -x 'audit open 1' "$trace" ;;
+    esac
+  done
+}
+
+@test "gc__done counts what is found and can't be collected, as gc.collect() does" {
+  local python pythons='' program='
+import ctypes, gc
+
+class Left:
+    pass
+
+# as a type of C with a finalizer of the old kind: the slot tp_del
+finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda left: None)
+gc.disable()
+gc.collect()
+left = [Left() for _ in range(23)]
+for one in left:
+    one.itself = one
+ctypes.c_void_p.from_address(id(Left) + 376).value = ctypes.cast(finalizer, ctypes.c_void_p).value
+del left, one
+print(gc.collect(1), len(gc.garbage) >= 23)
+ctypes.c_void_p.from_address(id(Left) + 376).value = None'
+  for python in $(pythons); do
+    ! "$python" -c 'import ctypes' 2>/dev/null || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython with ctypes"
+  LD_PRELOAD=$shim bpftrace_while "usdt:$shim:python:gc__start { printf(\"gc %d\n\", arg0); }
+    usdt:$shim:python:gc__done { printf(\"found %d\n\", arg0); }" \
+    "${each_python[@]}" "$pythons" -I -S -c "$program" >"$BATS_TEST_TMPDIR/output"
+  cat "$BATS_TEST_TMPDIR/output"
+  [ "$(grep -cxE '(2[3-9]|[3-9][0-9]) True' "$BATS_TEST_TMPDIR/output")" = "$(wc -w <<<"$pythons")" ]
+  diff <(grep -A 1 '^gc 1$' "$trace" | sed -n 's/^found //p') <(cut -d' ' -f1 "$BATS_TEST_TMPDIR/output")
+}
+
+@test "audit events are the program's own: none that the shim raises itself, whatever else is probed" {
+  local python pythons='' others program='
+import threading
+def called():
+    return len("x")
+thread = threading.Thread(target=called)
+thread.start()
+thread.join()
+for _ in range(10):
+    called()
+open("/dev/null").close()'
+  for python in $(pythons); do
+    [ "$(version_of "$python")" = 3.6 ] || [ "$(version_of "$python")" = 3.7 ] || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython from 3.8 on"
+  for others in '' yes; do
+    LD_PRELOAD=$shim bpftrace_while "usdt:$shim:python:audit { printf(\"%s\n\", str(arg0)); }
+      ${others:+$(markers | grep -vx audit | sed "s|.*|usdt:$shim:python:& { @ = count(); }|")}" \
+      "${each_python[@]}" "$pythons" -I -S -c "$program"
+    grep -v '^@\|^$' "$trace" >"$BATS_TEST_TMPDIR/events$others"
+  done
+  [ "$(grep -cx open "$BATS_TEST_TMPDIR/events")" -ge "$(wc -w <<<"$pythons")" ]
+  grep -q '^@: [1-9][0-9][0-9]' "$trace"
+  diff "$BATS_TEST_TMPDIR/events"{,yes}
+}
+
+# How often a marker must fire in the program of the next test.
+times() {
+  case $1 in
+    function__* | line) echo 97 ;;
+    gc__*) echo 11 ;;
+    import__*) echo 13 ;;
+    audit) echo 17 ;;
+  esac
+}
+
+# A bpftrace program that counts, as SOURCE_MARKER, the events of FILE's markers (on stdin, one a line) that the
+# next test's program causes.  gc__done is left out: those of other collections look the same.
+# usage: counts SOURCE FILE
+counts() {
+  local marker filter
+  while read -r marker; do
+    case $marker in
+      function__* | line) filter='str(arg1) == "counted"' ;;
+      gc__start) filter='arg0 == 1 && comm == "counted"' ;; # there may be other Pythons
+      import__*) filter='str(arg0) == "no_such_module"' ;;
+      audit) filter='str(arg0) == "counted"' ;;
+      *) continue ;;
+    esac
+    echo "usdt:$2:python:$marker /$filter/ { @${1}_$marker = count(); }"
+  done
+}
+
+# The count of such a marker in the trace.
+counted() {
+  awk -v map="@$1_$2:" '$1 == map { n = $2 } END { print n + 0 }' "$trace"
+}
+
+# Runs a program while all markers are probed in the shim's file, and the markers on stdin in the interpreter's
+# own, and checks that the right source has all events, and the other one none.
+# usage: check_sources PYTHON FILE PYTHON_STAP PROGRAM
+check_sources() {
+  local marker own shims
+  own=$(cat)
+  case $(version_of "$1") in
+    3.[67]) shims=$(markers | grep -vx audit) ;;
+    *) shims=$(markers) ;;
+  esac
+  PYTHON_STAP=$3 LD_PRELOAD=$shim bpftrace_while "$(counts shim "$shim" <<<"$shims") $(counts own "$2" <<<"$own")" \
+    "$1" -I -S -c "$4" >/dev/null
+  for marker in $(counts shim "$shim" <<<"$shims" | sed 's/.*@shim_\([a-z_]*\).*/\1/'); do
+    echo "$3 $marker: $(counted shim "$marker") of the shim, $(counted own "$marker") of its own"
+    if grep -qx "$marker" <<<"$own"; then
+      [ "$(counted own "$marker")" = "$(times "$marker")" ]
+      [ "$3" != auto ] || [ "$(counted shim "$marker")" = 0 ]
+      [ "$3" != all ] || [ "$(counted shim "$marker")" = "$(times "$marker")" ]
+    else
+      [ "$(counted shim "$marker")" = "$(times "$marker")" ]
+    fi
+  done
+}
+
+@test "an event has one source: the interpreter's own marker where somebody probes that, else the shim" {
+  need readelf
+  local python file own program='
+import gc, sys
+gc.disable()
+with open("/proc/self/comm", "w") as name:
+    name.write("counted")
+def counted(): pass
+for _ in range(97):
+    counted()
+for _ in range(11):
+    gc.collect(1)
+for _ in range(13):
+    try:
+        import no_such_module
+    except ImportError:
+        pass
+for _ in range(17):
+    getattr(sys, "audit", print)("counted")'
+  for python in $(pythons); do
+    file=$(own_file "$python")
+    own=$(own_markers "$python" "$file")
+    echo "$python, $file:" "${own//$'\n'/ }"
+    check_sources "$python" "$file" auto "$program" </dev/null
+    [ "$own" ] || continue
+    # The hook is installed for line, and silent for functions.  3.11 may crash if its own line is probed.
+    grep -vx line <<<"$own" | check_sources "$python" "$file" auto "$program"
+    own=$(grep -vx "$([ "$(version_of "$python")" != 3.11 ] || echo line)" <<<"$own")
+    check_sources "$python" "$file" auto "$program" <<<"$own"
+    check_sources "$python" "$file" all "$program" <<<"$own"
+  done
+}
+
+@test "a free-threaded Python is left alone" {
+  local python program='
+import gc, os, threading
+def function():
+    return len("x")
+function()
+gc.collect()
+print(os.listdir("/proc/self/task") == [str(os.getpid())], threading.active_count())'
+  [ -n "$(free_threaded_pythons)" ] || skip "needs a free-threaded Python"
+  for python in $(free_threaded_pythons); do
+    echo "$python"
+    bpftrace_while "$(all_markers)" env LD_PRELOAD="$shim" "$python" -c "$program" >"$BATS_TEST_TMPDIR/output"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = "True 1" ]
+    refute grep '^@: ' "$trace"
+    [[ $(PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c '' 2>&1) == *"free-threaded"* ]]
+  done
+}
+
+@test "the page at a fixed address tells the version, and once functions were probed what frames have where" {
+  local python program
+  program=$(workload page.py)
+  for python in $(pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim "$python" "$program" 0
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program" 1
+    bpftrace_while "$(function_markers | head -n 2)" env LD_PRELOAD="$shim" "$python" "$program" 1
+    refute "$python" "$program" 0
+  done
+}
+
+@test "where the program has its own use for that address, there is no page, and no harm" {
+  local python=/usr/bin/python3
+  cat >"$BATS_TEST_TMPDIR/taker.c" <<'C'
+#include <sys/mman.h>
+__attribute__((constructor)) static void take(void)
+{
+    char *page = mmap((void *)0x550070790000, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    page[0] = 'x';
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/taker.so" "$BATS_TEST_TMPDIR/taker.c"
+  # the one that is loaded last runs first
+  bpftrace_while "$(function_markers)" env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim $BATS_TEST_TMPDIR/taker.so" \
+    "$python" -c "
+with open('/proc/self/mem', 'rb', 0) as mem:
+    mem.seek(0x550070790000)
+    print(mem.read(4))" >"$BATS_TEST_TMPDIR/output" 2>&1
+  cat "$BATS_TEST_TMPDIR/output"
+  grep -F "0x550070790000 can't be had: no stack traces" "$BATS_TEST_TMPDIR/output"
+  grep -Fx "b'x\\x00\\x00\\x00'" "$BATS_TEST_TMPDIR/output"
+  grep -q '^>' "$trace"
+}

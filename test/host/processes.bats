@@ -1,0 +1,108 @@
+# Processes, threads, subinterpreters and programs that embed CPython: each is traced, and does what it does
+# without the shim.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  can_bpftrace
+}
+
+marked() {
+  cat <<EOF
+usdt:$shim:python:function__entry
+/str(arg1) == "marked" || str(arg1) == "marked_inside" || str(arg1) == "marked_there"/
+{ printf("> %s %s\n", str(arg0), str(arg1)); }
+usdt:$shim:python:function__return
+/str(arg1) == "marked" || str(arg1) == "marked_inside" || str(arg1) == "marked_there"/
+{ printf("< %s %s\n", str(arg0), str(arg1)); }
+EOF
+}
+
+@test "fork, exec, multiprocessing, threads and subinterpreters are seen from their start, and as without the shim" {
+  local python name
+  for python in $(few_pythons); do
+    run_cases "$python" processes.py "$(marked)"
+    for name in $cases; do
+      case $name in
+        interpreters) set -- ' .* marked_inside$' ;;
+        interpreters_on_threads) set -- ' .* marked_there$' ;;
+        *) set -- " $folder/$name.py marked$" ;;
+      esac
+      [ "$(grep -c "^>$1" "$trace")" = "$(marked_by "$name")" ]
+      [ "$(grep -c "^<$1" "$trace")" = "$(marked_by "$name")" ]
+    done
+  done
+}
+
+@test "in all of a process, its start and end included, every entry has its return" {
+  local python name
+  for python in $(few_pythons); do
+    for name in interpreters threads collected_generators; do
+      [ "$name" = collected_generators ] && set -- neighbours.py || set -- processes.py
+      bpftrace_while "
+        usdt:$shim:python:function__entry { @entries = count(); }
+        usdt:$shim:python:function__return { @returns = count(); }" \
+        env LD_PRELOAD="$shim" "$python" -W ignore "$top/test/workloads/$1" "$name" >/dev/null
+      echo "$python $name: $(grep . "$trace" | tr '\n' ' ')"
+      [ "$(sed -n 's/^@entries: //p' "$trace")" -gt 1000 ]
+      [ "$(sed -n 's/^@entries: //p' "$trace")" = "$(sed -n 's/^@returns: //p' "$trace")" ]
+    done
+  done
+}
+
+@test "subinterpreters that run when the tracer comes are seen from then on, and until it leaves" {
+  local python target
+  for python in $(few_pythons); do
+    "$python" -c 'import _xxsubinterpreters' 2>/dev/null || "$python" -c 'import _interpreters' 2>/dev/null || continue
+    echo "$python"
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -W ignore "$top/test/workloads/interpreters.py" \
+      >"$BATS_TEST_TMPDIR/output" 2>"$BATS_TEST_TMPDIR/log" &
+    target=$!
+    sleep 0.5
+    bpftrace_while "$(function_markers)" sleep 1.1
+    wait "$target"
+    cat "$BATS_TEST_TMPDIR/output"
+    # all hooks are removed
+    diff <(printf '[None, None, None, None, None, None]\nended\n' | tail -n "$(wc -l <"$BATS_TEST_TMPDIR/output")") "$BATS_TEST_TMPDIR/output"
+    [ "$(grep -c 'markers 0: set' "$BATS_TEST_TMPDIR/log")" = 3 ]
+    [ "$(grep -c '^> [^ ]* turns ' "$trace")" = 1 ]
+    [ "$(grep -c '^> [^ ]* turn ' "$trace")" -gt 20 ]
+    [ "$(grep -c '^< [^ ]* turn ' "$trace")" -gt 20 ]
+    # two of four, a second apart: the first was before the tracer, the last is after it
+    grep -q '^> [^ ]* once ' "$trace"
+    [ "$(grep -c '^> [^ ]* once ' "$trace")" -le 2 ]
+  done
+}
+
+@test "a program that embeds CPython and starts it three times is seen each time" {
+  need gcc
+  local library tried=0
+  local embedded=("$BATS_TEST_TMPDIR/embed" 3 $'def embedded():
+    return 1
+embedded()
+import sys
+if sys.version_info >= (3, 8):
+    sys.audit("embedded.here")
+')
+  for library in $(libpythons); do
+    echo "$library"
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    export PYTHONHOME=${library%/lib/*}
+    "${embedded[@]}" >"$BATS_TEST_TMPDIR/plain"
+    LD_PRELOAD=$shim "${embedded[@]}" >"$BATS_TEST_TMPDIR/loaded"
+    diff "$BATS_TEST_TMPDIR"/{plain,loaded}
+    bpftrace_while "$(function_markers)
+      usdt:$shim:python:gc__start { @=count(); } usdt:$shim:python:import__find__load__start { @=count(); }
+      usdt:$shim:python:audit /str(arg0) == \"embedded.here\"/ { printf(\"here\n\"); } usdt:$shim:python:line { @=count(); }" \
+      env LD_PRELOAD="$shim" "${embedded[@]}" >"$BATS_TEST_TMPDIR/traced"
+    unset PYTHONHOME
+    diff "$BATS_TEST_TMPDIR"/{plain,traced}
+    [ "$(grep -c '^> <string> embedded ' "$trace")" = 3 ]
+    [ "$(grep -c '^< <string> embedded ' "$trace")" = 3 ]
+    [[ $library == *libpython3.[67][!0-9]* ]] || [ "$(grep -cx here "$trace")" = 3 ]
+    tried=$((tried + 1))
+  done
+  [ "$tried" -gt 0 ] || skip "needs a shared libpython"
+}

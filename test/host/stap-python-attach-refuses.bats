@@ -1,0 +1,268 @@
+# stap-python: what attach refuses: programs, and shims that another user could have put there.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031
+
+load ../helper
+load launcher
+
+@test "attach refuses a program that is stopped, traced or filtered, which runs on unharmed" {
+  need gcc
+  start_program /usr/bin/python3
+  kill -STOP "$program"
+  soon grep -q 'State:.T' "/proc/$program/status"
+  attach_refuses "it is stopped: resume it with kill -CONT $program"
+  kill -CONT "$program"
+  cat >"$BATS_TEST_TMPDIR/tracer.c" <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    if (ptrace(PTRACE_SEIZE, atoi(words[count - 1]), 0, 0) != 0)
+        return 1;
+    puts("seized");
+    fflush(stdout);
+    sleep(60);
+    return 0;
+}
+C
+  gcc -o "$BATS_TEST_TMPDIR/tracer" "$BATS_TEST_TMPDIR/tracer.c"
+  "$BATS_TEST_TMPDIR/tracer" "$program" >"$BATS_TEST_TMPDIR/traced" &
+  programs+=($!)
+  soon grep -q seized "$BATS_TEST_TMPDIR/traced"
+  attach_refuses "process ${programs[1]} already traces it"
+  kill "${programs[1]}"
+  wait "${programs[1]}" || true
+  program_ends
+  # a seccomp filter that allows everything
+  cat >"$BATS_TEST_TMPDIR/filtered.c" <<'C'
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {1, &all};
+    (void)count;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return 1;
+    execv(words[1], words + 1);
+    return 1;
+}
+C
+  gcc -o "$BATS_TEST_TMPDIR/filtered" "$BATS_TEST_TMPDIR/filtered.c"
+  start_program "$BATS_TEST_TMPDIR/filtered" /usr/bin/python3
+  attach_refuses 'seccomp filters its system calls'
+  program_ends
+}
+
+@test "attach refuses a program with PYTHON_STAP=off, and one that Yama protects" {
+  local yama
+  start_program env PYTHON_STAP=off /usr/bin/python3
+  attach_refuses 'PYTHON_STAP=off'
+  program_ends
+  start_program /usr/bin/python3
+  yama=$BATS_TEST_TMPDIR/root/proc/sys/kernel/yama
+  mkdir -p "$yama"
+  ln -s "/proc/$program" "$BATS_TEST_TMPDIR/root/proc"
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
+  echo 1 >"$yama/ptrace_scope"
+  attach_refuses 'Yama lets only root trace it .kernel.yama.ptrace_scope is 1.: use sudo'
+  echo 3 >"$yama/ptrace_scope"
+  attach_refuses 'Yama forbids all tracing until the next boot'
+  unset STAP_PYTHON_ROOT
+  program_ends
+}
+
+@test "attach refuses another user's program" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  start_program /usr/bin/python3
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$output" = "stap-python: attach: $program: it belongs to another user (uid 0): run this as that user or root" ]
+  refute grep -q libpython-stap "/proc/$program/maps"
+  program_ends
+}
+
+@test "attach refuses a program in another root or mount namespace that has no shim" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need unshare
+  start_program unshare -m sh -c "mount -t tmpfs none $top/build && exec /usr/bin/python3 \"\$@\"" sh
+  [[ $(readlink "/proc/$program/exe") == */python3* ]]
+  attach_refuses "in a container or another root, which lacks the shim: copy $shim to the same path there"
+  program_ends
+  # with a copy of the shim at the same path there
+  start_program unshare -m sh -c "cp $shim $BATS_TEST_TMPDIR/copy && mount -t tmpfs -o mode=755 none $top/build && cp $BATS_TEST_TMPDIR/copy $shim && exec /usr/bin/python3 \"\$@\"" sh
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+}
+
+# Starts the program in a mount namespace with a build directory of its own, which has a copy of the shim
+# ($copy is another) and is then changed by the shell commands.  The words that follow start the
+# namespace; ${as_user[@]} starts the program in it.
+# usage: start_with_own_build COMMANDS [WORD...]
+start_with_own_build() {
+  local commands=$1
+  shift
+  copy=$BATS_TEST_TMPDIR/copy
+  cp "$shim" "$copy"
+  export copy shim build=$top/build folder=$BATS_TEST_TMPDIR
+  start_program "$@" sh -c "mount -t tmpfs -o mode=755 none \$build && cp \$copy \$shim && $commands && exec \"\$@\"" sh \
+    "${as_user[@]}" /usr/bin/python3
+}
+
+@test "attach loads no shim that another user has put into the program's root" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need unshare setpriv
+  local as_user=() nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  for commands in 'chown 65534 $shim' 'chown 65534 $build' 'chmod 777 $build' 'chmod g+w $shim' \
+    'rm $shim && cp $copy $folder/theirs && chown 65534 $folder/theirs && ln -s $folder/theirs $shim'; do
+    echo "$commands"
+    start_with_own_build "$commands" unshare -m
+    attach_refuses 'another root, whose shim others can change: .*(is owned by another user \(uid 65534\)|is writable by others)'
+    program_ends
+  done
+  # nor a file of our root, to which a link in its root seems to lead
+  start_with_own_build 'mkdir -p /var/tmp/s && mount -t tmpfs none /var/tmp/s && rm $shim && ln -s /var/tmp/s/shim $shim' unshare -m
+  mkdir -p /var/tmp/s
+  cp "$shim" /var/tmp/s/shim
+  attach_refuses 'another root, which lacks the shim'
+  rm -r /var/tmp/s
+  program_ends
+  # a shim that its own user put there is loaded
+  as_user=("${nobody[@]}")
+  start_with_own_build 'chown 65534 $shim' unshare -m
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+  # but not if the program has more rights than that user: capabilities, or those of another user
+  as_user=("${nobody[@]}" --ambient-caps=+net_raw --inh-caps=+net_raw)
+  start_with_own_build 'chown 65534 $shim' unshare -m
+  attach_refuses 'whose shim others can change'
+  program_ends
+  as_user=(setpriv --ruid=65533 --euid=65534 --clear-groups)
+  start_with_own_build 'chown 65534 $shim' unshare -m
+  attach_refuses 'whose shim others can change'
+  program_ends
+}
+
+@test "attach looks at the program's shim again when it has waited for a safe point" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need gcc
+  mkdir "$BATS_TEST_TMPDIR/theirs"
+  cp "$shim" "$BATS_TEST_TMPDIR/theirs"
+  chown -R 65534 "$BATS_TEST_TMPDIR/theirs"
+  # it has our mounts, then its own, and reaches no safe point before
+  cat >"$BATS_TEST_TMPDIR/mounts.c" <<'C'
+#include <sched.h>
+#include <sys/mount.h>
+#include <time.h>
+static void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+int change(const char *from, const char *to)
+{
+    spin(3);
+    int failed = unshare(CLONE_NEWNS) || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0) || mount(from, to, 0, MS_BIND, 0);
+    spin(1);
+    return failed;
+}
+C
+  gcc -O2 -D_GNU_SOURCE -shared -fPIC -o "$BATS_TEST_TMPDIR/mounts.so" "$BATS_TEST_TMPDIR/mounts.c"
+  /usr/bin/python3 -c "
+import ctypes, time
+change = ctypes.PyDLL('$BATS_TEST_TMPDIR/mounts.so').change
+print('started', flush=True)
+assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build') == 0
+time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  # until it spins
+  sleep 0.2
+  attach_refuses 'whose shim others can change'
+  kill -0 "$program"
+}
+
+@test "attach loads what the root of the program's user namespace has put there" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need unshare setpriv
+  local as_user=()
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm true || skip "needs user namespaces for everybody"
+  start_with_own_build true setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+}
+
+@test "attach and list say that a program has more rights than its user" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to give a program capabilities"
+  need setpriv setcap
+  local command
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  cp "$(readlink -f /usr/bin/python3)" "$BATS_TEST_TMPDIR/python3"
+  setcap cap_net_raw+ep "$BATS_TEST_TMPDIR/python3" || skip "needs a file system with capabilities"
+  start_program setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/python3"
+  for command in attach list; do
+    run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$command" "$program"
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"$program: the kernel denies access: it has more rights than its user"* ]]
+  done
+  program_ends
+}
+
+@test "attach refuses what the shim does not support: a shell, too old, free-threaded, musl, static" {
+  need gcc
+  local version why
+  sleep 60 &
+  program=$!
+  programs+=("$program")
+  attach_refuses 'it does not run CPython'
+  while IFS=: read -r version why; do
+    cat >"$BATS_TEST_TMPDIR/python.c" <<C
+const char *Py_GetVersion(void) { return "$version"; }
+const unsigned long Py_Version = 0x03000000 + (MINOR << 16);
+int sleep(int);
+int main(void) { return sleep(60); }
+C
+    # shellcheck disable=SC2046
+    gcc -rdynamic -fno-builtin -DMINOR="$(cut -d. -f2 <<<"$version")" -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
+    "$BATS_TEST_TMPDIR/python3" &
+    program=$!
+    programs+=("$program")
+    soon runs "$program" "$BATS_TEST_TMPDIR/python3"
+    attach_refuses "the shim does not support it: $why"
+    kill -0 "$program"
+    rm "$BATS_TEST_TMPDIR/python3"
+  done <<VERSIONS
+3.5.2:it is older than CPython 3.6
+3.$(($(untried_minor) + 1)).0:it is newer than CPython 3.$(untried_minor)
+3.13.0 experimental free-threading build (main):it is free-threaded
+VERSIONS
+  gcc -static -fno-builtin -DMINOR=11 -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
+  "$BATS_TEST_TMPDIR/python3" &
+  program=$!
+  programs+=("$program")
+  sleep 0.3
+  attach_refuses 'it does not export CPython.s functions|it is statically linked'
+  need musl-gcc
+  sed -i 's/"3.13.*build (main)"/"3.11.0"/' "$BATS_TEST_TMPDIR/python.c"
+  rm "$BATS_TEST_TMPDIR/python3"
+  musl-gcc -rdynamic -fno-builtin -DMINOR=11 -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
+  "$BATS_TEST_TMPDIR/python3" &
+  program=$!
+  programs+=("$program")
+  sleep 0.3
+  attach_refuses 'its C library is musl'
+}

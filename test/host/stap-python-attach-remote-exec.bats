@@ -1,0 +1,118 @@
+# stap-python: attach by sys.remote_exec().  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2030,SC2031
+
+load ../helper
+load launcher
+
+@test "attach asks a CPython 3.14 or later by sys.remote_exec(), unless that has remote debugging off" {
+  local python newest=
+  for python in $(pythons); do
+    [ "$("$python" -c 'import sys; print(sys.version_info >= (3, 14))')" != True ] || newest=$python
+  done
+  [ -n "$newest" ] || skip "needs CPython 3.14 or later"
+  start_program env PYTHON_DISABLE_REMOTE_DEBUG=1 "$newest"
+  attach_refuses 'remote debugging off'
+  program_ends
+  start_program "$newest" -X disable-remote-debug
+  attach_refuses 'remote debugging off'
+  program_ends
+  start_program "$newest"
+  run launcher attach "$program"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+  refute compgen -G '/tmp/stap-python-*.py'
+}
+
+# Compiles a program that looks like CPython 3.14.  Started by attach, it only writes the mode, user and
+# group of the script that it is given, and the script's path, to the file $started.
+make_fake_python() {
+  started=$BATS_TEST_TMPDIR/started
+  mkdir -p "$BATS_TEST_TMPDIR/bin"
+  cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+const char *Py_GetVersion(void) { return "3.14.0"; }
+const unsigned long Py_Version = 0x030e00f0;
+int main(int count, char **words)
+{
+    struct stat script;
+    if (count == 6 && stat(words[5], &script) == 0) {
+        FILE *file = fopen(STARTED, "w");
+        if (!file)
+            return 1;
+        fprintf(file, "%o %u %u %s\n", script.st_mode & 07777, script.st_uid, script.st_gid, words[5]);
+        return fclose(file);
+    }
+    /* its files in /proc are root's */
+    prctl(PR_SET_DUMPABLE, 0);
+    for (int i = 0; i < 60; i++)
+        sleep(1);
+    return 0;
+}
+C
+  gcc -rdynamic -DSTARTED="\"$started\"" -o "$BATS_TEST_TMPDIR/bin/python3" "$BATS_TEST_TMPDIR/python.c"
+}
+
+@test "attach as root doesn't start an interpreter that another user can change" {
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  need gcc setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  make_fake_python
+  chown 65534 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[0]}"
+  echo "$output"
+  [ ! -e "$started" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim; it becomes active when Python code next runs there" ]
+  [ "$(uname -m)" = x86_64 ] || [[ $output == *"run this as its user" ]]
+  # nor one whose library another user can change
+  chown 0 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
+  mkdir -p "$BATS_TEST_TMPDIR/lib/python3.14/encodings"
+  chown 65534 "$BATS_TEST_TMPDIR/lib/python3.14"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[1]}"
+  echo "$output"
+  [ ! -e "$started" ]
+  # it does start root's own
+  chown 0 "$BATS_TEST_TMPDIR/lib/python3.14"
+  setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[2]}"
+  cat "$started"
+  rm "$(cut -d' ' -f4 "$started")"
+  [[ $(cat "$started") == "1600 65534 65534 /tmp/stap-python-"*.py ]]
+}
+
+@test "attach asks no program by sys.remote_exec() that doesn't see our /tmp, nor leaves a script behind" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need gcc unshare
+  make_fake_python
+  unshare -m sh -c "mount -t tmpfs none /mnt && exec '$BATS_TEST_TMPDIR/bin/python3'" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  run launcher attach "${programs[0]}"
+  echo "$output"
+  [ ! -e "$started" ] || rm "$(cut -d' ' -f4 "$started")"
+  [ ! -e "$started" ]
+  [ "$(uname -m)" != x86_64 ] || [ "$status $output" = "0 ${programs[0]}: loaded: $shim; it becomes active when Python code next runs there" ]
+  [ "$(uname -m)" = x86_64 ] || [[ $output == *"has its own mounts"* ]]
+  # its sys.remote_exec() fails
+  "$BATS_TEST_TMPDIR/bin/python3" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  mkdir "$started"
+  run launcher attach "${programs[1]}"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"sys.remote_exec() failed"* ]]
+  refute compgen -G '/tmp/stap-python-*.py'
+}

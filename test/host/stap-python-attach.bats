@@ -1,0 +1,265 @@
+# stap-python: attach, and what it does to the program.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031
+
+load ../helper
+load launcher
+
+@test "attach loads the shim into a busy program with threads, which runs on and computes the same" {
+  local python
+  for python in $(pythons); do
+    echo "$python"
+    start_program "$python"
+    run launcher attach "$program"
+    echo "$output"
+    [ "$status $output" = "0 $program: active: $shim" ]
+    grep -q "$shim" "/proc/$program/maps"
+    grep -qx python-stap /proc/"$program"/task/*/comm
+    run launcher attach "$program"
+    [ "$status $output" = "0 $program: already active: $shim" ]
+    [ "$(grep -cx python-stap /proc/"$program"/task/*/comm | grep -c :1)" = 1 ]
+    program_ends
+  done
+}
+
+@test "attach loads the shim into a program that sleeps, waits or gets signals, which notices nothing" {
+  local python kind
+  cat >"$BATS_TEST_TMPDIR/waits.py" <<'PY'
+import os, select, signal, sys, threading, time
+
+start = time.time()
+print("started", flush=True)
+kind = sys.argv[1]
+if kind == "sleep":
+    time.sleep(3)
+elif kind == "join":
+    thread = threading.Thread(target=time.sleep, args=(3,))
+    thread.start()
+    thread.join()
+elif kind == "epoll":
+    assert select.epoll().poll(3) == []
+elif kind == "select":
+    assert select.select([], [], [], 3) == ([], [], [])
+elif kind == "read":
+    assert sys.stdin.readline() == "line\n"
+elif kind == "wait":
+    assert os.system("sleep 3; exit 3") >> 8 == 3
+elif kind == "alarm":
+    calls = []
+    signal.signal(signal.SIGALRM, lambda *_: calls.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    while time.time() < start + 3:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(calls) > 10
+print("took", kind == "read" or 2.9 < time.time() - start < 15)
+PY
+  # shellcheck disable=SC2046
+  for python in $(pythons_by_hook); do
+    rm -f "$BATS_TEST_TMPDIR"/{sleep,join,epoll,select,read,wait,alarm}
+    for kind in sleep join epoll select read wait alarm; do
+      (sleep 3 && echo line) | "$python" "$BATS_TEST_TMPDIR/waits.py" "$kind" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
+      programs+=($!)
+    done
+    for kind in sleep join epoll select read wait alarm; do
+      soon grep -qs started "$BATS_TEST_TMPDIR/$kind"
+      launcher attach "$(pgrep -f "^$python $BATS_TEST_TMPDIR/waits.py $kind")" >"$BATS_TEST_TMPDIR/$kind.attached" 2>&1 &
+      programs+=($!)
+    done
+    wait "${programs[@]}"
+    for kind in sleep join epoll select read wait alarm; do
+      echo "$python $kind: $(cat "$BATS_TEST_TMPDIR/$kind.attached" "$BATS_TEST_TMPDIR/$kind")"
+      grep -qE ': (active|loaded): ' "$BATS_TEST_TMPDIR/$kind.attached"
+      [ "$(cat "$BATS_TEST_TMPDIR/$kind")" = $'started\ntook True' ]
+    done
+    programs=()
+  done
+}
+
+@test "markers fire after attach" {
+  can_bpftrace
+  local python
+  for python in $(pythons_by_hook); do
+    start_program "$python"
+    # bpftrace would lose events if this took longer
+    bpftrace_while "$(function_markers)" sh -c '"$1" attach "$2" && sleep 0.3; touch "$3"' - "$launcher" "$program" "$end"
+    echo "$python: $(wc -l <"$trace") events"
+    grep -qE "^> $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
+    grep -qE "^< $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
+    program_has_ended
+  done
+}
+
+@test "attach by its user, without root" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  start_program setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+}
+
+@test "attach reports that dlopen() fails in the program, which runs on" {
+  need gcc
+  make_tree
+  make_broken_shim "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0"
+  start_program /usr/bin/python3
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  attach_refuses 'dlopen.. failed in it: .*undefined symbol: nowhere'
+  program_ends
+}
+
+# Compiles a shim that takes 2 s to load, into the checkout of make_tree().
+make_slow_shim() {
+  cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
+#include <sys/sdt.h>
+#include <unistd.h>
+__attribute__((constructor)) static void load(void)
+{
+    STAP_PROBE(python, line);
+    sleep(2);
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
+}
+
+@test "attach that gets a signal at any time leaves the program unharmed" {
+  local i attach
+  start_program /usr/bin/python3
+  for i in {1..30}; do
+    timeout -s TERM "0.0$((i % 10))" "$launcher" attach "$program" >/dev/null 2>&1 || true
+  done
+  program_ends
+  # while dlopen() runs in it, which takes long with this shim
+  need gcc
+  make_tree
+  make_slow_shim
+  start_program /usr/bin/python3
+  "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" >"$BATS_TEST_TMPDIR/attached" 2>&1 &
+  attach=$!
+  soon grep -q "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "/proc/$program/maps"
+  kill -INT "$attach"
+  kill -TERM "$attach"
+  wait "$attach" || true
+  program_ends
+}
+
+@test "attach never leaves a dlopen() that takes long, which would kill the program" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need gcc
+  make -s -C "$top" BUILD="$BATS_TEST_TMPDIR/hasty" CFLAGS='-O1 -DCALL_MS=500' "$BATS_TEST_TMPDIR/hasty/stap-python"
+  launcher=$BATS_TEST_TMPDIR/hasty/stap-python
+  make_tree
+  make_slow_shim
+  start_program /usr/bin/python3
+  run timeout 20 "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "${lines[0]}" = "stap-python: attach: $program: dlopen() is slow in it: waiting, as to end now would kill the program" ]
+  # this shim has no thread that watches
+  [ "${lines[1]}" = "$program: loaded: $BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0; it becomes active when Python code next runs there" ]
+  program_ends
+}
+
+@test "no signal handler runs within attach's dlopen(), and none is lost" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need gcc
+  make_tree
+  # a handler in C, as Python runs its own later
+  cat >"$BATS_TEST_TMPDIR/handler.c" <<'C'
+#include <signal.h>
+volatile sig_atomic_t loading, within, calls;
+static void handle(int number) { (void)number; calls++; within += loading; }
+void set(void) { signal(SIGUSR1, handle); }
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/handler.so" "$BATS_TEST_TMPDIR/handler.c"
+  cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
+#include <signal.h>
+#include <sys/sdt.h>
+#include <time.h>
+extern volatile sig_atomic_t loading;
+__attribute__((constructor)) static void load(void)
+{
+    struct timespec left = {2, 0};
+    STAP_PROBE(python, line);
+    loading = 1;
+    while (nanosleep(&left, &left))
+        ;
+    loading = 0;
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
+  /usr/bin/python3 -c "
+import ctypes, os, sys, time
+c = ctypes.CDLL('$BATS_TEST_TMPDIR/handler.so', ctypes.RTLD_GLOBAL)
+c.set()
+calls, within = ctypes.c_int.in_dll(c, 'calls'), ctypes.c_int.in_dll(c, 'within')
+print('started', flush=True)
+while not os.path.exists('$BATS_TEST_TMPDIR/end'):
+    time.sleep(0.01)
+print('calls', calls.value, 'within', within.value)" >"$BATS_TEST_TMPDIR/output" 2>&1 &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" &
+  soon grep -q "tree/build/libpython-stap.so.0" "/proc/$program/maps"
+  sleep 0.5
+  kill -USR1 "$program"
+  wait "$!"
+  sleep 0.2
+  : >"$BATS_TEST_TMPDIR/end"
+  wait "$program"
+  cat "$BATS_TEST_TMPDIR/output"
+  [ "$(tail -n 1 "$BATS_TEST_TMPDIR/output")" = 'calls 1 within 0' ]
+}
+
+@test "attach gives up on a program that reaches no safe point, which runs on" {
+  need gcc
+  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+void spin(volatile int *until) { while (!*until) ; }
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
+  /usr/bin/python3 -c "
+import ctypes, signal
+until = ctypes.c_int(0)
+print('started', flush=True)
+ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST_TMPDIR/output" &
+  program=$!
+  programs+=("$program")
+  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  sleep 0.2
+  (sleep 3 && grep VmPeak "/proc/$(pgrep -xf "$launcher attach $program")/status" >"$BATS_TEST_TMPDIR/peak") &
+  attach_refuses 'no thread reached a safe point within 5 s'
+  wait "$!"
+  cat "$BATS_TEST_TMPDIR/peak"
+  # each try frees its memory
+  [ "$(awk '{ print $2 }' "$BATS_TEST_TMPDIR/peak")" -lt 200000 ]
+  grep -q 'State:.R' "/proc/$program/status"
+}
+
+@test "attach notices that the program became another by exec, and calls nothing there" {
+  need gcc
+  cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
+#include <time.h>
+void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
+  start_program sh -c 'exec /usr/bin/python3 -c "
+import ctypes, os, sys
+print(\"spins\", flush=True)
+ctypes.PyDLL(sys.argv[1]).spin(3)
+os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[2:])" "$@"' sh "$BATS_TEST_TMPDIR/spin.so" &
+  end=$BATS_TEST_TMPDIR/end
+  soon grep -qs spins "$BATS_TEST_TMPDIR/output"
+  program=$(pgrep -f "^/usr/bin/python3 -c .*$BATS_TEST_TMPDIR/spin.so" | head -n 1)
+  programs+=("$program")
+  attach_refuses 'it now runs another program: try again'
+  soon grep -qs started "$BATS_TEST_TMPDIR/output"
+  run launcher attach "$program"
+  [ "$status" = 0 ]
+  : >"$end"
+  soon grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
+}

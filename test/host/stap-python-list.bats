@@ -1,0 +1,260 @@
+# stap-python: list.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2030,SC2031
+
+load ../helper
+load launcher
+
+@test "list shows which of its own markers fire in each Python, as readelf and native.list do" {
+  local python minor
+  need readelf
+  for python in $(pythons); do
+    run launcher list "$python"
+    echo "$output"
+    [ "$status" = 0 ]
+    minor=$(version_of "$python")
+    [[ ${lines[0]} == "$python: CPython $minor" ]]
+    diff <(own_markers "$python" "$(own_file "$python")" | sort) \
+      <(awk '$2 ~ /^(live|partly|fires)$/ { print $1 }' <<<"$output" | sort)
+    diff <(markers | sort) <(awk '$3 == "yes" { print $1 }' <<<"$output" | sort)
+  done
+}
+
+@test "list without an argument has every Python that is found" {
+  local python
+  run launcher list
+  [ "$status" = 0 ]
+  for python in $(pythons); do
+    grep -qE "^($python|$(readlink -f "$python")): CPython $(version_of "$python")$" <<<"$output"
+  done
+}
+
+@test "list knows which markers are live, dead or useless by the version, and where the tapset has them from" {
+  local tapset
+  need gcc
+  tapset=$(tapset_with_native_python)
+  [ -d "$tapset" ]
+  # the fake python3.10 and 3.11 have all eight
+  cd "$BATS_TEST_TMPDIR/native/bin"
+  run launcher list ./python3.10
+  echo "$output"
+  [ "$(awk '$2 == "live"' <<<"$output" | wc -l)" = 8 ]
+  run launcher list ./python3.11
+  echo "$output"
+  grep -qE '^ +function__entry +dead ' <<<"$output"
+  grep -qE '^ +function__return +fires ' <<<"$output"
+  grep -qE '^ +line +fires ' <<<"$output"
+  grep -qE '^ +audit +live ' <<<"$output"
+  grep -qE '^ +cfunction__entry +- ' <<<"$output"
+  cp python3.10 python3.15
+  run launcher list ./python3.15
+  grep -qE '^ +function__entry +partly ' <<<"$output"
+  cp python3.10 python3.5
+  run launcher list ./python3.5
+  grep -qE '^ +function__entry +dead ' <<<"$output"
+  # the system's own, where the tapset looks
+  run launcher list /usr/bin/python3
+  grep -qE '^ +gc__start +live +yes +CPython$' <<<"$output"
+  grep -qE '^ +function__entry .* yes +the shim$' <<<"$output"
+}
+
+@test "list refuses what is not a CPython, and never waits for it" {
+  cd "$BATS_TEST_TMPDIR"
+  mkfifo fifo
+  : >empty
+  refuses 1 'fifo: not a regular file' list ./fifo
+  refuses 1 'not a regular file' list /dev/zero
+  refuses 1 'not a regular file' list /dev/tty1
+  refuses 1 'not a regular file|be opened' list /
+  refuses 1 'empty: not an ELF file' list ./empty
+  refuses 1 'not an ELF file' list /etc/passwd
+  refuses 1 'not a CPython' list /bin/true
+}
+
+@test "list opens regular files only: opening a device may do something" {
+  local writer
+  mkfifo "$BATS_TEST_TMPDIR/fifo"
+  # a writer waits until the other end is opened
+  (echo >"$BATS_TEST_TMPDIR/fifo" && : >"$BATS_TEST_TMPDIR/opened") 2>/dev/null &
+  writer=$!
+  programs+=("$writer")
+  soon grep -q 'State:.S' "/proc/$writer/status"
+  refuses 1 'not a regular file' list "$BATS_TEST_TMPDIR/fifo"
+  # nor does doctor open it
+  make_machine
+  rm "$machine/etc/os-release"
+  mv "$BATS_TEST_TMPDIR/fifo" "$machine/etc/os-release"
+  launcher doctor >/dev/null || true
+  sleep 0.2
+  kill -0 "$writer"
+  [ ! -e "$BATS_TEST_TMPDIR/opened" ]
+}
+
+@test "names and texts from others reach no terminal as commands" {
+  need gcc
+  local name
+  # ESC, and CSI in UTF-8 and as a byte; and a letter in UTF-8, which stays
+  name=$BATS_TEST_TMPDIR/$'python3\e[31m\302\2331m\2331m \303\244'
+  refuses 1 'python3\\x1b\[31m\\xc2\\x9b1m\\x9b1m .*: No such file' list "$name"
+  refuses 1 'two\\x0alines: No such file' list ./$'two\nlines'
+  echo 'const char *Py_GetVersion(void) { return "3.11.0"; } int sleep(int); int main(void) { return sleep(60); }' >"$BATS_TEST_TMPDIR/python.c"
+  gcc -rdynamic -fno-builtin -o "$name" "$BATS_TEST_TMPDIR/python.c"
+  "$name" &
+  programs+=($!)
+  soon runs "$!" "$name"
+  launcher list "$name" >"$BATS_TEST_TMPDIR/listed"
+  launcher list "$!" >>"$BATS_TEST_TMPDIR/listed"
+  PATH=$(dirname "$name"):$PATH launcher doctor >>"$BATS_TEST_TMPDIR/listed" || true
+  cat -v "$BATS_TEST_TMPDIR/listed"
+  [ "$(grep -cF 'python3\x1b[31m\xc2\x9b1m\x9b1m ' "$BATS_TEST_TMPDIR/listed")" = 3 ]
+  refute grep -q "[[:cntrl:]]" "$BATS_TEST_TMPDIR/listed"
+  [ "$(tr -dc '\233' <"$BATS_TEST_TMPDIR/listed" | wc -c)" = 0 ]
+}
+
+@test "list survives a file that is cut off, or has any byte of its headers and notes changed" {
+  local size at failed=0 status
+  need gcc
+  [ -e "$(gcc -print-file-name=libasan.so)" ] || skip "needs libasan"
+  cd "$BATS_TEST_TMPDIR"
+  tapset_with_native_python >/dev/null
+  # with ASan, as reading beyond the file's bytes is an error too
+  make -s -C "$top" BUILD="$BATS_TEST_TMPDIR/asan" CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
+    "$BATS_TEST_TMPDIR/asan/stap-python"
+  launcher=$BATS_TEST_TMPDIR/asan/stap-python
+  export ASAN_OPTIONS=detect_leaks=0:exitcode=99 UBSAN_OPTIONS=exitcode=99
+  size=$(stat -c %s native/bin/python3.10)
+  for ((at = 0; at < size; at += size / 25)); do
+    head -c "$at" native/bin/python3.10 >python3.10
+    status=0
+    timeout -k 1 5 "$launcher" list ./python3.10 >/dev/null 2>&1 || status=$?
+    [ "$status" -le 1 ] || { echo "cut at $at: $status" && failed=1; }
+  done
+  # section headers, at the end; program headers and the ELF header, at the start; the notes
+  cat >change.py <<'PY'
+import random, struct, subprocess, sys
+
+whole = open("native/bin/python3.10", "rb").read()
+rnd = random.Random(7)
+notes = whole.index(b"stapsdt\0") - 12
+headers = struct.unpack_from("<Q", whole, 40)[0]
+# the section header of the notes
+header = next(at for at in range(headers, len(whole) - 63, 64) if struct.unpack_from("<Q", whole, at + 24)[0] == notes)
+
+
+def files():
+    # a note that ends with its section, and with each of its parts
+    for size in (0, 1, 23, 24, 25, 30, 31, 0xFFFFFFF0, 0xFFFFFFFF):
+        data = bytearray(whole)
+        struct.pack_into("<I", data, notes + 4, size)
+        yield data
+        struct.pack_into("<Q", data, header + 32, 20 + size)
+        yield data
+        struct.pack_into("<I", data, notes, size)
+        yield data
+    for field in (24, 32, 40, 48, 56):
+        for value in (0, 1, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF):
+            data = bytearray(whole)
+            struct.pack_into("<Q", data, header + field, value)
+            yield data
+    # any bytes of the headers and notes
+    for _ in range(40):
+        data = bytearray(whole)
+        for _ in range(rnd.choice((1, 1, 3))):
+            start, size = rnd.choice(((0, 64), (64, 56 * 8), (headers, len(whole) - headers), (notes, 600)))
+            data[rnd.randrange(start, start + size)] = rnd.choice((0, 0xFF, 0x80, rnd.randrange(256)))
+        yield data
+
+
+for number, data in enumerate(files()):
+    open("python3.10", "wb").write(data)
+    status = subprocess.call([sys.argv[1], "list", "./python3.10"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=5)
+    if status not in (0, 1):
+        print("file", number, "status", status)
+PY
+  run timeout 60 /usr/bin/python3 change.py "$launcher"
+  echo "$output"
+  [ "$status$output" = 0 ]
+  [ "$failed" = 0 ]
+}
+
+@test "list reads no more of a file than it has, whatever its headers say" {
+  cat >"$BATS_TEST_TMPDIR/hostile.py" <<'PY'
+import resource, struct, subprocess, sys, time
+
+COUNT = 100000
+
+
+# Sections of that type, each the whole file, followed by 4 MB of that filling.
+def write(kind, link, filling):
+    size = 64 + 64 * COUNT + (4 << 20)
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 0, 1)
+    first = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, COUNT, 0, 0, 0, 0)
+    section = struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, 0, size, link, 0, 4, 24 if kind != 6 else 16)
+    with open("python3", "wb") as file:
+        file.write(head + first + section * (COUNT - 1) + filling * ((4 << 20) // len(filling)))
+
+
+# notes, both symbol tables, the dynamic section; with and without NUL at the end of the strings
+for kind in 7, 11, 2, 6:
+    for filling in b"\1\0\0\0", b"\1", b"\0":
+        write(kind, 2, filling)
+        start = time.time()
+        status = subprocess.call([sys.argv[1], "list", "./python3"], timeout=8)
+        print(kind, filling, "status", status, round(time.time() - start, 1), "s")
+        assert status == 1
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
+with open("python3", "r+b") as file:
+    file.truncate((1 << 30) + 1)
+assert b"larger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"], timeout=8, stderr=subprocess.PIPE).stderr
+PY
+  cd "$BATS_TEST_TMPDIR"
+  ulimit -v 1000000
+  timeout 90 /usr/bin/python3 hostile.py "$launcher"
+}
+
+@test "list shows whether a process has the shim" {
+  local pid
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  soon runs "$!" /usr/bin/python3
+  pid=${programs[0]}
+  run launcher list "$pid"
+  echo "$output"
+  [ "${lines[0]}" = "$pid: $(readlink -f /usr/bin/python3), CPython $(version_of /usr/bin/python3)" ]
+  grep -qx "  the shim: active, $shim" <<<"$output"
+  [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = "$(markers | wc -l)" ]
+  run launcher list "${programs[1]}"
+  grep -qx "  the shim: not loaded; load it with stap-python attach ${programs[1]}" <<<"$output"
+  [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
+  refuses 1 'it does not run CPython' list "$$"
+}
+
+@test "list and attach tell a shim that is loaded from one that is active" {
+  need gcc
+  local pid
+  PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  programs+=($!)
+  soon runs "$!" /usr/bin/python3
+  pid=$!
+  run launcher list "$pid"
+  echo "$output"
+  grep -qxF "  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is off: $shim" <<<"$output"
+  [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
+  refuses 1 'PYTHON_STAP' attach "$pid"
+  # while no Python code runs, and then
+  /usr/bin/python3 -c 'import time
+time.sleep(4)
+while True: time.sleep(0.1)' &
+  programs+=($!)
+  pid=$!
+  soon runs "$pid" /usr/bin/python3
+  run launcher attach "$pid"
+  [ "$status $output" = "0 $pid: loaded: $shim; it becomes active when Python code next runs there" ]
+  soon grep -qx python-stap /proc/"$pid"/task/*/comm
+  launcher list "$pid" | grep -qx "  the shim: active, $shim"
+  run launcher attach "$pid"
+  [ "$status $output" = "0 $pid: already active: $shim" ]
+}

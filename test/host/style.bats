@@ -1,0 +1,51 @@
+# The rules of the code that tools check; test/host/rooms.bats has those of the project.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  cd "$top" || return
+}
+
+@test "ShellCheck finds nothing" {
+  need shellcheck
+  shell_files | xargs shellcheck
+}
+
+@test "shfmt has nothing to change" {
+  need shfmt
+  shell_files | grep -v '\.bats$' | xargs shfmt -i 2 -ci -d
+  shell_files | grep '\.bats$' | xargs shfmt -ln bats -i 2 -ci -d
+}
+
+@test "clang-format has nothing to change" {
+  need clang-format
+  [[ $(clang-format --version) == *"version 14."* ]] ||
+    skip "needs clang-format 14, with which the code is formatted: others differ in details"
+  clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/fuzz/*.[ch] test/stress/*.c test/cpython/*.c test/tapset/*.c
+}
+
+@test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
+  need gcc clang
+  local compiler
+  for compiler in gcc clang; do
+    make -s -B CC=$compiler build/probes/{markers_list,native_list,installed}.h
+    for file in probes/*.c probes/stap-python/*.c test/*.c test/stress/*.c test/cpython/*.c; do
+      "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Ibuild/probes \
+        -fsyntax-only "$file"
+    done
+  done
+}
+
+@test "every source file names its licence" {
+  local missing
+  missing=$(project_files | grep -E '\.(c|h|d|awk|stp|py|sh|bash|bats|list)$|^Makefile$' | xargs grep -L 'SPDX-License-Identifier: MIT') || true
+  echo "$missing"
+  [ -z "$missing" ]
+}
+
+@test "codespell knows every word" {
+  need codespell
+  project_files | xargs codespell
+}

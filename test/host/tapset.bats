@@ -1,0 +1,213 @@
+# The tapset in SystemTap's passes 1 to 4: every probe point resolves with each of its variables, every
+# function compiles, and what is wrong is refused.  Nothing runs.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  need_stap
+}
+
+# The probe points and their variables, a line each: the markers' arguments, the frame by another name, and for
+# audit the arguments as text too.  Those of the shim, or those that CPython 3.$1 has itself.
+points() {
+  "$top/test/probe-points" ${1:+--native "$1"} | sed 's/ frame / frameptr /; s/^audit .*/& argstr/'
+}
+
+# How many CPython 3.$1 has itself.
+own_points() {
+  points "$1" | wc -l
+}
+
+# A script that uses each variable of each probe point.
+# usage: use_all PREFIX [MINOR]
+use_all() {
+  points "${2:-}" | awk -v prefix="$1" '{
+    printf "probe %s%s { println(name, probestr", prefix, $1
+    for (i = 2; i <= NF; i++) printf ", %s", $i
+    print ") }" }'
+}
+
+# Resolves the script $1 without a warning of a variable that is never set.
+resolves() {
+  stap_with_tapset -p2 -e "$1" >"$BATS_TEST_TMPDIR/resolved" 2>&1 || { cat "$BATS_TEST_TMPDIR/resolved" && return 1; }
+  refute grep -E 'never-assigned|semantic' "$BATS_TEST_TMPDIR/resolved"
+}
+
+# How many probes of the resolved script are in the file $1.
+probes_in() {
+  grep -c "^process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || true
+}
+
+# The same in a file of the shim, whose markers have two sites each.
+shim_probes_in() {
+  local sites
+  sites=$(probes_in "$1")
+  echo $((sites % 2 ? -1 : sites / 2))
+}
+
+# stap refuses the script $1 with a semantic error that names $2.
+refused() {
+  run stap -p2 -e "$1"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == *"semantic error"*$2* ]]
+}
+
+@test "every probe point resolves with every variable, from the shim and from CPython" {
+  tapset=$(tapset_with_native_python)
+  local native=$BATS_TEST_TMPDIR/native/bin
+  resolves "$(use_all python.)"
+  [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
+  [ "$(probes_in "$native/python3.10")" = "$(own_points 10)" ]
+  [ "$(probes_in "$native/python3.11")" = "$(own_points 11)" ]
+}
+
+@test "python.shim.* and python.native.* have the same variables, each from its source alone" {
+  tapset=$(tapset_with_native_python)
+  local native=$BATS_TEST_TMPDIR/native/bin
+  resolves "$(use_all python.shim.)"
+  [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
+  [ "$(probes_in "$native/python3.10")" = 0 ]
+  resolves "$(use_all python.native. 10)"
+  [ "$(shim_probes_in "$shim")" = 0 ]
+  [ "$(probes_in "$native/python3.10")" = "$(own_points 10)" ]
+  [ "$(probes_in "$native/python3.11")" = "$(own_points 11)" ]
+}
+
+@test "CPython is found in all the places where distributions and make install put it" {
+  local folder=$BATS_TEST_TMPDIR/places file files="usr/bin/python3.10 usr/local/bin/python3.10
+    usr/lib/libpython3.10.so.1.0 usr/lib64/libpython3.10d.so.1.0 usr/lib/x86_64-linux-gnu/libpython3.10m.so.1.0
+    usr/local/lib/libpython3.10.so.1.0 usr/local/lib64/libpython3.10.so.1.0"
+  tapset=$(tapset_with_native_python)
+  for file in $files; do
+    mkdir -p "$(dirname "$folder/$file")"
+    cp "$BATS_TEST_TMPDIR/native/bin/python3.10" "$folder/$file"
+  done
+  sed "s,^path /,path $folder/," "$top/probes/native.list" |
+    awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top/probes/cpython_layout.h" - >"$tapset/python_paths.stpm"
+  resolves "$(use_all python.)"
+  for file in $files; do
+    echo "$file"
+    [ "$(probes_in "$folder/$file")" = "$(own_points 10)" ]
+  done
+}
+
+@test "wildcards resolve, and python.shim.** is each marker of the shim" {
+  tapset=$(tapset_with_native_python)
+  resolves 'probe python.function.* { println(probestr, frameptr) }'
+  [ "$(shim_probes_in "$shim")" = 2 ]
+  resolves 'probe python.shim.** { println(name) }'
+  [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
+}
+
+@test "interpreters and shims of python_local.stp are probed as well" {
+  tapset=$(tapset_with_native_python)
+  local folder=$BATS_TEST_TMPDIR/native file
+  for file in bin/own-3.10 bin/own-3.12; do
+    cp "$folder/bin/python3.10" "$folder/$file"
+  done
+  cp "$shim" "$folder/own-shim.so"
+  rm -f "$tapset/python_local.stp"
+  cat >"$tapset/python_local.stp" <<STP
+@python_interpreter_310("$folder/bin/own-3.10")
+@python_interpreter("$folder/bin/own-3.12")
+@python_interpreter("$folder/bin/not-there")
+@python_shim("$folder/own-shim.so")
+STP
+  resolves "$(use_all python.)"
+  [ "$(probes_in "$folder/bin/own-3.10")" = "$(own_points 10)" ]
+  [ "$(probes_in "$folder/bin/own-3.12")" = "$(own_points 11)" ]
+  [ "$(shim_probes_in "$folder/own-shim.so")" = "$(markers | wc -l)" ]
+  [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
+  [ "$(probes_in "$folder/bin/python3.10")" = "$(own_points 10)" ]
+}
+
+@test "where there is neither shim nor native marker, every probe point names stap-python doctor" {
+  tapset=$(tapset_with_nothing)
+  local point
+  for point in $(probe_points | sed 's/.*/& shim.&/') $(points 10 | sed 's/ .*//; s/^/native./'); do
+    run stap_with_tapset -p2 -e "probe python.$point { println(name) }"
+    echo "python.$point: $output"
+    [ "$status" = 1 ]
+    [[ $output == *"run stap-python doctor"* ]]
+  done
+}
+
+@test "function markers that are partly live have macros of their own, and what is never probed has none" {
+  awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{cpython_layout.h,native.list} | awk '
+    /^@define/ { macro = $2 }
+    match($0, /python3\.[0-9]+/) { print macro, substr($0, RSTART, RLENGTH) }' | sort -uV >"$BATS_TEST_TMPDIR/macros"
+  # shellcheck disable=SC2046 # numbers
+  diff - <(grep -e function -e line "$BATS_TEST_TMPDIR/macros") <<EOF
+$(printf '__python_native_function__entry python3.%d\n' {6..10})
+$(printf '__python_native_function__return python3.%d\n' {6..10})
+$(printf '__python_native_line python3.%d\n' {6..10})
+$(printf '__python_native_partly_function__entry python3.%d\n' $(seq 15 "$(untried_minor)"))
+$(printf '__python_native_partly_function__return python3.%d\n' $(seq 15 "$(untried_minor)"))
+EOF
+}
+
+@test "every function compiles" {
+  run stap -p4 -e 'probe begin {
+    println(python_in_target(), python_version(), python_argstr(0))
+    println(python_backtrace(0), python_backtrace(0, 1))
+    print_python_backtrace(0)
+    print_python_backtrace(0, 1)
+  }'
+  echo "$output"
+  [ "$status" = 0 ]
+}
+
+@test "every handler compiles" {
+  need_live_stap
+  tapset=$(tapset_with_native_python)
+  run stap_with_tapset -p4 -e "$(use_all python.)"
+  echo "$output"
+  [ "$status" = 0 ]
+}
+
+# shellcheck disable=SC2016 # $nosuch is stap's
+@test "an unknown variable, probe point or source, and a wrong argument are refused" {
+  refused 'probe python.function.entry { println($nosuch) }' nosuch
+  refused 'probe python.function.nosuch { println(1) }' nosuch
+  refused 'probe python.nosuch { println(1) }' nosuch
+  refused 'probe python.native.cfunction.entry { println(1) }' cfunction
+  refused 'probe python.line { println(frameptr . "x") } probe python.gc.start { print_python_backtrace("x") }' 'type mismatch'
+  refused 'probe python.audit { println(python_argstr(event)) }' 'type mismatch'
+  refused 'probe python.function.entry { println(python_backtrace(frameptr, 1, 2)) }' 'python_backtrace'
+}
+
+@test "a variable of another probe point is warned of" {
+  run stap -p2 -e 'probe python.line { println(generation) }'
+  echo "$output"
+  [[ $output == *"never-assigned local variable 'generation'"* ]]
+}
+
+@test "every script resolves, its .meta names it, and it has an example and a row in the README" {
+  local script
+  for script in "$top"/scripts/{,exporter/}*.stp; do
+    echo "$script"
+    stap -p2 "$script" >/dev/null
+    stap -p2 "$script" 'some.*file' >/dev/null
+    grep -qx "name: ${script##*/}" "${script%.stp}.meta"
+    grep -q '^title: .' "${script%.stp}.meta"
+    [ -s "${script%.stp}_example.txt" ] || [[ $script == */exporter/* ]]
+    grep -qF "](${script#"$top/scripts/"})" "$top/scripts/README.md"
+  done
+}
+
+@test "stapsys may use every script; who is in stapusr alone none, but the probe points and functions for his own processes" {
+  local script
+  for script in "$top"/scripts/{,exporter/}*.stp; do
+    echo "$script"
+    stap --privilege=stapsys -p2 "$script" >/dev/null
+    run stap --privilege=stapusr -p2 "$script"
+    [ "$status" = 1 ]
+    # SystemTap 5.1 and 5.6 name the last thing they tried for a probe point, which is the hint
+    [[ $output == *"function may not be used when --privilege=stapusr is specified"* || $output == *"run stap-python doctor"* ]]
+  done
+  stap --privilege=stapusr -p2 -e 'probe python.function.entry { println(funcname, python_version()) print_python_backtrace(frameptr) }
+    probe python.audit { println(python_argstr(args)) }' >/dev/null
+}

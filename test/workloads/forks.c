@@ -1,0 +1,76 @@
+/*
+ * What forks.py needs of C: a lock, and an end of the program that takes long; and preloaded, a lock
+ * of CPython's that the shim's thread releases late, and a count of the calls of a function.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Taken and released with the GIL held: so no thread ever waits for it. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void take(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void give(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+void use(void)
+{
+    take();
+    give();
+}
+
+/* Each fork of the process holds the lock, as POSIX recommends. */
+void hold_over_forks(void)
+{
+    pthread_atfork(take, give, give);
+}
+
+static void end_slowly(void)
+{
+    sleep(2);
+}
+
+/* The process lives on after Py_Finalize(). */
+void live_on(void)
+{
+    atexit(end_slowly);
+}
+
+/* Of the lock of 3.12's pending calls: PyThread_release_lock() is sem_post(). */
+int sem_post(sem_t *semaphore)
+{
+    static int (*next)(sem_t *);
+    char name[16] = "";
+    if (!next)
+        next = (int (*)(sem_t *))dlsym(RTLD_NEXT, "sem_post");
+    if (getenv("SLOW_SEM_POST")) {
+        pthread_getname_np(pthread_self(), name, sizeof name);
+        if (strcmp(name, "python-stap") == 0)
+            usleep(20000);
+    }
+    return next(semaphore);
+}
+
+long walked;
+
+/* The shim walks the stack by this. */
+void *PyFrame_GetBack(void *frame)
+{
+    static void *(*next)(void *);
+    if (!next)
+        next = (void *(*)(void *))dlsym(RTLD_NEXT, "PyFrame_GetBack");
+    walked++;
+    return next(frame);
+}

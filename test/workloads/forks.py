@@ -1,0 +1,119 @@
+# forks.py CASE LIBRARY: forks, and an end, while the markers whose semaphores semaphores.so raises are wanted;
+# LIBRARY is forks.c.  Prints "fine", or what went wrong.
+#
+# SPDX-License-Identifier: MIT
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+
+library = ctypes.PyDLL(sys.argv[2])
+fork = ctypes.PyDLL(None).fork
+
+
+def step(n):
+    return n + 1
+
+
+def for_seconds(seconds):
+    "Numbers, until that time is up."
+    n, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        n += 1
+        yield n
+
+
+def others_use_the_lock():
+    def work():
+        while True:
+            library.use()
+
+    for _ in range(2):
+        threading.Thread(target=work, daemon=True).start()
+
+
+def reap(child, status=0):
+    assert os.waitpid(child, 0) == (child, status << 8)
+
+
+def in_c_with_a_lock():
+    "A fork handler takes a lock for which another thread waits, with the GIL, if it gets that in the middle."
+    library.hold_over_forks()
+    others_use_the_lock()
+    for _ in for_seconds(2):
+        child = fork()
+        if child == 0:
+            os._exit(0)
+        reap(child)
+
+
+def with_a_lock():
+    "The same by handlers of os.register_at_fork(); and CPython's audit hooks let the GIL go while the shim arms."
+    os.register_at_fork(before=library.take, after_in_parent=library.give, after_in_child=library.give)
+    if sys.version_info >= (3, 12):
+        sys.addaudithook(lambda event, arguments: event.startswith("sys.monitoring") and time.sleep(0.003))
+    others_use_the_lock()
+    for _ in for_seconds(3):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        reap(child)
+
+
+def in_c_beside_a_thread_that_sleeps():
+    "The child runs Python, of which CPython knows nothing, whatever the shim's thread did."
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    for _ in for_seconds(3):
+        child = fork()
+        if child == 0:
+            for _ in for_seconds(0.05):
+                step(1)
+            sys.exit(7)
+        for _ in for_seconds(10):
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                break
+            time.sleep(0.005)
+        else:
+            os.kill(child, signal.SIGKILL)
+            return "a child hangs"
+        assert status == 7 << 8
+
+
+def with_a_long_handler():
+    "What the shim looks at meanwhile, to start its thread when os.fork() is done."
+    walked = ctypes.c_long.in_dll(ctypes.CDLL(None), "walked")
+    seen = []
+
+    def handler():
+        before = walked.value
+        for _ in range(5000):
+            step(1)
+        seen.append(walked.value - before)
+
+    os.register_at_fork(after_in_parent=handler)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    reap(child)
+    return None if 0 < seen[0] < 5 * 5000 else "walked %d times in 5000 calls" % seen[0]
+
+
+def without_functions_at_exit():
+    library.live_on()
+    for _ in for_seconds(0.3):
+        time.sleep(0.01)
+    atexit._clear()
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    signal.alarm(25)
+    wrong = globals()[sys.argv[1]]()
+    print(wrong or "fine", flush=True)
+    if not sys.argv[1].startswith("without"):
+        os._exit(0)
