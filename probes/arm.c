@@ -13,20 +13,9 @@
 
 #include <stddef.h>
 
-/* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
- * older make it in whatever interpreter the main thread runs just then. */
-static atomic_bool main_asked;
-
-/* 3.12 and later: another thread was in a pending call of ours when this child was forked, and had
- * released the GIL there, in an audit hook of the program.  CPython believes it there still, and
- * makes no pending calls (Python/ceval_gil.c, make_pending_calls). */
-static bool calls_stuck;
-
 void arm_forked(void)
 {
-    calls_stuck |= py.minor >= 12 && interp_arming() && !hook_busy();
     interp_forked();
-    main_asked = false;
     code_forked();
     shown_forked();
 }
@@ -56,15 +45,6 @@ static enum hook_result set_hook(const struct hook *hook, struct interp *interp,
 static const char *word_for(enum hook_result result)
 {
     return result == HOOK_DONE ? "set" : result == HOOK_LATER ? "not yet" : "can't be had here";
-}
-
-/* The hook that interpreters are knocked at by. */
-static const struct hook *knocker(void)
-{
-    const struct hook *const *hook = hooks;
-    while (!(*hook)->knock)
-        hook++;
-    return *hook;
 }
 
 static bool is_knocked(const struct interp *interp, const struct hook *hook)
@@ -167,6 +147,11 @@ bool arm_here(void)
     return arm_by(set_hooks);
 }
 
+bool arm_quiet_here(void)
+{
+    return arm_by(set_quiet_hooks);
+}
+
 /* ---------------------------------------------------------------- the start of one */
 
 static const char end_name[] = "python-stap";
@@ -230,261 +215,4 @@ void arm_start(bool is_new)
     with_interp(interp, start, 0);
     if (wanted_markers())
         arm_here();
-}
-
-/* ---------------------------------------------------------------- asking */
-
-/* Set by atexit's function, at the end of the main interpreter. */
-static atomic_bool closed;
-
-void arm_close(void)
-{
-    closed = true;
-}
-
-void arm_open(void)
-{
-    closed = false;
-}
-
-/* What arm_attach() was given, until it has been called. */
-static void (*_Atomic to_meet)(void);
-
-/* On a thread of another interpreter, up to 3.11, where all have one GIL. */
-static void meet_in_main(void (*meet)(void))
-{
-    PyInterpreterState *interpreter = cpython_main_interpreter();
-    PyThreadState *here = py.PyThreadState_Get(), *made = NULL;
-    PyThreadState *there = py.PyGILState_GetThisThreadState();
-    if (!there || cpython_interpreter_of(there) != interpreter)
-        there = made = py.PyThreadState_New(interpreter);
-    if (!there)
-        return;
-    py.PyThreadState_Swap(there);
-    meet();
-    if (made)
-        py.PyThreadState_Clear(made);
-    py.PyThreadState_Swap(here);
-    if (made)
-        py.PyThreadState_Delete(made);
-}
-
-/* On a thread of the program's.  GIL held. */
-static bool arm_asked(void)
-{
-    bool is_main = cpython_is_main();
-    void (*meet)(void) = is_main || py.minor <= 11 ? atomic_exchange(&to_meet, NULL) : NULL;
-    if (meet && is_main)
-        meet();
-    else if (meet)
-        meet_in_main(meet);
-    bool done = arm_here();
-    if (meet && to_meet) /* it is to be called again */
-        arm_meet(to_meet);
-    return done;
-}
-
-/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
-static int arm_pending(void *unused)
-{
-    (void)unused;
-    struct interp *interp = interp_of(cpython_interpreter());
-    if (!closed) {
-        arm_asked();
-        for (size_t i = 0; hooks[i]; i++)
-            if (hooks[i]->visit && interp && (interp->armed & hooks[i]->markers))
-                hooks[i]->visit();
-    }
-    main_asked = false;
-    if (interp)
-        interp->asked = false;
-    return 0;
-}
-
-/* 3.12 and later, where each interpreter may have a GIL of its own.  Without the GIL, which is not
- * waited for. */
-static bool add_call(PyInterpreterState *state)
-{
-    return py._PyEval_AddPendingCall && py._PyEval_AddPendingCall(state, arm_pending, NULL, 0) == 0;
-}
-
-/* On the watcher's thread.  An interpreter on the list that has not ended can't do so before the
- * lock is free. */
-static void ask_312(unsigned wanted, bool look)
-{
-    interp_lock();
-    for (struct interp *interp = interp_first(); interp; interp = interp->next) {
-        if (interp->ended || (interp->armed_for == wanted && !look) ||
-            atomic_exchange(&interp->asked, true))
-            continue;
-        if (!add_call(interp->state))
-            interp->asked = false;
-    }
-    interp_unlock();
-}
-
-static bool answer(void);
-
-/* GIL held, or no other thread. */
-static bool knock_at(struct interp *interp, bool again)
-{
-    hook_answer = answer;
-    if (knocker()->knock(interp, again) != HOOK_DONE)
-        return false;
-    interp->knocked = true;
-    return true;
-}
-
-/* GIL held, on the watcher's thread. */
-static void knock(struct interp *interp)
-{
-    if (!knock_at(interp, interp->knocked) &&
-        !interp->is_main) /* which is asked by a pending call, too */
-        interp->armed_for = wanted_markers();
-}
-
-/* GIL held, on the watcher's thread.  3.8 prints a complaint if it is asked for a pending call
- * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
-static void ask_main_thread(void)
-{
-    if (py.minor != 8 && !atomic_exchange(&main_asked, true) &&
-        py.Py_AddPendingCall(arm_pending, NULL) != 0)
-        main_asked = false;
-}
-
-/* The shim was loaded into a running Python, where it does not see an interpreter start. */
-static bool starts_unseen;
-
-/* Up to 3.11 all interpreters share the GIL, which is held here, and under which CPython makes and
- * ends them: so the list stays as it is meanwhile. */
-static void for_each_311(void (*act)(struct interp *, unsigned), unsigned wanted)
-{
-    hook_knocks = 0;
-    for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
-         state = py.PyInterpreterState_Next(state)) {
-        struct interp *interp = interp_of(state);
-        if (interp)
-            act(interp, wanted);
-    }
-}
-
-static void ask_one_311(struct interp *interp, unsigned wanted)
-{
-    if (starts_unseen)
-        interp->started = true;
-    if (!interp->started)
-        return;
-    if (interp->armed_for != wanted)
-        knock(interp);
-    hook_knocks += interp->knocked;
-    /* In 3.11, while a trace or profile function is set, a Python function that another pending
-     * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
-    if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != wanted))
-        ask_main_thread();
-}
-
-bool arm_calls_stuck(void)
-{
-    return calls_stuck;
-}
-
-bool arm_needs_gil(void)
-{
-    return py.minor <= 11 || calls_stuck;
-}
-
-/* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes.
- */
-static struct interp *main_interp(void)
-{
-    struct interp *interp = interp_first();
-    while (interp && !interp->is_main)
-        interp = interp->next;
-    return interp;
-}
-
-/* On the watcher's thread, with the GIL. */
-static void ask_stuck(unsigned wanted)
-{
-    struct interp *interp = main_interp();
-    if (interp && interp->armed_for != wanted && knock_at(interp, interp->knocked))
-        hook_knocks = 1;
-}
-
-void arm_ask(unsigned wanted, bool look)
-{
-    if (py.minor >= 12) {
-        if (calls_stuck)
-            ask_stuck(wanted);
-        else
-            ask_312(wanted, look);
-        return;
-    }
-    arm_by(set_quiet_hooks);
-    for_each_311(ask_one_311, wanted);
-}
-
-bool arm_done(unsigned wanted)
-{
-    bool done = true;
-    interp_lock();
-    for (struct interp *interp = interp_first(); interp && done; interp = interp->next)
-        done = !interp->started || interp->armed_for == wanted ||
-               (py.minor < 8 ? !interp->is_main : interp->ended);
-    interp_unlock();
-    return done;
-}
-
-static void attach_one_311(struct interp *interp, unsigned unused)
-{
-    (void)unused;
-    interp->is_main = interp->state == cpython_main_interpreter();
-    knock(interp);
-    hook_knocks += interp->knocked;
-}
-
-/* The watcher's thread is the main interpreter's. */
-bool arm_attach(void (*meet)(void))
-{
-    to_meet = meet;
-    if (py.minor >= 12)
-        return py.PyInterpreterState_Main && add_call(py.PyInterpreterState_Main());
-    for_each_311(attach_one_311, 0);
-    ask_main_thread();
-    return true;
-}
-
-/* The records need no lock: no other thread is there. */
-void arm_meet(void (*meet)(void))
-{
-    struct interp *interp = main_interp();
-    /* 3.13 ends the process if the frame hook is set without the GIL. */
-    if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
-        interp = NULL;
-    to_meet = interp ? meet : NULL;
-    if (to_meet && knock_at(interp, false))
-        hook_knocks = 1;
-}
-
-void arm_meet_others(void)
-{
-    starts_unseen = true;
-}
-
-/* Called by hooks, as hook_answer(). */
-static bool answer(void)
-{
-    struct interp *interp = interp_of(cpython_interpreter());
-    if (!interp)
-        return false;
-    if (!interp->knocked)
-        return true;
-    if (closed)
-        return false;
-    if (!knocker()->fits()) /* 3.12 and later: the hook has been taken out */
-        interp->knocked = false;
-    arm_asked();
-    if (interp->knocked) /* another thread is at it, or it isn't ready */
-        return false;
-    return interp->armed & knocker()->markers;
 }

@@ -271,15 +271,18 @@ static inline int thread_tracing(const PyThreadState *thread, int minor)
 
 /* ---------------------------------------------------------------- interpreters and the runtime */
 
-/* Where PyInterpreterState has its eval_frame before 3.9, which has functions for it: Include/
- * pystate.h (3.6, 3.7), Include/internal/pycore_pystate.h (3.8).  0: nowhere.  Compared by
- * hook_frame.c. */
+/* Where PyInterpreterState has its eval_frame: Include/pystate.h (3.6, 3.7), Include/internal/
+ * pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11; there its dict lies 24 bytes before).  0:
+ * nowhere.  Compared by evaluator.c. */
 static inline size_t interpreter_eval_frame_offset(int minor)
 {
     if (sizeof(void *) != 8)
         return 0;
-    return minor == 6 ? 112 : minor == 7 ? 464 : minor == 8 ? 568 : 0;
+    static const uint16_t offsets[] = {112, 464, 568, 1400, 1368, 1424}; /* 3.6 to 3.11 */
+    return minor >= 6 && minor <= 11 ? offsets[minor - 6] : 0;
 }
+
+enum { INTERPRETER_DICT_BEFORE_EVAL_FRAME_39 = 24 };
 
 /* _PyRuntimeState.interpreters, 3.7 to 3.11: Include/internal/pystate.h (3.7), pycore_pystate.h
  * (3.8), pycore_runtime.h (3.9-3.11).  Compared by thread_states.c. */

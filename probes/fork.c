@@ -8,8 +8,8 @@
  */
 #include "fork.h"
 
-#include "arm.h"
-#include "asking.h"
+#include "ask.h"
+#include "ask_lock.h"
 #include "frame.h"
 #include "hook.h"
 #include "thread_states.h"
@@ -71,15 +71,15 @@ static int tries;
  * down what the program's handlers do, or aren't made, meet() when a Python function is called. */
 static void call_soon(int (*call)(void *), void (*meet)(void))
 {
-    if (arm_calls_stuck() || tries++ >= MOST_TRIES || py.Py_AddPendingCall(call, NULL) < 0)
-        arm_meet(meet);
+    if (ask_calls_stuck() || tries++ >= MOST_TRIES || py.Py_AddPendingCall(call, NULL) < 0)
+        ask_meet(meet);
 }
 
 /* Starts the watcher once the fork is done.  GIL held. */
 static void start_when_done(bool (*is_forking)(void), int (*call)(void *), void (*meet)(void))
 {
     if (gettid() != getpid())
-        arm_meet(meet);
+        ask_meet(meet);
     else if (is_forking())
         call_soon(call, meet);
     else
@@ -121,7 +121,7 @@ static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     forks_itself = false;
     thread_states_forked(true);
-    arm_meet(NULL); /* a C program may have forked, and told CPython after it */
+    ask_meet(NULL); /* a C program may have forked, and told CPython after it */
     watcher_start();
     return cpython_none();
 }
@@ -217,12 +217,12 @@ static bool forking_by_thread;
 static void prepare_fork(void)
 {
     forking_by_thread = gettid() != getpid();
-    asking_hold(forks_itself);
+    ask_lock_hold(forks_itself);
 }
 
 static void parent_of_fork(void)
 {
-    asking_release();
+    ask_lock_release();
 }
 
 /* In the child of any fork(), by CPython or by a C library that does not tell it: the watcher is
@@ -239,7 +239,7 @@ static void child_of_fork(void)
     if (py.minor == 6)
         call_soon(start_pending, meet_pending);
     else if (!forks_itself && !watcher_barred)
-        arm_meet(watcher_start);
+        ask_meet(watcher_start);
 }
 
 /* What pthread_atfork() calls, which is part of each program rather than of libc.  Another C

@@ -19,5 +19,5 @@ bool hook_set_busy(bool busy)
     return before;
 }
 
-unsigned hook_knocks;
+atomic_uint hook_knocks;
 bool (*hook_answer)(void);

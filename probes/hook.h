@@ -46,6 +46,10 @@ struct hook {
      * or no other thread in the process; also where fits() is false.  NULL but in one hook. */
     enum hook_result (*knock)(struct interp *interp, bool again);
 
+    /* The same for the main interpreter, without the GIL, where that can be done at once: up to
+     * 3.11, and if the program has no such hook of its own.  NULL but in one hook. */
+    bool (*knock_alone)(struct interp *interp);
+
     /* The interpreter is cleared: drops the objects in the record.  May be NULL. */
     void (*end)(struct interp *interp);
 };
@@ -57,9 +61,15 @@ bool hook_busy(void);
 /* Sets that, and returns what it was before. */
 bool hook_set_busy(bool busy);
 
-/* Up to 3.11: how many interpreters were knocked at and have not answered.  Read and written with
- * the GIL held, or with no other thread in the process. */
-extern unsigned hook_knocks;
+/* Up to 3.11: how many interpreters were knocked at and have not answered.  Read with the GIL held;
+ * written with it, or with no other thread in the process, or by a thread that has set `arming` of
+ * the only interpreter there is. */
+extern atomic_uint hook_knocks;
+
+static inline bool hook_is_knocked(void)
+{
+    return atomic_load_explicit(&hook_knocks, memory_order_relaxed);
+}
 
 /* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
  * is to do nothing.  Called by the frame hook, and by profile functions, while hook_knocks is not

@@ -13,8 +13,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "code.h"
-#include "cpython_layout.h"
 #include "debug.h"
+#include "evaluator.h"
 #include "fire.h"
 #include "frame.h"
 #include "hook.h"
@@ -40,25 +40,6 @@ static unsigned hook_wanted;
 
 static void *hook(void);
 
-static void **eval_frame_slot(PyInterpreterState *state)
-{
-    return (void **)((char *)state + interpreter_eval_frame_offset(py.minor));
-}
-
-static void *get_evaluator(PyInterpreterState *state)
-{
-    return py._PyInterpreterState_GetEvalFrameFunc ? py._PyInterpreterState_GetEvalFrameFunc(state)
-                                                   : *eval_frame_slot(state);
-}
-
-static void set_evaluator(PyInterpreterState *state, void *evaluator)
-{
-    if (py._PyInterpreterState_SetEvalFrameFunc)
-        py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
-    else
-        *eval_frame_slot(state) = evaluator;
-}
-
 /* ---------------------------------------------------------------- firing */
 
 /* Fires with an exception that may be in flight put aside. */
@@ -78,12 +59,12 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
 {
     /* The frame hook may be set only to make this interpreter re-read the wanted markers, and the
      * markers can't be had here. */
-    if (hook_knocks && !hook_answer())
+    if (hook_is_knocked() && !hook_answer())
         return PASS_FRAME;
     if (!hook_wanted) { /* or the program kept our hook, and put it back or calls it */
         PyInterpreterState *state = cpython_interpreter();
-        if (get_evaluator(state) == hook())
-            set_evaluator(state, next_evaluator);
+        if (evaluator_of(state) == hook())
+            evaluator_set(state, next_evaluator);
         return PASS_FRAME;
     }
     if (trace_is_settled(thread))
@@ -94,7 +75,7 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
 
 static inline bool visited(PyThreadState *thread)
 {
-    return __builtin_expect(hook_wanted && !hook_knocks && trace_is_settled(thread), 1);
+    return __builtin_expect(hook_wanted && !hook_is_knocked() && trace_is_settled(thread), 1);
 }
 
 /* ---------------------------------------------------------------- what was there before */
@@ -102,21 +83,16 @@ static inline bool visited(PyThreadState *thread)
 /* The frame that this thread has just passed to an evaluator of the program's. */
 static __thread void *passed;
 
-static inline void *default_evaluator(void)
-{
-    return (void *)py._PyEval_EvalFrameDefault;
-}
-
 static inline bool is_default(void)
 {
-    return __builtin_expect(next_evaluator == default_evaluator(), 1);
+    return __builtin_expect(next_evaluator == evaluator_default(), 1);
 }
 
 /* The program may have put its evaluator in front of ours once more, which is then both behind ours
  * and in front of it: a frame that reaches ours again has been through both. */
 static inline bool comes_back(void *frame)
 {
-    return !is_default() && passed == frame && default_evaluator();
+    return !is_default() && passed == frame && evaluator_default();
 }
 
 /* Each passes a frame that has not come back.  Never inlined, so that what it keeps is not on the C
@@ -223,12 +199,12 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
         debug_log("calls this deep in a thread's C stack are not seen, nor others meanwhile");
     said = true;
     PyInterpreterState *state = cpython_interpreter();
-    if (get_evaluator(state) != hook()) /* one of the program's, which is to see them */
+    if (evaluator_of(state) != hook()) /* one of the program's, which is to see them */
         return pass_39(thread, frame, 0);
-    set_evaluator(state, next_evaluator);
+    evaluator_set(state, next_evaluator);
     PyObject *result = pass_39(thread, frame, 0);
-    if (hook_wanted && get_evaluator(state) == next_evaluator)
-        set_evaluator(state, hook());
+    if (hook_wanted && evaluator_of(state) == next_evaluator)
+        evaluator_set(state, hook());
     return result;
 }
 
@@ -334,12 +310,12 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
 static PyObject *default_36(PyThreadState *thread, void *frame, int throw)
 {
     (void)thread;
-    return ((evaluator_36)default_evaluator())(frame, throw);
+    return ((evaluator_36)evaluator_default())(frame, throw);
 }
 
 static PyObject *default_39(PyThreadState *thread, void *frame, int throw)
 {
-    return ((evaluator_39)default_evaluator())(thread, frame, throw);
+    return ((evaluator_39)evaluator_default())(thread, frame, throw);
 }
 
 static PyObject *hook_36(PyFrameObject *frame, int throw);
@@ -374,8 +350,8 @@ static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
 {
     PyInterpreterState *state = cpython_interpreter();
-    if (get_evaluator(state) == hook())
-        set_evaluator(state, next_evaluator);
+    if (evaluator_of(state) == hook())
+        evaluator_set(state, next_evaluator);
     hook_answer();
     return (comes_back(frame) ? default_39 : pass_39)(thread, frame, throw);
 }
@@ -394,31 +370,22 @@ static void *hook(void)
     return py.minor == 11 ? (void *)hook_311 : py.minor >= 9 ? (void *)hook_39 : (void *)hook_36;
 }
 
-/* Whether the evaluator is where it is looked for, as far as is known. */
 static bool can_be_set(PyInterpreterState *state)
 {
-    static bool checked;
-    if (!checked && !py._PyInterpreterState_SetEvalFrameFunc &&
-        (!interpreter_eval_frame_offset(py.minor) ||
-         *eval_frame_slot(state) != (void *)py._PyEval_EvalFrameDefault)) {
-        debug_log("the frame evaluator is not where it is in CPython 3.%d", py.minor);
-        return false;
-    }
-    checked = true;
-    return layouts_311 != UNKNOWN;
+    return evaluator_found(state) && layouts_311 != UNKNOWN;
 }
 
 static bool is_in_place_somewhere(void)
 {
     PyInterpreterState *state = py.PyInterpreterState_Head();
-    while (state && get_evaluator(state) != hook())
+    while (state && evaluator_of(state) != hook())
         state = py.PyInterpreterState_Next(state);
     return state;
 }
 
 static bool put_in_place(struct interp *interp)
 {
-    void *now = get_evaluator(interp->state);
+    void *now = evaluator_of(interp->state);
     if (now == hook() || (interp->front && now == interp->front))
         return true;
     /* Which of the two would call the other one can't be known: ours is not set, so that they don't
@@ -429,7 +396,7 @@ static bool put_in_place(struct interp *interp)
     }
     interp->front = NULL;
     next_evaluator = now;
-    set_evaluator(interp->state, hook());
+    evaluator_set(interp->state, hook());
     return true;
 }
 
@@ -445,6 +412,20 @@ static enum hook_result knock(struct interp *interp, bool again)
     return HOOK_DONE;
 }
 
+static void start(struct interp *interp)
+{
+    if (interp->is_main)
+        evaluator_learn_place(interp->state);
+}
+
+static bool knock_alone(struct interp *interp)
+{
+    if (layouts_311 == UNKNOWN || has_front || interp->front || (next_evaluator && !is_default()))
+        return false;
+    next_evaluator = evaluator_default();
+    return evaluator_replace_default(interp->state, hook());
+}
+
 enum {
     ALL = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
           MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return)
@@ -455,7 +436,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!can_be_set(interp->state))
         return HOOK_NEVER;
     stack_limit_prepare();
-    void *now = get_evaluator(interp->state);
+    void *now = evaluator_of(interp->state);
     bool was_set = (interp->armed & ALL) || interp->knocked;
     if (was_set && now != hook() && now != next_evaluator) {
         interp->front = now; /* ours stays behind it, silent while no tracer is attached */
@@ -464,7 +445,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (wanted && !put_in_place(interp))
         return HOOK_NEVER;
     if (!wanted && now == hook())
-        set_evaluator(interp->state, next_evaluator);
+        evaluator_set(interp->state, next_evaluator);
     /* In the process; this interpreter may want none of it, as no code object could have a record
      * here. */
     unsigned all = code_kept() ? wanted_markers() & ALL : 0;
@@ -485,7 +466,9 @@ const struct hook hook_frame = {
     .uses_code = true,
     .quiet = true,
     .fits = fits,
+    .start = start,
     .set = set,
     .visit = visit_here,
     .knock = knock,
+    .knock_alone = knock_alone,
 };

@@ -22,7 +22,7 @@ struct interp {
     atomic_bool asked;     /* 3.12 and later: a pending call of ours is in its queue */
     unsigned armed;        /* markers whose hooks are in place */
     unsigned never;        /* markers that can't be had in this interpreter */
-    bool knocked;          /* a hook's knock() has succeeded, and was not yet answered */
+    atomic_bool knocked;   /* a hook's knock() has succeeded, and was not yet answered */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
     void *front;            /* hook_frame: the evaluator in front of our hook, which it calls */
     int tool;               /* hook_monitoring: the tool id, or -1 */

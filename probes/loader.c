@@ -15,6 +15,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arm.h"
+#include "ask.h"
 #include "debug.h"
 #include "fork.h"
 #include "layout.h"
@@ -94,7 +95,7 @@ static void meet_interpreter(void)
     if (cpython_is_finalizing()) /* nothing would end what began now */
         return;
     arm_start(false);
-    arm_meet_others();
+    ask_meet_others();
     if (cpython_is_main())
         setup_main();
 }

@@ -7,6 +7,7 @@
 #include "setup.h"
 
 #include "arm.h"
+#include "ask.h"
 #include "daemons.h"
 #include "debug.h"
 #include "fork.h"
@@ -18,7 +19,7 @@
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    arm_close();
+    ask_close();
     watcher_stop_at_exit();
     watcher_set_up = false;
     daemons_at_exit();
@@ -52,7 +53,7 @@ void setup_main(void)
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
     if (watcher_set_up) {
-        arm_open();
+        ask_open();
         watcher_start();
     } else
         debug_log("no atexit or no register_at_fork: a tracer that attaches later is not noticed");

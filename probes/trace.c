@@ -266,7 +266,7 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     struct traced_thread *thread = record_here();
     if (!thread) /* not so: ours was set with a record */
         return 0;
-    if (hook_knocks && what != TRACE_CALL) { /* the frame hook has answered */
+    if (hook_is_knocked() && what != TRACE_CALL) { /* the frame hook has answered */
         hook_answer();
         /* That may have run audit hooks of the program, which may have set another one. */
         if (functions_of(thread->state)->profile != on_profile)

@@ -1,11 +1,11 @@
 /*
  * The watcher thread.  setup.c starts it, once per Py_Initialize(); fork.c stops it for a fork.
  *
- * The thread asks the interpreters to set hooks, and sets none itself (arm_ask()): CPython joins it
- * before os.fork() (3.7 and later), and may hold locks then that the program's code wants; so no
- * code of the program runs here.  From 3.12 on it never holds the GIL; before that, while it asks.
- * When the interpreter ends it sleeps, or is joined.  So it never meets an interpreter that is
- * going away.
+ * The thread asks the interpreters to set hooks, and sets none itself (ask_interpreters()): CPython
+ * joins it before os.fork() (3.7 and later), and may hold locks then that the program's code wants;
+ * so no code of the program runs here.  From 3.12 on it never holds the GIL; before that, while it
+ * asks and no other thread answers.  When the interpreter ends it sleeps, or is joined.  So it
+ * never meets an interpreter that is going away.
  *
  * A program may leave its threads few system calls (seccomp).  While no tracer is attached the
  * thread makes only futex(), which all threads of the C library need; but the C library ends the
@@ -20,8 +20,8 @@
  */
 #include "watcher.h"
 
-#include "arm.h"
-#include "asking.h"
+#include "ask.h"
+#include "ask_lock.h"
 #include "debug.h"
 #include "fork_word.h"
 #include "seccomp.h"
@@ -141,37 +141,48 @@ enum begin {
     BEGIN_NEVER, /* it is to stop */
 };
 
-/* Until the GIL is free, or for so long: a child that is forked by C, by the thread that has it,
- * would have a waiter that is not there.  False: it is to stop. */
-static bool wait_for_gil(struct watcher *self)
+static enum begin wait_for(struct watcher *self, bool (*done)(void))
 {
-    for (int i = 0; i < GIL_WAIT_MS && arm_needs_gil() && !asking_gil_is_free(); i++)
+    for (int i = 0; i < GIL_WAIT_MS && !done(); i++)
         if (!sleep_ms(self, 1))
-            return false;
-    return true;
+            return BEGIN_NEVER;
+    return done() ? BEGUN : BEGIN_LATER;
+}
+
+/* A child that is forked by C, by the thread that has the GIL, would have a waiter for it that is
+ * not there, if this thread waited for it.  BEGUN: it was answered. */
+static enum begin ask_without_gil(struct watcher *self)
+{
+    if (!py.Py_IsInitialized() || !ask_knock())
+        return BEGIN_LATER;
+    return wait_for(self, ask_answered);
+}
+
+static bool needs_no_gil(void)
+{
+    return !ask_needs_gil() || ask_lock_gil_is_free();
 }
 
 /* Takes the GIL if asking needs it. */
 static enum begin begin_to_ask(struct watcher *self, int *gil)
 {
     unsigned awake = AWAKE;
-    /* A program may have taken our function out of atexit. */
-    if (!py.Py_IsInitialized())
+    if (!py.Py_IsInitialized()) /* a program may have taken our function out of atexit */
         return BEGIN_LATER;
-    if (!wait_for_gil(self))
+    if (wait_for(self, needs_no_gil) == BEGIN_NEVER)
         return BEGIN_NEVER;
-    if (!asking_try())
+    if (!ask_lock_try())
         return BEGIN_LATER;
-    if (!arm_needs_gil())
+    if (!ask_needs_gil())
         return BEGUN;
     if (!atomic_compare_exchange_strong(&self->state, &awake, AWAKE | TAKES_GIL)) {
-        asking_done();
+        ask_lock_done();
         return BEGIN_NEVER;
     }
-    *gil = asking_take_gil();
+    *gil = ask_lock_take_gil();
     if (!(self->state & STOPPING))
         return BEGUN;
-    asking_end(*gil);
+    ask_lock_end(*gil);
     return BEGIN_NEVER;
 }
 
@@ -214,14 +225,14 @@ static bool attach_first(struct watcher *self)
             enum begin begin = begin_to_ask(self, &gil);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
                 if (begin == BEGUN)
-                    asking_end(gil);
+                    ask_lock_end(gil);
                 attaching = NULL;
                 return false;
             }
             if (begin == BEGUN) {
                 /* Up to 3.11 another interpreter may have started. */
-                asked = arm_attach(self->attach) && py.minor >= 12;
-                asking_end(gil);
+                asked = ask_attach(self->attach) && py.minor >= 12;
+                ask_lock_end(gil);
             }
             if (periods == 0)
                 debug_log("loaded: it becomes active when this Python next runs");
@@ -255,12 +266,15 @@ static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
 static enum begin ask(struct watcher *self, unsigned wanted, bool look)
 {
     int gil = 0;
-    enum begin begin = begin_to_ask(self, &gil);
+    enum begin begin = ask_without_gil(self);
+    if (begin != BEGIN_LATER)
+        return begin;
+    begin = begin_to_ask(self, &gil);
     if (begin != BEGUN)
         return begin;
     if (watcher_set_up)
-        arm_ask(wanted, look);
-    asking_end(gil);
+        ask_interpreters(wanted, look);
+    ask_lock_end(gil);
     return watcher_set_up ? BEGUN : BEGIN_NEVER;
 }
 
@@ -285,7 +299,7 @@ static void *watch(void *data)
     do {
         if (!wanted_at_rest(self, &wanted) || is_last())
             break;
-        bool change = wanted != settled || (wanted && !arm_done(wanted));
+        bool change = wanted != settled || (wanted && !ask_done(wanted));
         if (!change && !wanted)
             continue;
         if (wanted != asked) {
@@ -307,7 +321,7 @@ static void *watch(void *data)
             if (begin == BEGUN)
                 wait = wait < PERIODS_UNTIL_LOOK ? 2 * wait : wait;
         }
-        if (arm_done(wanted))
+        if (ask_done(wanted))
             settled = wanted;
     } while (sleep_ms(self, PERIOD_MS));
     /* The end of a thread takes more system calls: the process is to end first. */
@@ -344,7 +358,7 @@ static struct watcher *make_watcher(void (*attach)(void))
 
 /* ---------------------------------------------------------------- start and end */
 
-/* One that watcher_stop_for_fork() has left may wait for the GIL still, and the lock of asking.c.
+/* One that watcher_stop_for_fork() has left may wait for the GIL still, and the lock of ask_lock.c.
  * Read and written with the GIL held. */
 static bool is_left;
 
@@ -363,10 +377,10 @@ void watcher_forget(bool told)
 {
     running = attaching = NULL;
     is_left = false;
-    asking_forget();
+    ask_lock_forget();
     *here = 1;
     thread_states_forked(told);
-    arm_forked();
+    ask_forked();
 }
 
 /* The running watcher of this process, or NULL. */
@@ -445,7 +459,7 @@ void watcher_stop_at_exit(void)
         stop(watcher);
     if (!is_left)
         return;
-    asking_wait();
+    ask_lock_wait();
     is_left = false;
 }
 

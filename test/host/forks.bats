@@ -40,6 +40,10 @@ forks() {
   forks in_c_beside_a_thread_that_sleeps True 30
 }
 
+@test "nor does the shim ask for the GIL of a thread that calls Python functions" {
+  forks in_c_after_calls True ''
+}
+
 @test "the child of a fork by C has no lock of pending calls that the shim's thread held, from 3.12 on" {
   forks in_c_beside_a_thread_that_sleeps 'sys.version_info >= (3, 12)' 30 \
     LD_PRELOAD="$library $shim" SLOW_SEM_POST=1

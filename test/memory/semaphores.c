@@ -3,7 +3,8 @@
  * tracer can see into (valgrind) or need none (sanitizers).  Preloaded beside the shim.
  *
  * SEMAPHORES=ADDRESS,ADDRESS... are their addresses in the shim's file; with SEMAPHORES_TOGGLE=MS a
- * thread takes them down and up again every so many milliseconds, like tracers that attach and detach.
+ * thread takes them down and up again every so many milliseconds, like tracers that attach and
+ * detach.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +29,8 @@ static int find_base(struct dl_phdr_info *info, size_t size, void *base)
     return 1;
 }
 
-static void set_all(unsigned short value)
+/* The program may call it, too. */
+void semaphores_set(unsigned short value)
 {
     for (size_t i = 0; i < count; i++)
         *semaphores[i] = value;
@@ -38,7 +40,7 @@ static void *toggle(void *unused)
 {
     for (unsigned short on = 0;; on = !on) {
         usleep(period);
-        set_all(on);
+        semaphores_set(on);
     }
     return unused;
 }
@@ -54,7 +56,7 @@ __attribute__((constructor)) static void raise_semaphores(void)
         semaphores[count++] = (unsigned short *)(base + strtoull(next, &next, 16));
         next += *next == ',';
     }
-    set_all(1);
+    semaphores_set(1);
     pthread_t thread;
     sigset_t all, before;
     if (toggles && (period = (useconds_t)atoi(toggles) * 1000)) {

@@ -1,6 +1,6 @@
 /*
- * What forks.py needs of C: a lock, and an end of the program that takes long; and preloaded, a lock
- * of CPython's that the shim's thread releases late, and a count of the calls of a function.
+ * What forks.py needs of C: a lock, and an end of the program that takes long; and preloaded, a
+ * lock of CPython's that the shim's thread releases late, and a count of the calls of a function.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,6 +35,13 @@ void use(void)
 void hold_over_forks(void)
 {
     pthread_atfork(take, give, give);
+}
+
+/* What waits for the GIL has asked for it meanwhile. */
+int fork_late(void)
+{
+    usleep(300000);
+    return fork();
 }
 
 static void end_slowly(void)

@@ -40,6 +40,16 @@ def reap(child, status=0):
     assert os.waitpid(child, 0) == (child, status << 8)
 
 
+def ends(child, status):
+    "Whether the child ends in time."
+    for _ in for_seconds(10):
+        if os.waitpid(child, os.WNOHANG) == (child, status << 8):
+            return True
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    return False
+
+
 def in_c_with_a_lock():
     "A fork handler takes a lock for which another thread waits, with the GIL, if it gets that in the middle."
     library.hold_over_forks()
@@ -73,15 +83,26 @@ def in_c_beside_a_thread_that_sleeps():
             for _ in for_seconds(0.05):
                 step(1)
             sys.exit(7)
-        for _ in for_seconds(10):
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                break
-            time.sleep(0.005)
-        else:
-            os.kill(child, signal.SIGKILL)
+        if not ends(child, 7):
             return "a child hangs"
-        assert status == 7 << 8
+
+
+def in_c_after_calls():
+    "The same; functions are called, and then a C function forks that has long had the GIL."
+    set_semaphores = ctypes.CDLL(None).semaphores_set
+    sys.setswitchinterval(0.2)
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    for n in range(6):
+        set_semaphores(n % 2)
+        for _ in for_seconds(0.15):
+            step(1)
+        child = library.fork_late()
+        if child == 0:
+            for _ in for_seconds(0.05):
+                step(1)
+            sys.exit(7)
+        if not ends(child, 7):
+            return "a child hangs"
 
 
 def with_a_long_handler():

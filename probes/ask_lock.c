@@ -1,11 +1,11 @@
 /*
- * See asking.h.
+ * See ask_lock.h.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "asking.h"
+#include "ask_lock.h"
 
-#include "arm.h"
+#include "ask.h"
 #include "thread_states.h"
 
 #include <pthread.h>
@@ -24,33 +24,33 @@ static __thread bool holds_asking;
 /* The watcher's, while it has the GIL. */
 static PyThreadState *_Atomic with_gil;
 
-void asking_end(int gil)
+void ask_lock_end(int gil)
 {
-    if (arm_needs_gil()) {
+    if (ask_needs_gil()) {
         with_gil = NULL;
         py.PyGILState_Release(gil);
     }
     pthread_mutex_unlock(&asking);
 }
 
-bool asking_try(void)
+bool ask_lock_try(void)
 {
     return pthread_mutex_trylock(&asking) == 0;
 }
 
-void asking_done(void)
+void ask_lock_done(void)
 {
     pthread_mutex_unlock(&asking);
 }
 
-int asking_take_gil(void)
+int ask_lock_take_gil(void)
 {
     int gil = py.PyGILState_Ensure();
     with_gil = py.PyGILState_GetThisThreadState();
     return gil;
 }
 
-void asking_wait(void)
+void ask_lock_wait(void)
 {
     PyThreadState *state = py.PyEval_SaveThread();
     pthread_mutex_lock(&asking);
@@ -58,7 +58,7 @@ void asking_wait(void)
     py.PyEval_RestoreThread(state);
 }
 
-void asking_forget(void)
+void ask_lock_forget(void)
 {
     holds_asking = false;
     with_gil = NULL;
@@ -71,7 +71,7 @@ static PyThreadState *holder(void)
     return py._PyThreadState_UncheckedGet ? py._PyThreadState_UncheckedGet() : NULL;
 }
 
-bool asking_gil_is_free(void)
+bool ask_lock_gil_is_free(void)
 {
     return !holder();
 }
@@ -98,12 +98,12 @@ static void hold_without_gil(void)
     }
 }
 
-void asking_hold(bool told)
+void ask_lock_hold(bool told)
 {
     holds_asking = pthread_mutex_trylock(&asking) == 0;
     if (holds_asking || told)
         return;
-    if (!arm_needs_gil()) /* it waits for nothing */
+    if (!ask_needs_gil()) /* it waits for nothing */
         holds_asking = pthread_mutex_lock(&asking) == 0;
     else if (!has_gil())
         hold_without_gil();
@@ -114,7 +114,7 @@ void asking_hold(bool told)
     }
 }
 
-void asking_release(void)
+void ask_lock_release(void)
 {
     if (holds_asking)
         pthread_mutex_unlock(&asking);

@@ -1,42 +1,42 @@
 /*
  * The lock under which the watcher asks interpreters to change their hooks, and the GIL for that,
- * which asking needs up to 3.11 (arm_needs_gil()).  It keeps forks apart from asking.
+ * which asking needs up to 3.11 (ask_needs_gil()).  It keeps forks apart from asking.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef ASKING_H
-#define ASKING_H
+#ifndef ASK_LOCK_H
+#define ASK_LOCK_H
 
 #include <stdbool.h>
 
 /* Whether no thread has the GIL, up to 3.11; true if that is not known.  Any thread, no lock. */
-bool asking_gil_is_free(void);
+bool ask_lock_gil_is_free(void);
 
 /* Takes the lock, if it is free.  The watcher never waits for it.  Called on its thread, no GIL. */
-bool asking_try(void);
+bool ask_lock_try(void);
 
-/* Takes the GIL of the main interpreter, with the lock held; the result is for asking_end(), which
- * releases both.  Called on the watcher's thread. */
-int asking_take_gil(void);
-void asking_end(int gil);
+/* Takes the GIL of the main interpreter, with the lock held; the result is for ask_lock_end(),
+ * which releases both.  Called on the watcher's thread. */
+int ask_lock_take_gil(void);
+void ask_lock_end(int gil);
 
 /* Releases the lock, where the GIL was not taken.  Called on the watcher's thread. */
-void asking_done(void);
+void ask_lock_done(void);
 
 /* Waits until the watcher does not ask, with the GIL released.  Called at exit, GIL held. */
-void asking_wait(void);
+void ask_lock_wait(void);
 
-/* Takes the lock for a fork, until asking_release().  In the child the watcher is not there, and
+/* Takes the lock for a fork, until ask_lock_release().  In the child the watcher is not there, and
  * what it held would be held for good: the GIL, which CPython up to 3.11 also hands over to a
  * thread that waits for it, until that takes it; and the lock of the pending calls.  told: CPython
  * knows of the fork, and makes these anew.  The lock is not taken if this thread has the GIL, for
  * which the watcher waits, and others could run: one of them may wait, with the GIL, for a lock
  * that is held for the fork.  Called by fork.c on the thread that forks, with the GIL or without.
  */
-void asking_hold(bool told);
-void asking_release(void);
+void ask_lock_hold(bool told);
+void ask_lock_release(void);
 
 /* In the child of a fork, where no other thread is. */
-void asking_forget(void);
+void ask_lock_forget(void);
 
 #endif

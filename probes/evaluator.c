@@ -1,0 +1,74 @@
+/*
+ * See evaluator.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "evaluator.h"
+
+#include "cpython_layout.h"
+#include "debug.h"
+
+#include <stddef.h>
+
+static void **slot_of(PyInterpreterState *state)
+{
+    return (void **)((char *)state + interpreter_eval_frame_offset(py.minor));
+}
+
+bool evaluator_found(PyInterpreterState *state)
+{
+    static bool found;
+    if (!found && !py._PyInterpreterState_SetEvalFrameFunc &&
+        (!interpreter_eval_frame_offset(py.minor) || *slot_of(state) != evaluator_default())) {
+        debug_log("the frame evaluator is not where it is in CPython 3.%d", py.minor);
+        return false;
+    }
+    found = true;
+    return true;
+}
+
+void *evaluator_of(PyInterpreterState *state)
+{
+    return py._PyInterpreterState_GetEvalFrameFunc ? py._PyInterpreterState_GetEvalFrameFunc(state)
+                                                   : *slot_of(state);
+}
+
+void evaluator_set(PyInterpreterState *state, void *evaluator)
+{
+    if (py._PyInterpreterState_SetEvalFrameFunc)
+        py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
+    else
+        *slot_of(state) = evaluator;
+}
+
+static bool is_place_known(PyInterpreterState *state)
+{
+    if (!interpreter_eval_frame_offset(py.minor) || !evaluator_default())
+        return false;
+    void **slot = slot_of(state);
+    if (py.minor <= 8)
+        return *slot == evaluator_default();
+    if (!py.PyInterpreterState_GetDict || !py._PyInterpreterState_GetEvalFrameFunc)
+        return false;
+    PyObject *dict = py.PyInterpreterState_GetDict(state); /* borrowed; made here */
+    char *place = (char *)slot - INTERPRETER_DICT_BEFORE_EVAL_FRAME_39;
+    return dict && *(PyObject **)place == dict &&
+           evaluator_of(state) == (*slot ? *slot : evaluator_default());
+}
+
+static bool place_known;
+
+void evaluator_learn_place(PyInterpreterState *state)
+{
+    place_known = is_place_known(state);
+}
+
+bool evaluator_replace_default(PyInterpreterState *state, void *evaluator)
+{
+    if (!place_known)
+        return false;
+    void **slot = slot_of(state), *now = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    return now == evaluator || ((!now || now == evaluator_default()) &&
+                                __atomic_compare_exchange_n(slot, &now, evaluator, false,
+                                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}

@@ -1,0 +1,34 @@
+/*
+ * Where CPython keeps an interpreter's frame evaluator (PEP 523).  Up to 3.8 it exports no function
+ * for that, and never one that changes it only if it is still the same.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef EVALUATOR_H
+#define EVALUATOR_H
+
+#include "cpython.h"
+
+/* CPython's own. */
+static inline void *evaluator_default(void)
+{
+    return (void *)py._PyEval_EvalFrameDefault;
+}
+
+/* Whether it can be read and set: called first.  GIL held. */
+bool evaluator_found(PyInterpreterState *state);
+
+/* GIL held. */
+void *evaluator_of(PyInterpreterState *state);
+void evaluator_set(PyInterpreterState *state, void *evaluator);
+
+/* Puts this one in place of CPython's own, by one instruction; false: there was another one, or the
+ * place is not known.  Up to 3.11; any thread, no GIL.  CPython reads the place once for each call
+ * up to 3.10; 3.11 compares it with NULL first (Include/internal/pycore_ceval.h,
+ * _PyEval_EvalFrame), which it does not become here. */
+bool evaluator_replace_default(PyInterpreterState *state, void *evaluator);
+
+/* Finds out whether that can be done, before it first is.  GIL held. */
+void evaluator_learn_place(PyInterpreterState *state);
+
+#endif
