@@ -217,9 +217,9 @@ static PyObject *name_in(PyObject *globals)
     return name;
 }
 
-/* A module's code nearly always runs with its own globals: so the first name is kept, once, as 3.12
- * shares the code of its frozen modules between interpreters with a GIL each.  The owner is written
- * last. */
+/* A module's code nearly always runs with its own globals: so the first name is kept, once.  No
+ * code object is known to be shared by interpreters with a GIL each: the frozen modules of 3.12 are
+ * the main one's (Python/import.c, unmarshal_frozen_code).  The owner is written last. */
 static void keep_module(struct code *record, PyObject *name, const char *utf8, Py_ssize_t length)
 {
     if (record == &unknown || atomic_flag_test_and_set(&record->module_taken))

@@ -24,8 +24,8 @@ void evaluator_set(PyInterpreterState *state, void *evaluator);
 
 /* Puts this one in place of CPython's own, by one instruction; false: there was another one, or the
  * place is not known.  Up to 3.11; any thread, no GIL.  CPython reads the place once for each call
- * up to 3.10; 3.11 compares it with NULL first (Include/internal/pycore_ceval.h,
- * _PyEval_EvalFrame), which it does not become here. */
+ * up to 3.10; 3.11's _PyEval_EvalFrame() compares it with NULL first, which it does not become
+ * here. */
 bool evaluator_replace_default(PyInterpreterState *state, void *evaluator);
 
 /* Finds out whether that can be done, before it first is.  GIL held. */
