@@ -15,18 +15,6 @@ static void **slot_of(PyInterpreterState *state)
     return (void **)((char *)state + interpreter_eval_frame_offset(py.minor));
 }
 
-bool evaluator_found(PyInterpreterState *state)
-{
-    static bool found;
-    if (!found && !py._PyInterpreterState_SetEvalFrameFunc &&
-        (!interpreter_eval_frame_offset(py.minor) || *slot_of(state) != evaluator_default())) {
-        debug_log("the frame evaluator is not where it is in CPython 3.%d", py.minor);
-        return false;
-    }
-    found = true;
-    return true;
-}
-
 void *evaluator_of(PyInterpreterState *state)
 {
     return py._PyInterpreterState_GetEvalFrameFunc ? py._PyInterpreterState_GetEvalFrameFunc(state)
@@ -39,6 +27,19 @@ void evaluator_set(PyInterpreterState *state, void *evaluator)
         py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
     else
         *slot_of(state) = evaluator;
+}
+
+static bool place_known;
+
+bool evaluator_found(PyInterpreterState *state)
+{
+    static bool found;
+    if (found || place_known || py._PyInterpreterState_SetEvalFrameFunc)
+        return true;
+    found = interpreter_eval_frame_offset(py.minor) && *slot_of(state) == evaluator_default();
+    if (!found)
+        debug_log("the frame evaluator is not where it is in CPython 3.%d", py.minor);
+    return found;
 }
 
 static bool is_place_known(PyInterpreterState *state)
@@ -55,8 +56,6 @@ static bool is_place_known(PyInterpreterState *state)
     return dict && *(PyObject **)place == dict &&
            evaluator_of(state) == (*slot ? *slot : evaluator_default());
 }
-
-static bool place_known;
 
 void evaluator_learn_place(PyInterpreterState *state)
 {
