@@ -75,7 +75,7 @@ SPEC
   done
   {
     printf '%s: %s\n' Name base Version 1 Release 1 Summary Stand-in License MIT BuildArch noarch
-    rpm -qp --requires "$repo"/systemtap-cpython*.rpm | sed '/^rpmlib\|^systemtap-cpython/d; s/ .*//; s/^/Provides: /' | sort -u
+    rpm -qp --requires "$repo"/*systemtap-cpython*.rpm | sed '/^rpmlib\|^systemtap-cpython/d; s/ >.*//; s/^/Provides: /' | sort -u
     printf '%%description\nStand-in.\n%%files\n'
   } >"$spec"
   build "$spec"
