@@ -31,6 +31,8 @@ completiondir = $(datadir)/bash-completion/completions
 tapsetdir = /usr/share/systemtap/tapset
 # In the place of SystemTap's own, if it has one; packages that see to that themselves have ours elsewhere.
 python_stp = $(tapsetdir)/python.stp
+# A site-packages: make install puts there what stap-python enable creates.  Empty: it does not.
+python3_sitedir =
 # The shim's folder, and how the tapset finds it: by a pattern, where one tapset serves all machines.
 shimdir = $(libdir)
 shim_path = $(shimdir)/$(notdir $(shim))
@@ -116,7 +118,7 @@ $(BUILD)/probes/native_list.h: probes/generate/native.awk probes/native.list | $
 	awk -f $^ >$@
 
 # stap-python.  installed.h has the paths of an installed one; in $(BUILD) of a checkout it uses the
-# checkout's files instead.
+# checkout's files instead.  And what stap-python enable writes, which a package may install itself.
 launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources))
 
 $(launcher): $(launcher_objects)
@@ -129,9 +131,10 @@ library_folder = $(or $(addprefix lib/,$(shell $(CC) -print-multiarch 2>/dev/nul
 	-dM -E -x c /dev/null | grep -q __LP64__ && echo lib64 || echo lib))
 
 # Written only if the values have changed, so that what includes it is not recompiled.
-$(BUILD)/probes/installed.h: VERSION FORCE | $(BUILD)/probes
+$(BUILD)/probes/installed.h: VERSION probes/stap-python/python_stap.pth FORCE | $(BUILD)/probes
 	@new=$$(printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
-		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)'); \
+		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)' \
+		PTH_LINE "$$(sed 's/[\\"]/\\&/g' probes/stap-python/python_stap.pth)"); \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@
 
 $(launcher).8: probes/stap-python/stap-python.8 VERSION | $(BUILD)/probes
@@ -253,6 +256,11 @@ install: $(shim) $(launcher) $(launcher).8 $(BUILD)/python_objects.stp $(man_pag
 	ln -sf $(LOCAL_TAPSET) "$(DESTDIR)$(tapsetdir)/python_local.stp"
 	$(INSTALL) -d "$(DESTDIR)$(dir $(python_stp))"
 	packaging/python-stp put tapset/python.stp "$(DESTDIR)$(python_stp)"
+ifneq (,$(python3_sitedir))
+	$(INSTALL) -d "$(DESTDIR)$(python3_sitedir)"
+	ln -srfn "$(DESTDIR)$(shimdir)/$(notdir $(shim))" "$(DESTDIR)$(python3_sitedir)/python_stap.so"
+	$(INSTALL_DATA) probes/stap-python/python_stap.pth "$(DESTDIR)$(python3_sitedir)"
+endif
 
 install-strip:
 	$(MAKE) INSTALL_PROGRAM='$(INSTALL_PROGRAM) -s' install
@@ -263,12 +271,14 @@ uninstall: $(BUILD)/python_objects.stp $(man_pages)
 	rm -f "$(DESTDIR)$(completiondir)/stap-python" "$(DESTDIR)$(docdir)/scripts"
 	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp $(old_tapset_files)
 	packaging/python-stp restore "$(DESTDIR)$(python_stp)"
+	$(if $(python3_sitedir),rm -f $(addprefix "$(DESTDIR)$(python3_sitedir)"/,python_stap.pth python_stap.so))
 	for folder in $(exampledir)/exporter $(exampledir) $(document_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
 
 # What it needs to know of where things are.
 installcheck:
 	@DESTDIR="$(DESTDIR)" tapsetdir="$(tapsetdir)" python_stp="$(python_stp)" shimdir="$(shimdir)" \
-		shim_path="$(shim_path)" bindir="$(bindir)" exampledir="$(exampledir)" mandir="$(mandir)" test/installcheck
+		shim_path="$(shim_path)" bindir="$(bindir)" exampledir="$(exampledir)" mandir="$(mandir)" \
+		python3_sitedir="$(python3_sitedir)" test/installcheck
 
 version := $(shell cat VERSION)
 tarball := $(BUILD)/systemtap-cpython-$(version).tar.gz

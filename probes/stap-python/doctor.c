@@ -6,6 +6,7 @@
 #include "doctor.h"
 
 #include "command.h"
+#include "doctor_enabled.h"
 #include "doctor_kernel.h"
 #include "doctor_python.h"
 #include "doctor_report.h"
@@ -38,6 +39,7 @@ int doctor_main(char **arguments)
     check_rights();
     check_interpreters();
     check_shim();
+    check_enabled();
     check_tapset();
     return report_end() ? FAILED : 0;
 }

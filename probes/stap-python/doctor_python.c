@@ -18,6 +18,7 @@
 #include "file.h"
 #include "interpreter.h"
 #include "shim.h"
+#include "site_packages.h"
 #include "text.h"
 
 /* The names of an interpreter's own markers that own_marker() gives that worth. */

@@ -69,3 +69,19 @@ bool file_has(const char *path, const char *text)
     char *all = contents(rooted(path), 4 << 20);
     return all && strstr(all, text);
 }
+
+bool file_replace(const char *path, const char *text, mode_t mode)
+{
+    char *new = format("%s.%d", path, getpid());
+    size_t length = strlen(text);
+    int fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0)
+        return false;
+    bool written = fchmod(fd, mode) == 0 && write(fd, text, length) == (ssize_t)length;
+    if (close(fd) == 0 && written && rename(new, path) == 0)
+        return true;
+    int error = errno;
+    unlink(new);
+    errno = error;
+    return false;
+}

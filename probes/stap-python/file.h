@@ -1,6 +1,6 @@
 /*
  * Reading files: regular ones only, as opening a device alone may do something, and below
- * STAP_PYTHON_ROOT, which tests set.
+ * STAP_PYTHON_ROOT, which tests set; and replacing a file.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,5 +28,9 @@ char *contents(const char *path, size_t limit);
 
 /* Whether the first 4 MB of the file at path, rooted, contain text; false if it can't be read. */
 bool file_has(const char *path, const char *text);
+
+/* Creates the file at path with this text and mode, or replaces it: a reader finds the old text or
+ * all of the new.  False and errno if that fails; then it is as before. */
+bool file_replace(const char *path, const char *text, mode_t mode);
 
 #endif

@@ -164,30 +164,6 @@ const char *unsafe_python(const char *program)
     return why;
 }
 
-char *enabled_by(const char *path)
-{
-    static const char *const patterns[] = {"%s/lib*/python3.%d*/*-packages/python_stap.pth",
-                                           "%s/local/lib*/python3.%d*/*-packages/python_stap.pth"};
-    struct interpreter found;
-    const char *why;
-    char real[PATH_MAX];
-    if (!realpath(path, real) || !interpreter_open(path, &found, &why))
-        return NULL;
-    /* In a virtual environment path is a link to the interpreter. */
-    for (int by_link = 0; by_link < 2; by_link++)
-        for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-            glob_t files;
-            char *prefix = dirname(dirname(strdup(by_link ? path : real)));
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-            char *pattern = format(patterns[i], prefix, found.file.minor);
-#pragma GCC diagnostic pop
-            if (glob(pattern, 0, NULL, &files) == 0)
-                return files.gl_pathv[0];
-        }
-    return NULL;
-}
-
 /* ---------------------------------------------------------------- all of them */
 
 struct interpreters {

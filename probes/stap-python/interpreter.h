@@ -43,8 +43,4 @@ bool tapset_looks_in(const char *path);
 /* Why the shim does not support this CPython; NULL if it does. */
 const char *unfit(const struct elf_file *file);
 
-/* The .pth file by which the interpreter at path loads the shim at each start (`stap-python
- * enable`); NULL if there is none, or no interpreter. */
-char *enabled_by(const char *path);
-
 #endif

@@ -14,6 +14,7 @@
 #include "process.h"
 #include "program.h"
 #include "shim.h"
+#include "site_packages.h"
 #include "text.h"
 
 static const char usage[] =
@@ -68,7 +69,7 @@ static char *version_text(const struct elf_file *file)
 static void print_interpreter(const struct interpreter *python)
 {
     const char *reason = python->file.is_cpython ? unfit(&python->file) : NULL;
-    char *enabled = enabled_by(python->path);
+    char *enabled = enabled_by(python->path), *base = enabled_in_base_only(python->path);
     printf("%s: %s\n", printable(python->path),
            python->file.is_cpython ? version_text(&python->file)
                                    : "not a CPython, but it has markers of provider python");
@@ -78,6 +79,11 @@ static void print_interpreter(const struct interpreter *python)
         printf("  the shim does not support it: %s\n", reason);
     else if (enabled)
         printf("  the shim: loaded at each start, by %s\n", printable(enabled));
+    else if (base)
+        printf(
+            "  the shim: not loaded at each start: %s is the base interpreter's, and this virtual "
+            "environment has no system site-packages: stap-python enable %s\n",
+            printable(base), printable(python->path));
     else if (!exists(rooted(shim_file())))
         printf("  the shim: not found: %s\n", shim_file());
     else if (python->file.is_cpython)

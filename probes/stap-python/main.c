@@ -26,7 +26,7 @@ static const char usage[] =
     "wrong\n"
     "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
     "  attach PID              load the shim into a running Python\n"
-    "  enable [PYTHON]         make every start of an interpreter load the shim\n"
+    "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
     "  --list-scripts          list the scripts and what they show\n"
     "  --help, --version       each command has a --help too\n"

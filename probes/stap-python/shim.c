@@ -66,9 +66,9 @@ char *shim_not_found(void)
                   source_tree ? "run make" : "reinstall systemtap-cpython");
 }
 
-char *preload_value(void)
+char *preload_with(const char *others)
 {
-    const char *shim = shim_preload(), *others = getenv("LD_PRELOAD");
+    const char *shim = shim_preload();
     size_t length = strlen(shim);
     if (!exists(shim_file()))
         die(FAILED, "%s", shim_not_found());
@@ -80,4 +80,9 @@ char *preload_value(void)
     if (strncmp(others, shim, length) == 0 && strchr(" :", others[length]))
         return strdup(others);
     return format("%s:%s", shim, others);
+}
+
+char *preload_value(void)
+{
+    return preload_with(getenv("LD_PRELOAD"));
 }

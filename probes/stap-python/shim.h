@@ -22,8 +22,11 @@ const char *shim_file(void);
 /* The error text that the shim does not exist, with what to do. */
 char *shim_not_found(void);
 
-/* LD_PRELOAD's current value with the shim in it.  Exits with an error line if the shim does not
- * exist, or has a path that LD_PRELOAD can't hold. */
+/* A value of LD_PRELOAD, or NULL, with the shim in it.  Exits with an error line if the shim does
+ * not exist, or has a path that LD_PRELOAD can't hold. */
+char *preload_with(const char *others);
+
+/* The same with LD_PRELOAD's current value. */
 char *preload_value(void);
 
 #endif

@@ -19,6 +19,15 @@ _stap_python() {
           [[ ${program##*/} != python3* ]] || words+=" ${pid%/exe}"
         done
         ;;&
+      enable | disable)
+        if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[2]} == --service ]]; then
+          words+=" $(systemctl list-unit-files --type=service --no-legend --no-pager 2>/dev/null | grep -oE '^[A-Za-z0-9:_.@-]+')"
+          mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+          return
+        fi
+        words+=' --service'
+        [ "${COMP_WORDS[1]}" = enable ] && words+=' --list' || words+=' --all'
+        ;;&
       list | enable | disable)
         if [[ $word == */* ]]; then
           compopt -o filenames 2>/dev/null

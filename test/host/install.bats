@@ -129,6 +129,20 @@ installed() {
   [ "$(installed | wc -l)" = 0 ]
 }
 
+@test "with python3_sitedir every start of the interpreters that read it loads the shim, until make uninstall" {
+  make_target install python3_sitedir=/opt/site
+  cmp "$top/probes/stap-python/python_stap.pth" "$destdir/opt/site/python_stap.pth"
+  # relative, so that it leads there below DESTDIR, too
+  [ "$(readlink "$destdir/opt/site/python_stap.so")" = ../../usr/local/lib/libpython-stap.so.0 ]
+  make_target installcheck python3_sitedir=/opt/site
+  echo '# nothing' >"$destdir/opt/site/python_stap.pth"
+  run make_target installcheck python3_sitedir=/opt/site
+  [ "$status" != 0 ]
+  [[ $output == *"python_stap.pth does not load the shim"* ]]
+  make_target uninstall python3_sitedir=/opt/site
+  [ "$(installed | wc -l)" = 0 ]
+}
+
 @test "with python_stp elsewhere SystemTap's own is left alone" {
   stock_python_stp 5.1
   make_target install python_stp=/usr/share/systemtap-cpython/python.stp

@@ -17,8 +17,36 @@ teardown() {
   done
 }
 
+# What it records as enabled is in the test's own directory, as if that were this machine's root.
 launcher() {
-  timeout -k 5 60 "$launcher" "$@"
+  case ${1:-} in
+    enable | disable) set -- env STAP_PYTHON_ROOT="${STAP_PYTHON_ROOT:-$BATS_TEST_TMPDIR/machine}" "$launcher" "$@" ;;
+    *) set -- "$launcher" "$@" ;;
+  esac
+  timeout -k 5 60 "$@"
+}
+
+# Makes a virtual environment of each of these Pythons, as the module venv does but faster, and prints
+# its interpreter.
+environments() {
+  local python folder number=0
+  for python; do
+    folder=$BATS_TEST_TMPDIR/env$((++number))
+    mkdir -p "$folder/bin" "$folder/lib/python$(version_of "$python")/site-packages"
+    ln -s "$python" "$folder/bin/python3"
+    echo "home = $(dirname "$python")" >"$folder/pyvenv.cfg"
+    echo "$folder/bin/python3"
+  done
+}
+
+# The site-packages of an interpreter.
+site_of() {
+  "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+}
+
+# How many threads a program starts with: with the shim one more.
+threads_of() {
+  "$@" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
 }
 
 # stap-python exits with this status, and prints one line on stderr, which matches the pattern, and

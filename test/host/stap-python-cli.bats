@@ -69,7 +69,7 @@ load launcher
   [ -z "$(groff -man -ww -z "$BATS_TEST_TMPDIR/stap-python.8" 2>&1)" ]
   mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx >"$BATS_TEST_TMPDIR/page"
   grep -q "systemtap-cpython $(cat "$top/VERSION") *2023-11-14" "$BATS_TEST_TMPDIR/page"
-  for word in run doctor list attach enable disable SCRIPT --list-scripts --help --version STAP NO_COLOR STAP_PYTHON_ROOT; do
+  for word in run doctor list attach enable disable SCRIPT --list-scripts --help --version --service --list --all STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
     grep -qF -- "$word" "$BATS_TEST_TMPDIR/page"
   done
 }
@@ -106,6 +106,12 @@ completions() {
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
   completions 'stap-python run tru' | grep -qx true
   [ "$(completions 'stap-python doctor ')" = --help ]
+  [ "$(completions 'stap-python enable --' | sort | paste -sd' ')" = '--help --list --service' ]
+  completions 'stap-python disable --' | grep -qx -e --all
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  printf '#!/bin/sh\nprintf "web.service enabled\\nwebhook@.service static\\n"\n' >"$BATS_TEST_TMPDIR/bin/systemctl"
+  chmod +x "$BATS_TEST_TMPDIR/bin/systemctl"
+  [ "$(PATH=$BATS_TEST_TMPDIR/bin:$PATH completions 'stap-python enable --service we' | paste -sd' ')" = 'web.service webhook@.service' ]
   # bash quotes these, and ends directories with a slash
   mkdir "$BATS_TEST_TMPDIR/a folder"
   completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'

@@ -6,31 +6,13 @@
 load ../helper
 load launcher
 
-# Makes a virtual environment of each of these Pythons, as the module venv does but faster, and prints
-# its interpreter.
-environments() {
-  local python folder number=0
-  for python; do
-    folder=$BATS_TEST_TMPDIR/env$((++number))
-    mkdir -p "$folder/bin" "$folder/lib/python$(version_of "$python")/site-packages"
-    ln -s "$python" "$folder/bin/python3"
-    echo "home = $(dirname "$python")" >"$folder/pyvenv.cfg"
-    echo "$folder/bin/python3"
-  done
-}
-
-# How many threads a program starts with: with the shim one more.
-threads_of() {
-  "$@" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
-}
-
 @test "enable lets every start of an interpreter load the shim, disable ends that, each any number of times" {
   local python site files
   # shellcheck disable=SC2046
   environments $(pythons) >"$BATS_TEST_TMPDIR/environments"
   [ -s "$BATS_TEST_TMPDIR/environments" ]
   while read -r python; do
-    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    site=$(site_of "$python")
     files=$(ls -A "$site")
     [ "$(threads_of "$python")" = 1 ]
     run launcher disable "$python"
@@ -59,7 +41,7 @@ threads_of() {
   while read -r python; do
     run launcher enable "$python"
     [ "$status" = 0 ]
-    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    site=$(site_of "$python")
     for broken in /nonexistent/libpython-stap.so.0 /etc/passwd /bin/true ''; do
       rm "$site/python_stap.so"
       [ -z "$broken" ] || ln -s "$broken" "$site/python_stap.so"
@@ -80,7 +62,7 @@ threads_of() {
 @test "enable and disable touch nothing that they haven't created" {
   local python site
   python=$(environments "$(system_python)")
-  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  site=$(site_of "$python")
   echo '# mine' >"$site/python_stap.pth"
   refuses 1 'python_stap.pth was not created by stap-python enable' enable "$python"
   refuses 1 'python_stap.pth was not created by stap-python enable' disable "$python"
@@ -99,7 +81,7 @@ threads_of() {
   need setpriv
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   python=$(environments "$(system_python)")
-  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  site=$(site_of "$python")
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
   echo "$output"
   [ "$status" = 1 ]
@@ -158,7 +140,7 @@ threads_of() {
   local python site library
   [ "$(id -u)" = 0 ] || skip "needs root, which must not"
   python=$(environments "$(system_python)")
-  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  site=$(site_of "$python")
   # files in site-packages do not run while the interpreter is asked for their directory
   echo "import sys; open('$BATS_TEST_TMPDIR/run', 'w')" >"$site/others.pth"
   launcher enable "$python"
@@ -201,4 +183,128 @@ threads_of() {
 3 13 True:the shim does not support it: it is free-threaded
 garbage:not a working Python 3.6 or later
 VERSIONS
+}
+
+@test "enable refuses a CPython whose file says that the shim does not support it" {
+  need gcc
+  echo 'const char *Py_GetVersion(void) { return "3.11.2 (main)"; }
+    int main(void) { return 0; }' >"$BATS_TEST_TMPDIR/python.c"
+  gcc -static -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c" || skip "needs a static C library"
+  run launcher list "$BATS_TEST_TMPDIR/python3"
+  echo "$output"
+  grep -q 'the shim does not support it' <<<"$output" || skip "needs a static program that is known as a CPython"
+  refuses 1 'the shim does not support it: it' enable "$BATS_TEST_TMPDIR/python3"
+}
+
+# A pyenv in $pyenv, with these versions, whose python3 is the system's, and its shim for python3.
+make_pyenv() {
+  local version
+  pyenv=$BATS_TEST_TMPDIR/pyenv
+  mkdir -p "$pyenv"/{shims,libexec} "$BATS_TEST_TMPDIR/here/below"
+  cat >"$pyenv/shims/python3" <<SHIM
+#!/usr/bin/env bash
+set -e
+program="\${0##*/}"
+
+export PYENV_ROOT="$pyenv"
+exec "$pyenv/libexec/pyenv" exec "\$program" "\$@"
+SHIM
+  printf '#!/bin/sh\n: >"%s/run"\n' "$BATS_TEST_TMPDIR" >"$pyenv/libexec/pyenv"
+  chmod +x "$pyenv/shims/python3" "$pyenv/libexec/pyenv"
+  for version; do
+    mkdir -p "$pyenv/versions/$version"
+    cp -a "$(dirname "$(dirname "$(environments "$(system_python)")")")/." "$pyenv/versions/$version"
+    rm -r "$BATS_TEST_TMPDIR/env1"
+  done
+}
+
+@test "enable follows pyenv's shim to the version that is set, and runs nothing of pyenv's" {
+  make_pyenv 3.11.2 3.11.9 3.11.10 3.12.1 mine
+  enables() {
+    (cd "$BATS_TEST_TMPDIR/here/below" && PATH=$pyenv/shims:$PATH launcher enable) >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    [ -e "$pyenv/versions/$1/lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth" ]
+    grep -qx "enabled: $pyenv/versions/$1/.*/python_stap.pth" "$BATS_TEST_TMPDIR/out"
+    launcher disable "$pyenv/versions/$1/bin/python3"
+  }
+  echo 3.12.1 >"$pyenv/version"
+  enables 3.12.1
+  printf '# of this project\n 3.11.2\nmine\n' >"$BATS_TEST_TMPDIR/here/.python-version"
+  enables 3.11.2
+  echo mine >"$BATS_TEST_TMPDIR/here/below/.python-version"
+  enables mine
+  # the newest of those that it begins; the first that is there
+  PYENV_VERSION=3.11 enables 3.11.10
+  PYENV_VERSION=3.9.1:python-3.11.9:mine enables 3.11.9
+  for version in 3.9.1 ../../.. /usr; do
+    PYENV_VERSION=$version refuses 1 "$pyenv/shims/python3: pyenv's version is set to $version, which has no python3: see pyenv versions" \
+      enable "$pyenv/shims/python3"
+  done
+  # the one behind it in PATH
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  ln -s "$pyenv/versions/mine/bin/python3" "$BATS_TEST_TMPDIR/bin/python3"
+  echo "home = /usr/bin" >"$BATS_TEST_TMPDIR/pyvenv.cfg"
+  mkdir -p "$BATS_TEST_TMPDIR/lib/python$(version_of "$(system_python)")/site-packages"
+  PYENV_VERSION=system PATH=$pyenv/shims:$BATS_TEST_TMPDIR/bin:$PATH run launcher enable
+  echo "$output"
+  [[ $output == "enabled: $BATS_TEST_TMPDIR/lib/"* ]]
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
+}
+
+@test "list says what a virtual environment loads: its own .pth, its base's only with system site-packages" {
+  local base python python_pth base_pth
+  base=$(environments "$(system_python)")
+  # a base that is not this machine's: its own library, the system's code
+  base=$BATS_TEST_TMPDIR/base/bin/python3
+  mkdir -p "${base%/*}" "$BATS_TEST_TMPDIR/base/lib/python$(version_of "$(system_python)")/site-packages"
+  cp "$(readlink -f "$(system_python)")" "$base"
+  base_pth=$BATS_TEST_TMPDIR/base/lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth
+  python=$BATS_TEST_TMPDIR/env1/bin/python3
+  python_pth=$(site_of "$python")/python_stap.pth
+  ln -sf "$base" "$python"
+  shim_line() { launcher list "$1" | sed -n 's/^  the shim: //p'; }
+  [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
+  cp "$top/probes/stap-python/python_stap.pth" "$base_pth"
+  ln -s "$shim" "${base_pth%pth}so"
+  [ "$(shim_line "$base")" = "loaded at each start, by $base_pth" ]
+  for all in false true TRUE; do
+    printf 'home = %s\nInclude-System-Site-Packages=%s \n' "${base%/*}" "$all" >"$BATS_TEST_TMPDIR/env1/pyvenv.cfg"
+    shim_line "$python"
+    case $all in
+      false)
+        [ "$(shim_line "$python")" = "not loaded at each start: $base_pth is the base interpreter's, and this virtual environment has no system site-packages: stap-python enable $python" ]
+        ;;
+      *) [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ] ;;
+    esac
+  done
+  # as site.py: without the key it has them
+  echo "home = ${base%/*}" >"$BATS_TEST_TMPDIR/env1/pyvenv.cfg"
+  [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ]
+  cp "$top/probes/stap-python/python_stap.pth" "$python_pth"
+  ln -s "$shim" "${python_pth%pth}so"
+  [ "$(shim_line "$python")" = "loaded at each start, by $python_pth" ]
+  # of a copy (venv --copies) the base is known by pyvenv.cfg alone
+  rm "$python" "$python_pth"
+  cp "$base" "$python"
+  [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ]
+  # a link to a shim that is gone loads nothing
+  ln -sf /nonexistent/libpython-stap.so.0 "${base_pth%pth}so"
+  [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
+}
+
+@test "virtual environments by the module venv: enabled or not, as list says" {
+  local kind python
+  need setpriv
+  "$(system_python)" -c 'import venv' 2>/dev/null || skip "needs the module venv"
+  for kind in '' --system-site-packages --copies; do
+    # shellcheck disable=SC2086
+    "$(system_python)" -m venv --without-pip $kind "$BATS_TEST_TMPDIR/venv$kind"
+    python=$BATS_TEST_TMPDIR/venv$kind/bin/python3
+    [ "$(threads_of "$python")" = 1 ]
+    run launcher enable "$python"
+    echo "$kind: $output"
+    [[ $output == "enabled: $BATS_TEST_TMPDIR/venv$kind/lib/"*/python_stap.pth ]]
+    [ "$(threads_of "$python")" = 2 ]
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by ${output#enabled: }"
+  done
 }

@@ -36,12 +36,12 @@ same() {
 @test "Debian's source and binary packages are the same" {
   same 1 "*.dsc"
   same 1 "*.debian.tar.*"
-  same 3 "*.deb"
+  same 4 "*.deb"
 }
 
 @test "the RPM source and binary packages are the same" {
   same 1 "*.src.rpm"
-  same 2 "*.x86_64.rpm"
+  same 3 "*.x86_64.rpm"
   same 1 "*.noarch.rpm"
 }
 
@@ -73,6 +73,25 @@ same() {
     timeout -k 5 60 python3 "$top/test/documents.py" links "$folder/$kind"
     [ "$(find "$folder/$kind" -name '*.md' | wc -l)" = "$(tar -tzf "$top"/build/systemtap-cpython-*.tar.gz | grep -c '[.]md$')" ]
   done
+}
+
+@test "make deb and make rpm name the build dependencies that are missing, and how to install them" {
+  local bin=$BATS_TEST_TMPDIR/bin
+  mkdir "$bin"
+  printf '#!/bin/sh\necho "dpkg-checkbuilddeps: error: Unmet build dependencies: debhelper-compat (= 99) libelf-dev" >&2\nexit 1\n' >"$bin/dpkg-checkbuilddeps"
+  chmod +x "$bin/dpkg-checkbuilddeps"
+  run env PATH="$bin:$PATH" timeout -k 5 100 "$top/packaging/deb" "$top"/build/systemtap-cpython-*.tar.gz "$BATS_TEST_TMPDIR/out"
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$output" = "packaging/deb: needs debhelper-compat (= 99) libelf-dev: apt-get install debhelper-compat libelf-dev" ]
+  rpm -q rpm >/dev/null 2>&1 && skip "needs a machine whose rpm knows no packages"
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\ncase $* in *sdt.h*) exit 1 ;; esac\n' >"$bin/gcc"
+  chmod +x "$bin/gcc"
+  run env PATH="$bin:$PATH" timeout -k 5 100 "$top/packaging/rpm/build" "$top"/build/systemtap-cpython-*.tar.gz "$BATS_TEST_TMPDIR/out"
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$output" = "packaging/rpm/build: needs <sys/sdt.h>: apt-get install systemtap-sdt-dev" ]
 }
 
 @test "make distcheck names what uninstall leaves" {

@@ -75,7 +75,7 @@ SPEC
   done
   {
     printf '%s: %s\n' Name base Version 1 Release 1 Summary Stand-in License MIT BuildArch noarch
-    rpm -qp --requires "$repo"/systemtap-cpython*.rpm | sed '/^rpmlib\|^systemtap-cpython/d; s/ .*//; s/^/Provides: /' | sort -u
+    rpm -qp --requires "$repo"/*systemtap-cpython*.rpm | sed '/^rpmlib\|^systemtap-cpython/d; s/ >.*//; s/^/Provides: /' | sort -u
     printf '%%description\nStand-in.\n%%files\n'
   } >"$spec"
   build "$spec"
@@ -141,6 +141,32 @@ nothing_of_python_stp() {
   rpm --root "$root" -V systemtap-cpython systemtap-cpython-tapset
   dnf_in_root remove systemtap-cpython systemtap-cpython-tapset
   stock_in_force 5.0
+  diff "$BATS_TEST_TMPDIR/before" <(files)
+}
+
+@test "python3-systemtap-cpython: each start of python3 has the shim; removal undoes what is enabled, an update doesn't" {
+  has_shim() {
+    in_root python3 -c 'import sys; sys.exit("/libpython-stap.so.0" not in open("/proc/self/maps").read())'
+  }
+  dnf_in_root install base
+  mkdir -p "$root/usr/share/licenses"
+  # the folder of Python that dnf makes here is Debian's own package's
+  mkdir -p "$root/usr/lib/python3.11/dist-packages"
+  files >"$BATS_TEST_TMPDIR/before"
+  dnf_in_root install systemtap-cpython-0.0.9
+  refute has_shim
+  in_root stap-python enable
+  has_shim
+  dnf_in_root update systemtap-cpython
+  has_shim
+  [ "$(in_root stap-python enable --list | grep -c '^/usr/bin/python3, by /usr/local/lib/python3.11/dist-packages/python_stap.pth$')" = 1 ]
+  in_root stap-python disable --all
+  dnf_in_root install python3-systemtap-cpython
+  has_shim
+  rpm --root "$root" -V python3-systemtap-cpython
+  in_root stap-python enable
+  dnf_in_root remove python3-systemtap-cpython systemtap-cpython systemtap-cpython-tapset
+  refute has_shim
   diff "$BATS_TEST_TMPDIR/before" <(files)
 }
 

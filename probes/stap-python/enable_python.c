@@ -1,0 +1,219 @@
+/*
+ * See enable_python.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "enable_python.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "cpython_layout.h"
+#include "enabled.h"
+#include "file.h"
+#include "installed.h"
+#include "interpreter.h"
+#include "program.h"
+#include "pyenv.h"
+#include "record.h"
+#include "shim.h"
+#include "text.h"
+#include "trust.h"
+
+/* One line, as site.py requires; it prints nothing if the link is broken. */
+static const char pth[] = PTH_LINE "\n";
+
+struct site {
+    const char *python;
+    char *folder, *pth, *link;
+};
+
+/* What the interpreter is asked, with -S: no file in its site-packages runs.  So the script finds a
+ * virtual environment itself, as site.py does. */
+static const char question[] =
+    "import os, site, sys\n"
+    "folder = os.path.dirname(sys.executable)\n"
+    "for home in (folder, os.path.dirname(folder)):\n"
+    "    if folder and os.path.isfile(os.path.join(home, 'pyvenv.cfg')):\n"
+    "        sys.prefix = sys.exec_prefix = os.path.dirname(folder)\n"
+    "import sysconfig\n"
+    "folders = getattr(site, 'getsitepackages', lambda prefixes: [])([sys.prefix])\n"
+    "folders = folders or [sysconfig.get_path('purelib')]\n"
+    "print('\\nsite:', sys.version_info[0], sys.version_info[1], 't' in getattr(sys, 'abiflags', "
+    "''), folders[0])\n";
+
+/* The interpreter's site-packages, as it says itself.  Exits if the shim does not support it. */
+static char *ask_for_folder(const char *python)
+{
+    int status, major, minor, at = 0;
+    char free_threaded[8];
+    const char *const ask[] = {python, "-IS", "-c", question, NULL};
+    char *answer = output_of(ask, 20, &status);
+    char *line = strstr(answer, "\nsite: ");
+    if (status != 0 || !line ||
+        sscanf(line, "\nsite: %d %d %7s %n", &major, &minor, free_threaded, &at) != 3 || !at)
+        die(FAILED, "%s: not a working Python 3.6 or later", python);
+    if (major != 3 || minor < CPYTHON_OLDEST_MINOR)
+        die(FAILED, "%s: the shim does not support it: Python %d.%d is older than 3.6", python,
+            major, minor);
+    if (strcmp(free_threaded, "True") == 0)
+        die(FAILED, "%s: the shim does not support it: it is free-threaded", python);
+    char *folder = line + at;
+    folder[strcspn(folder, "\n")] = '\0';
+    return folder;
+}
+
+/* The interpreter that word names, by an absolute path. */
+static char *find_python(const char *word)
+{
+    const char *why;
+    char *program = program_in_path(word);
+    if (!program)
+        die(FAILED, "%s: no such program", word);
+    char *python = pyenv_target(program, &why);
+    if (!python)
+        die(FAILED, "%s: %s", program, why);
+    return *python == '/' ? python : format("%s/%s", getcwd(NULL, 0), python);
+}
+
+/* The interpreter with its files. */
+static struct site find_site(const char *python)
+{
+    struct site site = {.python = python};
+    const char *unsafe = NULL;
+    if (geteuid() == 0 && (unsafe = unsafe_python(site.python)))
+        die(FAILED, "%s: %s", site.python, unsafe);
+    site.folder = ask_for_folder(site.python);
+    if (!exists(site.folder))
+        die(FAILED, "%s: its directory %s does not exist", site.python, site.folder);
+    if (geteuid() == 0 && (unsafe = unsafe_path(site.folder)))
+        die(FAILED, "%s: %s", site.folder, unsafe);
+    site.pth = format("%s/python_stap.pth", site.folder);
+    site.link = link_beside(site.pth);
+    return site;
+}
+
+static bool is_our_pth(const char *path)
+{
+    char *text = contents(path, sizeof pth);
+    return text && strcmp(text, pth) == 0;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
+static void refuse_others(const struct site *site)
+{
+    static const char text[] =
+        "was not created by stap-python enable: check and remove it yourself";
+    if (is_there(site->pth) && !is_our_pth(site->pth))
+        die(FAILED, "%s %s", site->pth, text);
+    if (is_there(site->link) && !is_our_link(site->link))
+        die(FAILED, "%s %s", site->link, text);
+}
+
+static char *target_of(const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    return strndup(target, length < 0 ? 0 : (size_t)length);
+}
+
+/* Whether `make install` or a package has put both there: its link is a relative one. */
+static bool is_installed(const struct site *site)
+{
+    const char *target = target_of(site->link);
+    return is_our_pth(site->pth) && *target && *target != '/';
+}
+
+/* Exits; error is an errno. */
+static void fail(const char *path, int error)
+{
+    die(FAILED, "%s: %s%s", path, strerror(error),
+        error == EACCES || error == EPERM ? ": run this as the owner of that directory" : "");
+}
+
+/* Creates both files: a Python that starts meanwhile finds both or no .pth.  False, with errno and
+ * *at, if that fails; then there is no .pth. */
+static bool create(const struct site *site, const char *shim, const char **at)
+{
+    char *link = format("%s.%d", site->link, getpid());
+    *at = site->link;
+    if (symlink(shim, link) != 0 || rename(link, site->link) != 0) {
+        int error = errno;
+        unlink(link);
+        errno = error;
+        return false;
+    }
+    *at = site->pth;
+    /* Other users must be able to read it. */
+    if (file_replace(site->pth, pth, 0644))
+        return true;
+    int error = errno;
+    if (!is_there(site->pth))
+        unlink(site->link);
+    errno = error;
+    return false;
+}
+
+int enable_python(const char *word)
+{
+    const char *python = find_python(word), *shim = shim_file(), *at, *why;
+    struct interpreter found;
+    if (interpreter_open(python, &found, &why) && (why = unfit(&found.file)))
+        die(FAILED, "%s: the shim does not support it: %s", python, why);
+    struct site site = find_site(python);
+    if (!exists(shim))
+        die(FAILED, "%s", shim_not_found());
+    refuse_others(&site);
+    if (is_installed(&site)) {
+        printf("already enabled, by a package or make install: %s\n", site.pth);
+        return 0;
+    }
+    if (access(site.folder, W_OK) != 0)
+        fail(site.link, errno);
+    /* First, so that nothing is there that is not recorded. */
+    bool was_recorded = record_of(site.pth) != NULL;
+    record_add(site.pth, site.python, pth);
+    if (is_our_pth(site.pth) && strcmp(target_of(site.link), shim) == 0) {
+        printf("already enabled: %s\n", site.pth);
+        return 0;
+    }
+    if (!create(&site, shim, &at)) {
+        int error = errno;
+        if (!was_recorded)
+            record_drop(site.pth);
+        fail(at, error);
+    }
+    printf("enabled: %s\n", site.pth);
+    return 0;
+}
+
+int disable_python(const char *word)
+{
+    struct site site = find_site(find_python(word));
+    refuse_others(&site);
+    if (is_installed(&site))
+        die(FAILED, "%s was installed by a package or make install: remove that package", site.pth);
+    if (!is_there(site.pth) && !is_there(site.link)) {
+        record_drop(site.pth);
+        printf("not enabled: there is no %s\n", site.pth);
+        return 0;
+    }
+    if (unlink(site.pth) != 0 && errno != ENOENT)
+        fail(site.pth, errno);
+    if (unlink(site.link) != 0 && errno != ENOENT)
+        fail(site.link, errno);
+    record_drop(site.pth);
+    printf("disabled: %s\n", site.pth);
+    return 0;
+}

@@ -1,0 +1,218 @@
+# stap-python: the record of what is enabled; disable --all.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+load launcher
+
+# Makes $python, a virtual environment's, with $pth in its site-packages.
+one_environment() {
+  python=$(environments "$(system_python)")
+  pth=$(site_of "$python")/python_stap.pth
+  recorded=$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython/enabled
+  [ "$(id -u)" = 0 ] || recorded=$BATS_TEST_TMPDIR/machine${XDG_STATE_HOME:-$HOME/.local/state}/systemtap-cpython/enabled
+}
+
+@test "enable records what it creates, once, disable removes that, and the record with the last entry" {
+  local python pth recorded second
+  one_environment
+  second=${pth%/site*}/second
+  [ "$(launcher enable --list)" = "nothing is enabled" ]
+  launcher enable "$python"
+  launcher enable "$python"
+  [ "$(launcher enable --list)" = "$python, by $pth" ]
+  [ "$(wc -l <"$recorded")" = 1 ]
+  [ "$(stat -c %a "$recorded" "${recorded%/*}" | paste -sd' ')" = "$([ "$(id -u)" = 0 ] && echo 644 755 || echo 600 700)" ]
+  mkdir -p "$BATS_TEST_TMPDIR/second/bin" "$BATS_TEST_TMPDIR/second/lib"
+  cp -a "$(dirname "$(dirname "$python")")/." "$BATS_TEST_TMPDIR/second"
+  rm "$BATS_TEST_TMPDIR/second/lib/"*/site-packages/*
+  second=$BATS_TEST_TMPDIR/second/bin/python3
+  launcher enable "$second"
+  [ "$(launcher enable --list | wc -l)" = 2 ]
+  launcher disable "$python"
+  [ "$(launcher enable --list)" = "$second, by $(site_of "$second")/python_stap.pth" ]
+  launcher disable "$second"
+  [ ! -e "${recorded%/*}" ]
+  # what was enabled before there was a record gets into it
+  launcher enable "$python"
+  rm -r "${recorded%/*}"
+  [[ $(launcher enable "$python") == "already enabled: $pth" ]]
+  [ "$(launcher enable --list)" = "$python, by $pth" ]
+}
+
+@test "disable --all undoes all that is recorded, and names and leaves what was changed since" {
+  local pythons pth changed
+  # shellcheck disable=SC2046
+  pythons=($(environments $(for _ in 1 2 3 4; do system_python; done)))
+  for python in "${pythons[@]}"; do
+    launcher enable "$python"
+  done
+  changed=$(site_of "${pythons[1]}")/python_stap.pth
+  echo '# mine' >>"$changed"
+  # one that is gone, with its environment, and one whose .pth alone is gone
+  rm -r "$BATS_TEST_TMPDIR/env3"
+  rm "$(site_of "${pythons[3]}")/python_stap.pth"
+  run launcher disable --all
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$(grep -c '^disabled: ' <<<"$output")" = 3 ]
+  grep -qx "stap-python: $changed: it was changed since stap-python enable created it: check and remove it yourself" <<<"$output"
+  [ "$(tail -n 1 "$changed")" = '# mine' ]
+  [ -L "${changed%pth}so" ]
+  for python in "${pythons[0]}" "${pythons[3]}"; do
+    [ -z "$(ls -A "$(site_of "$python")")" ]
+  done
+  [ "$(launcher enable --list)" = "${pythons[1]}, by $changed: broken: it was changed since stap-python enable created it" ]
+  rm "$changed"
+  [ "$(launcher disable --all)" = "disabled: $changed" ]
+  [ ! -L "${changed%pth}so" ]
+  [ ! -e "$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython" ]
+  run launcher disable --all
+  [ "$status $output" = "0 nothing is enabled" ]
+}
+
+@test "disable takes a file that is recorded, when its interpreter is gone" {
+  local python pth recorded
+  one_environment
+  launcher enable "$python"
+  rm "$python"
+  refuses 1 'no such program' disable "$python"
+  [ "$(launcher disable "$pth")" = "disabled: $pth" ]
+  [ -z "$(ls -A "${pth%/*}")" ]
+}
+
+@test "many at a time are all recorded" {
+  local all
+  # shellcheck disable=SC2046
+  environments $(for _ in {1..12}; do system_python; done) >"$BATS_TEST_TMPDIR/all"
+  export -f launcher
+  export launcher BATS_TEST_TMPDIR
+  # shellcheck disable=SC2016
+  xargs -P 12 -I {} bash -c 'launcher enable "$1"' - {} <"$BATS_TEST_TMPDIR/all"
+  [ "$(launcher enable --list | grep -c ', by .*/python_stap.pth$')" = 12 ]
+  # shellcheck disable=SC2016
+  xargs -P 12 -I {} bash -c 'launcher disable "$1"' - {} <"$BATS_TEST_TMPDIR/all"
+  [ "$(launcher enable --list)" = "nothing is enabled" ]
+}
+
+@test "lines of the record that are not stap-python's stay, and what can't be recorded is not enabled" {
+  local python pth recorded
+  one_environment
+  mkdir -p "${recorded%/*}"
+  echo 'of a later version' >"$recorded"
+  launcher enable "$python"
+  [ "$(launcher enable --list)" = "$python, by $pth" ]
+  launcher disable "$python"
+  [ "$(cat "$recorded")" = 'of a later version' ]
+  rm "$recorded"
+  mkdir "$recorded"
+  refuses 1 "$recorded: cannot record what is enabled: " enable "$python"
+  [ -z "$(ls -A "${pth%/*}")" ]
+}
+
+@test "root reads no record, and undoes nothing, where another user may write" {
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  local python pth recorded
+  one_environment
+  launcher enable "$python"
+  chmod o+w "${pth%/*}"
+  run launcher disable --all
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == "stap-python: $pth: ${pth%/*} is writable by others: run chmod go-w ${pth%/*}" ]]
+  [ -e "$pth" ]
+  chmod o-w "${pth%/*}"
+  chmod o+w "${recorded%/*}"
+  refuses 1 "is writable by others" disable "$python"
+  refuses 1 "is writable by others" enable "$python"
+  chmod o-w "${recorded%/*}"
+  chown 65534 "$recorded"
+  refuses 1 "is owned by another user" disable --all
+}
+
+@test "another user's record is in the state folder, and shows root's too" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  local python mine state=$BATS_TEST_TMPDIR/home/state pythons
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  [ -x "$top" ] || skip "needs a checkout that others can read"
+  # shellcheck disable=SC2046
+  pythons=($(environments $(system_python) $(system_python)))
+  python=${pythons[0]} mine=${pythons[1]}
+  mkdir -p "$BATS_TEST_TMPDIR/home" "$BATS_TEST_TMPDIR/machine/$BATS_TEST_TMPDIR"
+  chown -R 65534 "$BATS_TEST_TMPDIR/env2" "$BATS_TEST_TMPDIR/home"
+  launcher enable "$python"
+  other() {
+    local variable=$1
+    shift
+    timeout 20 env -u XDG_STATE_HOME HOME="$BATS_TEST_TMPDIR/home" ${variable:+"$variable"} \
+      setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$@"
+  }
+  other '' enable "$mine"
+  [ -e "$BATS_TEST_TMPDIR/home/.local/state/systemtap-cpython/enabled" ]
+  [ "$(other '' enable --list)" = "$mine, by $(site_of "$mine")/python_stap.pth" ]
+  other '' disable --all
+  [ -z "$(ls -A "$BATS_TEST_TMPDIR/home/.local/state")" ]
+  other "XDG_STATE_HOME=$state" enable "$mine"
+  [ "$(stat -c %a "$state/systemtap-cpython" "$state/systemtap-cpython/enabled" | paste -sd' ')" = "700 600" ]
+  other "XDG_STATE_HOME=$state" disable "$mine"
+  [ ! -e "$state/systemtap-cpython" ]
+  # without a place for it
+  run other XDG_STATE_HOME=/nonexistent enable "$mine"
+  [ "$status $output" = "1 stap-python: /nonexistent/systemtap-cpython: cannot record what is enabled: Permission denied: set XDG_STATE_HOME to a directory of yours" ]
+  [ -z "$(ls -A "$(site_of "$mine")")" ]
+  # root's
+  mkdir -p "$BATS_TEST_TMPDIR/machine$BATS_TEST_TMPDIR/home"
+  chown 65534 "$BATS_TEST_TMPDIR/machine$BATS_TEST_TMPDIR/home"
+  chmod -R a+rX "$BATS_TEST_TMPDIR/machine"
+  run other "STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine" enable --list
+  echo "$output"
+  [ "$output" = "$python, by $(site_of "$python")/python_stap.pth" ]
+  run other "STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine" disable --all
+  [ "$output" = "nothing is enabled" ]
+}
+
+@test "doctor says what is enabled, and which of it is broken, with the command that repairs it" {
+  local pythons pth
+  make_machine
+  # shellcheck disable=SC2046
+  pythons=($(environments $(for _ in 1 2 3 4; do system_python; done)))
+  for python in "${pythons[@]}"; do
+    launcher enable "$python"
+  done
+  pth=lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth
+  rm "$BATS_TEST_TMPDIR/env2/$pth"
+  ln -sfn /nonexistent/libpython-stap.so.0 "$BATS_TEST_TMPDIR/env3/${pth%pth}so"
+  rm -r "$BATS_TEST_TMPDIR/env4"
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -qE "^ok +enabled +${pythons[0]}, by $BATS_TEST_TMPDIR/env1/$pth$" <<<"$output"
+  # usage: broken PYTHON FAULT FIX
+  broken() {
+    grep -E -A 1 "^note +enabled +$1 no longer, by .*: $2" <<<"$output" | grep -qE "^ +fix: $3$"
+  }
+  broken "${pythons[1]}" 'No such file' "stap-python enable ${pythons[1]}"
+  broken "${pythons[2]}" 'the link .*/env3/.*/python_stap.so leads to no shim' "stap-python enable ${pythons[2]}"
+  broken "${pythons[3]}" 'No such file' "stap-python disable $BATS_TEST_TMPDIR/env4/$pth"
+  # and these commands do so
+  for command in "enable ${pythons[1]}" "enable ${pythons[2]}" "disable $BATS_TEST_TMPDIR/env4/$pth"; do
+    # shellcheck disable=SC2086
+    launcher $command
+  done
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  [ "$(grep -cE '^ok +enabled' <<<"$output")" = 3 ]
+  refute grep '^note' <<<"$output"
+}
+
+@test "what a package has installed is enabled already, and disable names the package" {
+  local python pth recorded
+  one_environment
+  cp "$top/probes/stap-python/python_stap.pth" "$pth"
+  ln -sr "$shim" "${pth%pth}so"
+  [ "$(threads_of "$python")" = 2 ]
+  run launcher enable "$python"
+  [ "$status $output" = "0 already enabled, by a package or make install: $pth" ]
+  [ "$(launcher enable --list)" = "nothing is enabled" ]
+  refuses 1 "$pth was installed by a package or make install: remove that package" disable "$python"
+}
