@@ -192,7 +192,7 @@ SAID
   need script stty
   sleeper /usr/bin/python3 -X "dev=$(printf 'é%.0s' {1..200})"
   launcher ps 2>/dev/null | LC_ALL=C.UTF-8 grep -E "^ *$! .*é{200} -c import time; time.sleep\(60\)$"
-  script -qec "stty cols 60 && exec $launcher ps" /dev/null </dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/ps"
+  command script -qec "stty cols 60 && exec $launcher ps" /dev/null </dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/ps"
   cat "$BATS_TEST_TMPDIR/ps"
   LC_ALL=C.UTF-8 awk -v pid="$!" '$1 == pid { print length($0); exit }' "$BATS_TEST_TMPDIR/ps" | grep -x 60
   # nor is a character cut in two
