@@ -55,8 +55,6 @@ static void add_named(struct choice *choice, const struct wish *wish)
     for (size_t i = 0; i < wish->pid_count; i++) {
         struct process process;
         const char *why;
-        if (is_among(wish->pids[i], wish->pids, i))
-            continue;
         if (process_open(wish->pids[i], &process, &why) || process.is_hidden || !process.start ||
             !wish->children)
             add(choice, &process, true);

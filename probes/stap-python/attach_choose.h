@@ -27,7 +27,7 @@ struct chosen {
 };
 
 struct choice {
-    struct chosen *all; /* each process once */
+    struct chosen *all; /* by a PID that stands twice in the wish: twice */
     size_t count;
     size_t hidden; /* processes that may be meant: /proc does not let us see whether */
 };

@@ -75,7 +75,7 @@ static char *version_folder(const char *root, const char *version)
 {
     char *folder = format("%s/versions/%s", root, version), *latest = NULL;
     glob_t found;
-    if (*version == '/' || strstr(version, "..") || strcmp(version, ".") == 0)
+    if (strstr(version, "..") || strcmp(version, ".") == 0)
         return NULL;
     if (exists(folder))
         return folder;

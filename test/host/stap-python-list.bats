@@ -82,7 +82,7 @@ lists() {
 
 @test "list follows a shim of pyenv's to the interpreter that its files choose, and does not run it" {
   local version
-  make_pyenv 3.11.2 3.11.10 3.11.0rc1 3.12.1
+  make_pyenv 3.11.2 3.11.10 3.11.20rc1 3.12.1
   mkdir -p "$BATS_TEST_TMPDIR/project/src"
   cd "$BATS_TEST_TMPDIR/project/src"
   # no file: the next in PATH
@@ -95,8 +95,10 @@ lists() {
   lists "$pyenv/versions/3.11.10/bin/python3"
   echo python-3.11.2 >.python-version
   lists "$pyenv/versions/3.11.2/bin/python3"
-  PYENV_VERSION=3.9:3.11.0rc1 lists "$pyenv/versions/3.11.0rc1/bin/python3"
+  PYENV_VERSION=3.9:3.11.20rc1 lists "$pyenv/versions/3.11.20rc1/bin/python3"
   PYENV_VERSION=3.9:system lists /usr/bin/python3
+  printf '\n# none\n' >.python-version
+  lists /usr/bin/python3
   # from elsewhere a version can't be a path
   for version in ../../pyenv/versions/3.12.1 "$pyenv/versions/3.12.1" .. . 3.9; do
     PYENV_VERSION=$version refuses 1 "python3: pyenv's version .* has no python3 .see pyenv versions" list "$pyenv/shims/python3"

@@ -108,6 +108,10 @@ field() {
   programs+=($!)
   soon runs "$!" /usr/bin/python3
   [ "$(field "$!" venv)" = "$other" ]
+  # nor does a program say it that has a libpython, or its code, and another name
+  cp /usr/bin/python3 "$BATS_TEST_TMPDIR/server"
+  sleeper VIRTUAL_ENV="$other" "$BATS_TEST_TMPDIR/server"
+  [ "$(field "$!" venv)" = "$other" ]
   # an environment that is not there
   sleeper VIRTUAL_ENV=/nonexistent /usr/bin/python3
   [ "$(field "$!" venv)" = None ]
@@ -220,14 +224,24 @@ PY
 
 @test "ps counts what it may not look at, and says who may" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
-  need setpriv
+  need setpriv unshare
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
-  sleeper /usr/bin/python3
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" ps
+  # the shell and two more
+  run timeout -k 5 20 unshare --pid --fork --mount-proc --kill-child bash -c '
+    sleep 60 &
+    /usr/bin/python3 -c "import time; time.sleep(60)" &
+    sleep 0.5
+    echo "$!"
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$0" ps
+    kill %1
+    wait %1
+    "$0" ps' "$launcher"
   echo "$output"
   [ "$status" = 0 ]
-  [[ ${lines[-1]} =~ ^stap-python:\ [0-9]+\ process(es)?\ could\ not\ be\ looked\ at:\ run\ this\ as\ root$ ]]
-  refute grep -E "^ *$! " <<<"$output"
+  [[ ${lines[1]} == *PID* ]]
+  [ "${lines[2]}" = 'stap-python: 3 processes could not be looked at: run this as root' ]
+  [[ ${lines[-2]} == *PID* ]]
+  [[ ${lines[-1]} =~ ^\ *${lines[0]}\ .*time.sleep ]]
 }
 
 @test "ps where no Python runs is the header, and an empty array" {
