@@ -206,9 +206,9 @@ PY
   grep -qx "$third: active: $shim" "$BATS_TEST_TMPDIR/all"
   grep -qx "status 0 $third" "$BATS_TEST_TMPDIR/all"
   refute grep stap-python: "$BATS_TEST_TMPDIR/all"
-  read -r _ status first second third <<<"${lines[-1]}"
+  read -r _ status _ second third <<<"${lines[-1]}"
   [ "$status" = 1 ]
-  grep -qxE "stap-python: attach: $second: (it has ended|no such process)" <<<"$output"
+  grep -qxE "stap-python: attach: $second: (it has ended|no such process|it does not run CPython)" <<<"$output"
   grep -qx "$third: active: $shim" <<<"$output"
 }
 
