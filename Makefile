@@ -139,7 +139,7 @@ $(BUILD)/probes/installed.h: VERSION probes/stap-python/python_stap.pth FORCE | 
 
 $(launcher).8: probes/stap-python/stap-python.8 VERSION | $(BUILD)/probes
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
-		-e "s/@DATE@/$${SOURCE_DATE_EPOCH:+$$(date -u -d "@$$SOURCE_DATE_EPOCH" +%F)}/" $< >$@
+		-e "s/@DATE@/$$(date -u -d "@$${SOURCE_DATE_EPOCH:-$$(stat -c %Y $<)}" +%F)/" $< >$@
 
 # The driver is linked with the shim's own sites and semaphores.
 driver_objects := $(addprefix $(BUILD)/test/,driver.o driver_description.o)

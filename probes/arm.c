@@ -42,9 +42,21 @@ static enum hook_result set_hook(const struct hook *hook, struct interp *interp,
     return HOOK_NEVER;
 }
 
-static const char *word_for(enum hook_result result)
+/* Says what has become of the hook, which is wanted for these of its markers. */
+static void log_result(const struct hook *hook, unsigned want, enum hook_result result)
 {
-    return result == HOOK_DONE ? "set" : result == HOOK_LATER ? "not yet" : "can't be had here";
+    char names[MARKERS_TEXT];
+    if (!debug_on)
+        return;
+    markers_named(want, names);
+    if (result == HOOK_NEVER)
+        debug_log("%s: can't be installed here, which leaves out: %s", hook->name, names);
+    else if (result == HOOK_LATER)
+        debug_log("%s: CPython is not ready for it yet; wanted for: %s", hook->name, names);
+    else if (want)
+        debug_log("%s: installed for: %s", hook->name, names);
+    else
+        debug_log("%s: removed", hook->name);
 }
 
 static bool is_knocked(const struct interp *interp, const struct hook *hook)
@@ -58,7 +70,7 @@ static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
     bool changed = (interp->armed & hook->markers) != want || is_knocked(interp, hook);
     enum hook_result result = set_hook(hook, interp, want);
     if (changed)
-        debug_log("%s: markers %x: %s", hook->name, want, word_for(result));
+        log_result(hook, want, result);
     if (result == HOOK_LATER)
         return false;
     if (is_knocked(interp, hook)) {

@@ -38,7 +38,8 @@ bool evaluator_found(PyInterpreterState *state)
         return true;
     found = interpreter_eval_frame_offset(py.minor) && *slot_of(state) == evaluator_default();
     if (!found)
-        debug_log("the frame evaluator is not where it is in CPython 3.%d", py.minor);
+        debug_log("this CPython keeps its frame evaluator elsewhere than the release of 3.%d",
+                  py.minor);
     return found;
 }
 

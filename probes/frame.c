@@ -50,7 +50,8 @@ static bool layout_is_known(PyFrameObject *object)
                      frame->builtins == attribute(object, "f_builtins") &&
                      (!py.PyFrame_GetCode || frame->code == public_code(object));
     if (!frame_is_known)
-        debug_log("the frames of this CPython are not those of the release: slower access");
+        debug_log("frames in this CPython are not as in the release: they are read by public "
+                  "functions, which is slower");
     return frame_is_known;
 }
 
@@ -108,7 +109,8 @@ void *frame_inside(PyFrameObject *object)
     frame_type = cpython_type((PyObject *)object);
     objects_known = right ? 1 : -1;
     if (!right)
-        debug_log("the frames of this CPython are not those of the release: slower access");
+        debug_log("frames in this CPython are not as in the release: they are read by public "
+                  "functions, which is slower");
     return right ? frame : NULL;
 }
 

@@ -46,7 +46,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     while (cpython_attempt(&attempts, done));
     if (!done) {
         added = false;
-        debug_log("an audit hook of the program refused ours");
+        debug_log("the program's own audit hook refused the shim's");
         return HOOK_NEVER;
     }
     return HOOK_DONE;

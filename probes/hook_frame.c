@@ -242,7 +242,7 @@ static void look_311(void *frame)
     if (layouts_311 == KNOWN)
         return;
     hook_wanted = 0;
-    debug_log("the frames of this CPython 3.11 are not those of the release");
+    debug_log("frames in this CPython 3.11 are not as in the release");
 }
 
 /* ---------------------------------------------------------------- the hooks */
@@ -391,7 +391,7 @@ static bool put_in_place(struct interp *interp)
     /* Which of the two would call the other one can't be known: ours is not set, so that they don't
      * call each other in a circle. */
     if (next_evaluator && now != next_evaluator && (has_front || is_in_place_somewhere())) {
-        debug_log("another frame evaluator came in front of ours");
+        debug_log("the program has set a frame evaluator in front of the shim's");
         return false;
     }
     interp->front = NULL;
@@ -461,7 +461,7 @@ static void visit_here(void)
 }
 
 const struct hook hook_frame = {
-    .name = "frame evaluator",
+    .name = "frame hook",
     .markers = ALL,
     .uses_code = true,
     .quiet = true,

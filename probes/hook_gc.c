@@ -111,7 +111,7 @@ static void end(struct interp *interp)
 }
 
 const struct hook hook_gc = {
-    .name = "gc.callbacks",
+    .name = "gc hook",
     .markers = MARKER_BIT(gc__start) | MARKER_BIT(gc__done),
     .quiet_again = true,
     .can_be_lost = true,

@@ -113,7 +113,7 @@ static void end(struct interp *interp)
 }
 
 const struct hook hook_import = {
-    .name = "_find_and_load",
+    .name = "import hook",
     .markers = MARKER_BIT(import__find__load__start) | MARKER_BIT(import__find__load__done),
     .fits = fits,
     .set = set,

@@ -360,7 +360,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!monitoring || thread_states_are_stale())
         return HOOK_LATER;
     if (interp->tool >= 0 && !owns_tool(monitoring, interp)) {
-        debug_log("the program has taken sys.monitoring's tool id %d from us", interp->tool);
+        debug_log("the program has taken sys.monitoring's tool id %d from the shim", interp->tool);
         interp->tool = -1;
         if (wanted) /* not another one: what calls us of this one's events is the program's now */
             return HOOK_NEVER;
@@ -407,7 +407,7 @@ static void end(struct interp *interp)
 }
 
 const struct hook hook_monitoring = {
-    .name = "sys.monitoring",
+    .name = "monitoring hook",
     .markers = ALL,
     .uses_code = true,
     .can_be_lost = true,

@@ -52,7 +52,9 @@ void layout_publish(void)
     if (place != (void *)LAYOUT_ADDRESS) {
         if (place != MAP_FAILED)
             munmap(place, PAGE);
-        debug_log("%#lx can't be had: no stack traces", LAYOUT_ADDRESS);
+        debug_log(
+            "no stack traces: the program uses the address %#lx, where the shim's page belongs",
+            LAYOUT_ADDRESS);
         return;
     }
     const char *version = py.Py_GetVersion(); /* "3.11.2 (main, ..." */
@@ -60,11 +62,11 @@ void layout_publish(void)
     if (length < sizeof page.version)
         memcpy(page.version, version, length);
     if (!replace_page())
-        debug_log("no page could be made: no stack traces");
+        debug_log("no stack traces: their page could not be mapped");
     else if (sizeof(void *) == 8 && py.minor <= CPYTHON_NEWEST_MINOR)
         layout_settled = false;
     else
-        debug_log("the frames of CPython 3.%d are not known: no stack traces", py.minor);
+        debug_log("no stack traces: the frames of CPython 3.%d are not known", py.minor);
 }
 
 static void fill_in_frame(void)
@@ -191,7 +193,7 @@ static void check(PyFrameObject *object, PyObject *code)
         ((uintptr_t)word(frame, page.frame_code) & ~CODE_TAG) != (uintptr_t)code ||
         !is_right_for_instruction(object, frame, (char *)code) || !is_right_for_owner(frame)) {
         layout_settled = true;
-        debug_log("the frames of this CPython are not those of the release: no stack traces");
+        debug_log("no stack traces: frames in this CPython are not as in the release");
         return;
     }
     int back = is_right_for_back(object, frame);
@@ -199,12 +201,12 @@ static void check(PyFrameObject *object, PyObject *code)
         return;
     layout_settled = true;
     if (back == WRONG) {
-        debug_log("the callers of frames are not found: no stack traces");
+        debug_log("no stack traces: the callers of frames are not found");
         return;
     }
     page.lines = py.minor >= 11 ? LINES_LOCATIONS : py.minor == 10 ? LINES_LINETABLE : LINES_LNOTAB;
     if (!replace_page())
-        debug_log("no page could be made: no stack traces");
+        debug_log("no stack traces: their page could not be mapped");
 }
 
 void layout_check(PyFrameObject *object)

@@ -52,7 +52,8 @@ static PyObject *init_marshal(void)
     if (py.minor < 13)
         start_interpreter(NULL);
     else if (!module_on_exec(module, start_interpreter))
-        debug_log("the marshal module is not that of CPython 3.13: no markers in subinterpreters");
+        debug_log("no markers in subinterpreters: the marshal module is not as in the release of "
+                  "CPython 3.13");
     return module;
 }
 

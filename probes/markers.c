@@ -21,6 +21,7 @@
 #include "fork_word.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 /* Tracers raise the semaphores in .probes. */
@@ -79,3 +80,16 @@ MARKERS_LIST(FIRE)
 
 #define INFO(name, ...) {#name, &python_##name##_semaphore},
 const struct marker_info marker_info[MARKERS] = {MARKERS_LIST(INFO)};
+
+#define SIZE(name, ...) +sizeof #name ", "
+_Static_assert(0 MARKERS_LIST(SIZE) <= MARKERS_TEXT, "room for all names");
+#undef SIZE
+
+const char *markers_named(unsigned markers, char *text)
+{
+    char *end = stpcpy(text, markers ? "" : "none");
+    for (int i = 0; i < MARKERS; i++)
+        if (markers & 1u << i)
+            end = stpcpy(stpcpy(end, end == text ? "" : ", "), marker_info[i].name);
+    return text;
+}

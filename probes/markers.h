@@ -27,6 +27,12 @@ extern const struct marker_info marker_info[MARKERS];
 MARKERS_LIST(DECLARE)
 #undef DECLARE
 
+enum { MARKERS_TEXT = 320 };
+
+/* The names of the markers with these bits, with ", " between them; "none".  text has room for
+ * MARKERS_TEXT bytes, which all names fit into; returns it.  No lock. */
+const char *markers_named(unsigned markers, char *text);
+
 /* Picks the sites for this kernel.  Called before any marker fires, by the loader and by
  * test/driver.c; no GIL. */
 void markers_start(void);

@@ -306,7 +306,7 @@ static void put_in_place(struct traced_thread *thread)
         set_trace(thread->state, on_trace);
         if (functions->trace != on_trace) {
             refused_trace = true;
-            debug_log("an audit hook of the program refused a trace function");
+            debug_log("the program's own audit hook refused a trace function");
         }
     }
     if (wants_profile(thread) && layout_is_known())
@@ -415,6 +415,6 @@ static bool layout_is_known(void)
                       is_tracing(own) == (functions->profile || functions->trace));
     layout = right ? KNOWN : UNKNOWN;
     if (!right)
-        debug_log("the thread states of this CPython are not those of the release");
+        debug_log("thread states in this CPython are not as in the release");
     return right;
 }

@@ -11,6 +11,13 @@
 bool wanted_all;
 atomic_uint wanted_silent;
 
+static void log_silent(unsigned silent)
+{
+    char names[MARKERS_TEXT];
+    debug_log("left to CPython's own markers, which a tracer probes: %s",
+              markers_named(silent, names));
+}
+
 unsigned wanted_markers(void)
 {
     unsigned probed = 0, silent = 0;
@@ -20,7 +27,7 @@ unsigned wanted_markers(void)
     if (probed && !wanted_all)
         silent = native_probed();
     if (atomic_exchange(&wanted_silent, silent) != silent)
-        debug_log("markers %x: left to CPython's own", silent);
+        log_silent(silent);
     return probed & ~silent;
 }
 

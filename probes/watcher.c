@@ -312,7 +312,7 @@ static void *watch(void *data)
             leave_files(self);
             filtered = seccomp_filtered();
             if (filtered && !was_filtered)
-                debug_log("a thread has set a seccomp filter: no hook is set or taken out");
+                debug_log("a thread has set a seccomp filter: hooks stay as they are");
             if (filtered)
                 continue;
             enum begin begin = ask(self, wanted, look);
@@ -481,7 +481,7 @@ void watcher_start(void)
         return;
     }
     free(watcher);
-    debug_log("no thread could be made: a tracer that attaches later is not noticed");
+    debug_log("no thread could be started: a tracer that attaches later is not noticed");
 }
 
 void watcher_attach(void (*attach)(void))
@@ -494,6 +494,6 @@ void watcher_attach(void (*attach)(void))
     if (!make_thread(watcher)) {
         attaching = NULL;
         free(watcher);
-        debug_log("no thread could be made: the shim does nothing in this running Python");
+        debug_log("no thread could be started: the shim does nothing in this running Python");
     }
 }

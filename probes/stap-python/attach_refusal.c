@@ -5,7 +5,6 @@
  */
 #include "attach_refusal.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "file.h"
 #include "shim.h"
+#include "started.h"
 #include "text.h"
 #include "trust.h"
 
@@ -96,42 +96,22 @@ const char *refused_by_root(const struct process *process)
 
 /* ---------------------------------------------------------------- how it was started */
 
-/* Whether one of the strings in text, each ended by NUL, starts with word. */
-static bool has_word(const char *text, size_t size, const char *word)
-{
-    for (const char *at = text; at < text + size; at += strlen(at) + 1)
-        if (strncmp(at, word, strlen(word)) == 0)
-            return true;
-    return false;
-}
-
-/* The same of the first MB of /proc/PID/name. */
-static bool has_word_in(pid_t pid, const char *name, const char *word)
-{
-    enum { LIMIT = 1 << 20 };
-    char *text = calloc(1, LIMIT + 2);
-    int fd = open(rooted(format("/proc/%d/%s", pid, name)), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    size_t length = 0;
-    ssize_t got;
-    while (text && fd >= 0 && length < LIMIT && (got = read(fd, text + length, LIMIT - length)) > 0)
-        length += (size_t)got;
-    if (fd >= 0)
-        close(fd);
-    return text && has_word(text, length, word);
-}
-
 const char *refused_by_environment(const struct process *process)
 {
-    return has_word_in(process->pid, "environ", "PYTHON_STAP=off")
-               ? "it was started with PYTHON_STAP=off"
-               : NULL;
+    const char *value = started_variable(process->pid, "PYTHON_STAP");
+    return value && strcmp(value, "off") == 0 ? "it was started with PYTHON_STAP=off" : NULL;
 }
 
 static bool forbids_remote_exec(const struct process *process)
 {
-    return has_word_in(process->pid, "environ", "PYTHON_DISABLE_REMOTE_DEBUG=") ||
-           has_word_in(process->pid, "cmdline", "disable-remote-debug") ||
-           has_word_in(process->pid, "cmdline", "-Xdisable-remote-debug");
+    static const char option[] = "-Xdisable-remote-debug";
+    if (started_variable(process->pid, "PYTHON_DISABLE_REMOTE_DEBUG"))
+        return true;
+    for (char **word = started_strings(process->pid, "cmdline"); *word; word++)
+        if (strncmp(*word, option, sizeof option - 1) == 0 ||
+            strncmp(*word, option + 2, sizeof option - 3) == 0)
+            return true;
+    return false;
 }
 
 /* ---------------------------------------------------------------- all of it */

@@ -70,13 +70,13 @@ static char *ask_for_folder(const char *python)
 }
 
 /* The interpreter that word names, by an absolute path. */
-static char *find_python(const char *word)
+static const char *find_python(const char *word)
 {
     const char *why;
     char *program = program_in_path(word);
     if (!program)
         die(FAILED, "%s: no such program", word);
-    char *python = pyenv_target(program, &why);
+    const char *python = pyenv_program(program, &why);
     if (!python)
         die(FAILED, "%s: %s", program, why);
     return *python == '/' ? python : format("%s/%s", getcwd(NULL, 0), python);

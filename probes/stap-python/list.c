@@ -13,6 +13,7 @@
 #include "interpreter.h"
 #include "process.h"
 #include "program.h"
+#include "pyenv.h"
 #include "shim.h"
 #include "site_packages.h"
 #include "text.h"
@@ -22,15 +23,15 @@ static const char usage[] =
     "\n"
     "Shows the markers of an interpreter (a name in PATH, or the path of a program or libpython) "
     "or\n"
-    "a process, and who provides them; without an argument, those of every interpreter found.\n"
-    "CPython's own markers are\n"
+    "a process, and who provides them; without an argument, a line for each interpreter found. A\n"
+    "shim of pyenv's stands for the interpreter that it would start. CPython's own markers are\n"
     "\n"
-    "  live    works as documented\n"
-    "  partly  misses events, or has entries without returns\n"
-    "  fires   fires, but SystemTap cannot use it\n"
-    "  dead    exists, but never fires\n"
-    "  -       does not exist\n"
-    "  ?       unknown, as the version is\n"
+    "  live      works as documented\n"
+    "  partly    misses events, or has entries without returns\n"
+    "  unusable  fires, but misses events or may crash the program: python.* does not use it\n"
+    "  dead      exists, but never fires\n"
+    "  -         does not exist\n"
+    "  ?         unknown, as the version is\n"
     "\n"
     "The last column is the provider that the python.* probe points use: CPython, the shim, or\n"
     "nothing.\n";
@@ -46,9 +47,15 @@ static unsigned shim_markers(void)
     return elf_read(rooted(shim_file()), &shim, &why) ? shim.markers : 0;
 }
 
+/* What users read for what own_marker() says. */
+static const char *word_for(const char *worth)
+{
+    return strcmp(worth, "fires") == 0 ? "unusable" : worth;
+}
+
 static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
 {
-    bool looked_in = tapset_looks_in(code_name);
+    bool looked_in = tapset_looks_in(code_name), unusable = false;
     printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim", "python.* uses");
     for (unsigned i = 0; marker_name(i); i++) {
         const char *own = own_marker(python, i);
@@ -56,8 +63,12 @@ static void print_markers(const struct interpreter *python, const char *code_nam
         const char *from = has ? "the shim" : "nothing";
         if (looked_in && strcmp(own, "live") == 0)
             from = "CPython";
-        printf("  %-26s %-14s %-9s %s\n", marker_name(i), own, has ? "yes" : "-", from);
+        printf("  %-26s %-14s %-9s %s\n", marker_name(i), word_for(own), has ? "yes" : "-", from);
+        unusable |= strcmp(own, "fires") == 0;
     }
+    if (unusable)
+        puts("  unusable: it fires, but misses events or may crash the program, so python.* never "
+             "uses it");
 }
 
 static char *version_text(const struct elf_file *file)
@@ -112,17 +123,51 @@ static void print_process(const struct process *process)
     print_markers(&process->python, process->code_name, active ? shim_markers() : 0);
 }
 
+/* ---------------------------------------------------------------- all interpreters */
+
+/* What the names of its own live markers begin with, each once: "gc, import, audit"; "-": none. */
+static char *live_families(const struct interpreter *python)
+{
+    char *families = "";
+    for (unsigned i = 0; marker_name(i); i++) {
+        const char *name = marker_name(i), *end = strstr(name, "__");
+        char *family = format("%.*s", end ? (int)(end - name) : (int)strlen(name), name);
+        if (strcmp(own_marker(python, i), "live") == 0 && !strstr(families, family))
+            families = format("%s%s%s", families, *families ? ", " : "", family);
+    }
+    return *families ? families : "-";
+}
+
+/* How it gets the shim. */
+static char *shim_state(const struct interpreter *python)
+{
+    const char *reason = unfit(&python->file);
+    if (reason)
+        return format("unsupported: %s", reason);
+    if (enabled_by(python->path))
+        return "enabled";
+    return exists(rooted(shim_file())) ? "preload" : "not found";
+}
+
 static void print_all(void)
 {
     struct interpreter *all;
-    size_t count = interpreters_find(&all);
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            putchar('\n');
-        print_interpreter(&all[i]);
-    }
+    size_t count = interpreters_find(&all), width = strlen("PYTHON");
     if (!count)
         die(FAILED, "no CPython found: run stap-python doctor");
+    for (size_t i = 0; i < count; i++)
+        if (characters(printable(all[i].path)) > width)
+            width = characters(printable(all[i].path));
+    printf("%-*s  %-7s  %-26s  SHIM\n", (int)width, "PYTHON", "VERSION", "ITS OWN LIVE MARKERS");
+    for (size_t i = 0; i < count; i++) {
+        const struct elf_file *file = &all[i].file;
+        char *path = printable(all[i].path),
+             *version = format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
+        printf("%s%*s  %-7s  %-26s  %s\n", path, (int)(width - characters(path)), "",
+               file->minor < 0 ? "?" : version, live_families(&all[i]), shim_state(&all[i]));
+    }
+    printf("\nenabled: each start loads the shim; preload: stap-python run PROGRAM does\n"
+           "all markers of one, and who provides them: stap-python list PYTHON\n");
 }
 
 int list_main(char **arguments)
@@ -147,7 +192,8 @@ int list_main(char **arguments)
     const char *path = strchr(word, '/') || exists(word) ? word : program_in_path(word);
     if (!path)
         die(FAILED, "%s: no such file, and no such command in PATH", word);
-    if (!interpreter_open(path, &python, &why))
+    const char *program = pyenv_program(path, &why);
+    if (!program || !interpreter_open(program, &python, &why))
         die(FAILED, "%s: %s", path, why);
     print_interpreter(&python);
     return 0;

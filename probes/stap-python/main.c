@@ -13,6 +13,7 @@
 #include "enable.h"
 #include "installed.h"
 #include "list.h"
+#include "ps.h"
 #include "run.h"
 #include "script.h"
 #include "shim.h"
@@ -25,15 +26,30 @@ static const char usage[] =
     "  doctor                  check whether this machine can probe Python; how to fix what is "
     "wrong\n"
     "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
-    "  attach PID              load the shim into a running Python\n"
+    "  attach PID...           load the shim into running Pythons; also by name, or into all\n"
+    "  ps                      show the Pythons that run, and whether the shim is active in them\n"
     "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
     "  --list-scripts          list the scripts and what they show\n"
-    "  --help, --version       each command has a --help too\n"
+    "  help [COMMAND]          the same as --help; each command has a --help too\n"
+    "  -V, --version           show which version this is\n"
     "\n"
     "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim.\n"
     "\n"
     "environment: STAP is the stap to run.\n";
+
+/* "help" and "help COMMAND" as "--help" and "COMMAND --help". */
+static char **without_help(char **arguments)
+{
+    static char *with_option[3], option[] = "--help";
+    if (strcmp(arguments[0], "help") != 0)
+        return arguments;
+    if (arguments[1] && arguments[2])
+        die(USAGE, "help: takes one command (see stap-python --help)");
+    with_option[0] = arguments[1] ? arguments[1] : option;
+    with_option[1] = arguments[1] ? option : NULL;
+    return with_option;
+}
 
 int main(int count, char **arguments)
 {
@@ -41,14 +57,16 @@ int main(int count, char **arguments)
         const char *name;
         int (*main)(char **);
     } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
-                    {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main}};
+                    {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main},
+                    {"ps", ps_main}};
     (void)count;
     find_source_tree();
     if (!arguments[0] || !arguments[1])
         die(USAGE, "no command given (see stap-python --help)");
-    const char *word = *++arguments;
+    arguments = without_help(arguments + 1);
+    const char *word = arguments[0];
     help_if_asked(arguments, usage);
-    if (strcmp(word, "--version") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         puts("stap-python " PACKAGE_VERSION);
         finish(0);
     }

@@ -149,6 +149,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
                  "capabilities), or has asked for that (prctl()): use sudo"
                : "cannot read its maps: run this as its user or root";
     char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20), *text = maps;
+    process->is_hidden = !text && process_start(pid) == process->start;
     if (!text)
         return false;
     /* Also a zombie, or a thread of the kernel. */
@@ -190,6 +191,11 @@ static bool has_watcher(pid_t pid)
     return found;
 }
 
+bool process_watches(const struct process *process)
+{
+    return has_watcher(process->pid);
+}
+
 bool process_is_active(const struct process *process, long ms)
 {
     for (long end = now_ms() + ms; !has_watcher(process->pid); sleep_ms(10))
@@ -198,14 +204,20 @@ bool process_is_active(const struct process *process, long ms)
     return true;
 }
 
-bool process_sees_our_files(const struct process *process)
+bool process_has_our_root(const struct process *process)
 {
     struct stat here, there;
+    return stat(rooted("/"), &here) == 0 &&
+           stat(rooted(format("/proc/%d/root", process->pid)), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+bool process_sees_our_files(const struct process *process)
+{
     char ours[64] = "", its[64] = "";
-    return stat("/", &here) == 0 && stat(format("/proc/%d/root", process->pid), &there) == 0 &&
-           here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
-           readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) > 0 &&
-           readlink(format("/proc/%d/ns/mnt", process->pid), its, sizeof its - 1) > 0 &&
+    return process_has_our_root(process) &&
+           readlink(rooted("/proc/self/ns/mnt"), ours, sizeof ours - 1) > 0 &&
+           readlink(rooted(format("/proc/%d/ns/mnt", process->pid)), its, sizeof its - 1) > 0 &&
            strcmp(ours, its) == 0;
 }
 

@@ -14,6 +14,7 @@
 struct process {
     pid_t pid;
     unsigned long long start;  /* its start time: the PID alone may be reused */
+    bool is_hidden;            /* its maps can't be read: it may be a CPython or not */
     char *shim;                /* the shim's file in its maps, or NULL */
     char *libc;                /* the file with dlopen(), as we can open it, or NULL */
     char *libc_name;           /* the same as in its maps */
@@ -26,7 +27,7 @@ struct process {
 pid_t pid_of(const char *word);
 
 /* Fills in *process.  False, and *why is the reason, if there is no such process, it does not run
- * CPython, or /proc does not let us see that. */
+ * CPython, or /proc does not let us see that: then is_hidden is set. */
 bool process_open(pid_t pid, struct process *process, const char **why);
 
 /* When the process started, in the kernel's clock ticks; 0 if there is none. */
@@ -44,6 +45,12 @@ bool process_has_shim(const struct process *process);
 /* Whether the shim in it is active, now or within so many milliseconds: whether it watches for
  * tracers, by the thread that does so, which does not run while the program forks. */
 bool process_is_active(const struct process *process, long ms);
+
+/* The same, now. */
+bool process_watches(const struct process *process);
+
+/* Whether its root directory is ours. */
+bool process_has_our_root(const struct process *process);
 
 /* Whether each path leads the process to the same file as us: same root and mounts. */
 bool process_sees_our_files(const struct process *process);

@@ -1,5 +1,5 @@
 /*
- * See pyenv.h.
+ * See pyenv.h.  As pyenv's own pyenv-version-name, pyenv-version-file and pyenv-which do.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,6 +7,7 @@
 
 #include <glob.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,106 +16,110 @@
 #include "file.h"
 #include "text.h"
 
-/* pyenv's directory, as a shim says; NULL if program is not a shim. */
-static char *root_of(const char *program)
+/* The folder above path's, if path is that of a shim; else NULL. */
+static char *root_of_shim(const char *path)
 {
-    static const char assignment[] = "\nexport PYENV_ROOT=\"";
-    char *text = contents(program, 4096), *at;
-    if (!text || strncmp(text, "#!", 2) != 0 || !strstr(text, "pyenv\" exec \"$program\"") ||
-        !(at = strstr(text, assignment)))
+    char real[PATH_MAX];
+    char *folder = dirname(strdup(path));
+    if (!realpath(folder, real))
         return NULL;
-    at += sizeof assignment - 1;
-    return strndup(at, strcspn(at, "\"\n"));
+    char *slash = strrchr(real, '/');
+    if (strcmp(slash, "/shims") != 0)
+        return NULL;
+    *slash = '\0';
+    return exists(format("%s/versions", real)) ? strdup(real) : NULL;
 }
 
-/* ---------------------------------------------------------------- which versions */
-
-/* The first word of each line that is not a comment, with colons between; NULL if there is none. */
-static char *versions_in(const char *file)
+/* The versions in a file of pyenv's, the first word of each line, with colons between them; "" if
+ * there are none. */
+static char *versions_in(const char *path)
 {
-    char *text = contents(file, 65536), *versions = NULL;
-    for (char *line; text && (line = strsep(&text, "\n"));) {
+    char *text = contents(path, 65536), *versions = "", *line;
+    while (text && (line = strsep(&text, "\n"))) {
         line += strspn(line, " \t\r");
         line[strcspn(line, " \t\r")] = '\0';
         if (*line && *line != '#')
-            versions = versions ? format("%s:%s", versions, line) : line;
+            versions = format("%s%s%s", versions, *versions ? ":" : "", line);
     }
     return versions;
 }
 
-/* The versions that are set, with colons between, as `pyenv version-name` finds them. */
-static char *versions_set(const char *root)
+/* The nearest .python-version, in this directory or above; else pyenv's own file. */
+static char *version_file(const char *root)
 {
-    const char *named = getenv("PYENV_VERSION");
-    char *folder = getcwd(NULL, 0), *versions;
-    if (named && *named)
-        return strdup(named);
-    while (folder) {
-        if ((versions = versions_in(format("%s/.python-version", folder))))
-            return versions;
-        char *slash = strrchr(folder, '/');
-        if (!slash || !*folder)
-            break;
-        *slash = '\0';
+    char folder[PATH_MAX];
+    bool more = getcwd(folder, sizeof folder) && *folder == '/';
+    while (more) {
+        char *file = format("%s/.python-version", folder), *slash = strrchr(folder, '/');
+        if (exists(file))
+            return file;
+        more = slash != NULL;
+        if (slash)
+            *slash = '\0';
     }
-    versions = versions_in(format("%s/version", root));
-    return versions ? versions : "system";
+    return format("%s/version", root);
 }
 
-/* ---------------------------------------------------------------- where they are */
+/* The versions that are chosen, the first to be asked first. */
+static char *chosen_versions(const char *root)
+{
+    const char *versions = getenv("PYENV_VERSION");
+    if (!versions || !*versions)
+        versions = versions_in(version_file(root));
+    return strdup(*versions ? versions : "system");
+}
 
-/* The directory of a version: that of its name, or the newest of those that it begins, as 3.11.9
- * for 3.11.  NULL if there is none. */
+/* The folder of an installed version: 3.11 is the latest 3.11.N, but for its previews.  NULL: it is
+ * not installed. */
 static char *version_folder(const char *root, const char *version)
 {
+    char *folder = format("%s/versions/%s", root, version), *latest = NULL;
     glob_t found;
-    char *newest = NULL;
-    if (strncmp(version, "python-", 7) == 0)
-        version += 7;
-    if (!*version || *version == '/' || strstr(version, "..") || strpbrk(version, "*?[\\"))
+    if (strstr(version, "..") || strcmp(version, ".") == 0)
         return NULL;
-    char *exact = format("%s/versions/%s", root, version);
-    if (exists(exact))
-        return exact;
-    if (glob(format("%s.*", exact), 0, NULL, &found) != 0)
+    if (exists(folder))
+        return folder;
+    if (glob(format("%s.*", folder), 0, NULL, &found) != 0)
         return NULL;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        const char *rest = found.gl_pathv[i] + strlen(exact);
+        const char *rest = found.gl_pathv[i] + strlen(folder);
         if (!rest[strspn(rest, ".0123456789")] &&
-            (!newest || strverscmp(found.gl_pathv[i], newest) > 0))
-            newest = found.gl_pathv[i];
+            (!latest || strverscmp(found.gl_pathv[i], latest) > 0))
+            latest = found.gl_pathv[i];
     }
-    return newest;
+    return latest;
 }
 
-/* The program of that name in PATH that is not a shim; NULL if there is none. */
-static char *system_program(const char *name)
+/* The program of that name in PATH that is not pyenv's. */
+static char *system_program(const char *root, const char *name)
 {
-    char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
-    for (char *folder; path && (folder = strsep(&path, ":"));) {
-        char *file = format("%s/%s", folder, name);
-        if (*folder == '/' && access(file, X_OK) == 0 && !root_of(file))
-            return file;
+    char *folders = strdup(getenv("PATH") ? getenv("PATH") : "/usr/local/bin:/usr/bin:/bin");
+    for (char *folder; folders && (folder = strsep(&folders, ":"));) {
+        char *program = format("%s/%s", folder, name), *other = root_of_shim(program);
+        if (*folder == '/' && access(program, X_OK) == 0 && !(other && strcmp(other, root) == 0))
+            return program;
     }
     return NULL;
 }
 
-char *pyenv_target(const char *program, const char **why)
+const char *pyenv_program(const char *path, const char **why)
 {
-    char *root = root_of(program);
+    char *root = root_of_shim(path);
     if (!root)
-        return strdup(program);
-    const char *name = basename(strdup(program));
-    char *versions = versions_set(root), *rest = strdup(versions);
+        return path;
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    char *chosen = chosen_versions(root), *rest = strdup(chosen);
     for (char *version; rest && (version = strsep(&rest, ":"));) {
-        char *folder = version_folder(root, version);
-        char *file = folder                           ? format("%s/bin/%s", folder, name)
-                     : strcmp(version, "system") == 0 ? system_program(name)
-                                                      : NULL;
-        if (file && access(file, X_OK) == 0)
-            return file;
+        char *folder = *version ? version_folder(root, version) : NULL, *program = NULL;
+        if (!folder && strncmp(version, "python-", 7) == 0)
+            folder = version_folder(root, version + 7);
+        if (folder)
+            program = format("%s/bin/%s", folder, name);
+        else if (strcmp(version, "system") == 0)
+            program = system_program(root, name);
+        if (program && access(program, X_OK) == 0)
+            return program;
     }
-    *why =
-        format("pyenv's version is set to %s, which has no %s: see pyenv versions", versions, name);
+    *why = format("pyenv's version %s has no %s (see pyenv versions)", chosen, name);
     return NULL;
 }

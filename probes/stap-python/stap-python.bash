@@ -4,11 +4,11 @@
 # shellcheck shell=bash
 
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' program pid commands='run doctor list attach enable disable'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' program pid commands='run doctor list attach ps enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # names only: what compgen -W is given, it expands
-    words="$commands --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
+    words="$commands help --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
   else
     case ${COMP_WORDS[1]} in
       list | attach)
@@ -44,6 +44,13 @@ _stap_python() {
           mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi
         ;;
+      help)
+        words=$commands
+        ;;
+    esac
+    case ${COMP_WORDS[1]} in
+      attach) words+=' --all --children --name' ;;
+      ps) words+=' --json' ;;
     esac
     [ "$COMP_CWORD" != 2 ] || words+=' --help'
   fi

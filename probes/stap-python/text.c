@@ -22,14 +22,23 @@ char *format(const char *text, ...)
     return result;
 }
 
-/* The length of the UTF-8 character at text, 0 if it is not one. */
+/* The length of the UTF-8 character at text, 0 if it is not one: too long a form, half a surrogate
+ * pair, or beyond the last. */
 static size_t character_at(const unsigned char *text)
 {
     size_t length = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
     for (size_t i = 1; i < length; i++)
         if (text[i] >> 6 != 2)
             return 0;
-    return *text < 0xf5 ? length : 0;
+    bool wrong = (*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) ||
+                 (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] >= 0x90);
+    return *text < 0xf5 && !wrong ? length : 0;
+}
+
+/* Whether the character at text would be a command to a terminal: C0, DEL, and C1 in UTF-8. */
+static bool is_control(const unsigned char *text)
+{
+    return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
 }
 
 char *printable(const char *text)
@@ -40,8 +49,7 @@ char *printable(const char *text)
         abort();
     while (*at) {
         size_t length = character_at(at);
-        /* C0, DEL, and C1 in UTF-8 */
-        bool escaped = !length || *at < ' ' || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0);
+        bool escaped = !length || is_control(at);
         length = length ? length : 1;
         if (escaped)
             for (size_t i = 0; i < length; i++)
@@ -52,6 +60,48 @@ char *printable(const char *text)
     }
     *end = '\0';
     return result;
+}
+
+char *json_string(const char *text)
+{
+    char *result = malloc(6 * strlen(text) + 3), *end = result;
+    const unsigned char *at = (const unsigned char *)text;
+    if (!result)
+        abort();
+    *end++ = '"';
+    while (*at) {
+        size_t length = character_at(at);
+        if (!length)
+            end = stpcpy(end, "\\ufffd");
+        else if (is_control(at))
+            end += sprintf(end, "\\u%04x", length == 2 ? at[1] : at[0]);
+        else {
+            if (strchr("\"\\", *at))
+                *end++ = '\\';
+            end = mempcpy(end, at, length);
+        }
+        at += length ? length : 1;
+    }
+    strcpy(end, "\"");
+    return result;
+}
+
+size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += (unsigned char)*text >> 6 != 2;
+    return count;
+}
+
+char *first_characters(const char *text, size_t most)
+{
+    size_t length = 0;
+    while (text[length] && (most || (unsigned char)text[length] >> 6 == 2)) {
+        most -= (unsigned char)text[length] >> 6 != 2;
+        length++;
+    }
+    return format("%.*s", (int)length, text);
 }
 
 char *field_of(const char *text, const char *name)

@@ -9,12 +9,23 @@
 #ifndef TEXT_H
 #define TEXT_H
 
+#include <stddef.h>
+
 /* The text of a printf() format and its values. */
 char *format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A copy of text in which control characters, and bytes that are not UTF-8, are \xNN: text from
  * others must not reach a terminal as commands. */
 char *printable(const char *text);
+
+/* text as a string of JSON, in its quotes; bytes that are not UTF-8 become U+FFFD. */
+char *json_string(const char *text);
+
+/* How many characters text has, which is UTF-8. */
+size_t characters(const char *text);
+
+/* A copy of the first characters of text, which is UTF-8: at most that many. */
+char *first_characters(const char *text, size_t most);
 
 /* The value of the line "name: value" in text (/proc/PID/status and the like), without the blanks
  * before it; NULL if text is NULL or has no such line. */

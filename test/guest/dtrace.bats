@@ -137,7 +137,7 @@ PY
       END { exit bad || NR < 50 }'
     refute grep -vE '[: ]loop\.py:(step|<module>):' <(in_order)
     cat "$loop.1"
-    tail -n 1 "$loop.1" | grep -q 'markers 0: set'
+    tail -n 1 "$loop.1" | grep -q 'hook: removed$'
     [ ! -s "$loop.2" ]
   done
 }

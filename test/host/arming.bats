@@ -300,3 +300,18 @@ else:
     [[ $output == *"another libpython-stap is in this process: this one does nothing"*$'\n2' ]]
   done
 }
+
+@test "PYTHON_STAP_DEBUG says which markers a hook is installed for, by their names, and when it is removed" {
+  local python
+  make_semaphores "$BATS_TEST_TMPDIR" 'gc__(start|done)'
+  for python in $(few_pythons); do
+    SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 20 "$python" -c '
+import time
+end = time.time() + 2
+while time.time() < end:
+    (lambda: time.sleep(0.01))()' 2>"$BATS_TEST_TMPDIR/log"
+    cat "$BATS_TEST_TMPDIR/log"
+    grep -qE '^libpython-stap\[[0-9]+\]: gc hook: installed for: gc__start, gc__done$' "$BATS_TEST_TMPDIR/log"
+    grep -qE '^libpython-stap\[[0-9]+\]: gc hook: removed$' "$BATS_TEST_TMPDIR/log"
+  done
+}

@@ -66,7 +66,7 @@ EOF
     cat "$BATS_TEST_TMPDIR/output"
     # all hooks are removed
     diff <(printf '[None, None, None, None, None, None]\nended\n' | tail -n "$(wc -l <"$BATS_TEST_TMPDIR/output")") "$BATS_TEST_TMPDIR/output"
-    [ "$(grep -c 'markers 0: set' "$BATS_TEST_TMPDIR/log")" = 3 ]
+    [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" = 3 ]
     [ "$(grep -c '^> [^ ]* turns ' "$trace")" = 1 ]
     [ "$(grep -c '^> [^ ]* turn ' "$trace")" -gt 20 ]
     [ "$(grep -c '^< [^ ]* turn ' "$trace")" -gt 20 ]

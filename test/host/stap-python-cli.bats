@@ -10,15 +10,20 @@ load launcher
   local command
   run launcher --version
   [ "$status $output" = "0 stap-python $(cat "$top/VERSION")" ]
-  for command in '' run doctor list attach enable disable; do
+  run launcher -V
+  [ "$status $output" = "0 stap-python $(cat "$top/VERSION")" ]
+  for command in '' run doctor list attach ps enable disable; do
     # shellcheck disable=SC2086
     run launcher $command --help
     [ "$status" = 0 ]
     [[ $output == "usage: stap-python "*$command* ]]
+    # shellcheck disable=SC2086
+    diff <(launcher help $command) <(echo "$output")
   done
 }
 
 @test "a usage error is one line and status 2" {
+  local words
   refuses 2 'no command given \(see stap-python --help'
   refuses 2 "'nonsense' is neither a command nor a script" nonsense
   refuses 2 "'--nonsense' is neither" --nonsense
@@ -29,21 +34,25 @@ load launcher
   refuses 2 "unexpected argument 'x'" doctor x
   refuses 2 'one interpreter, PID or file' list a b
   refuses 2 'one interpreter, PID or file' list --all
-  refuses 2 'one PID' attach
-  refuses 2 'one PID' attach python
-  refuses 2 'one PID' attach 0
-  refuses 2 'one PID' attach 1 2
-  refuses 2 'one PID' attach -1
-  refuses 2 'one PID' attach 99999999999999999999
+  refuses 2 'takes one command' help list attach
+  refuses 2 "'nonsense' is neither a command nor a script" help nonsense
+  for words in '' python 0 -1 99999999999999999999 '1 x' --children --name '--name 1 --names' '--all 1' '--all --children' '--all --name=x'; do
+    # shellcheck disable=SC2086
+    refuses 2 'takes PIDs, --name PATTERN or --all' attach $words
+  done
+  refuses 2 "unexpected argument 'x'" ps x
+  refuses 2 "unexpected argument 'x'" ps --json x
   refuses 2 'one interpreter' enable a b
   refuses 2 'one interpreter' disable -x
 }
 
 @test "output that can't be written is one line and status 1" {
-  local words
-  for words in --version --help 'list --help' --list-scripts list 'list /usr/bin/python3' doctor; do
+  local words root
+  for words in --version --help 'list --help' --list-scripts list 'list /usr/bin/python3' ps 'ps --json' doctor; do
+    root='' # ps in one without processes, as it names those that it can't look at
+    [[ $words != ps* ]] || root=$BATS_TEST_TMPDIR
     # shellcheck disable=SC2086
-    run timeout 60 sh -c '"$0" "$@" >/dev/full' "$launcher" $words
+    run timeout 60 env STAP_PYTHON_ROOT="$root" sh -c '"$0" "$@" >/dev/full' "$launcher" $words
     echo "$words: $status $output"
     [ "$status $output" = "1 stap-python: stdout: No space left on device" ]
   done
@@ -68,8 +77,14 @@ load launcher
   mandoc -T lint -W warning "$BATS_TEST_TMPDIR/stap-python.8"
   [ -z "$(groff -man -ww -z "$BATS_TEST_TMPDIR/stap-python.8" 2>&1)" ]
   mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx >"$BATS_TEST_TMPDIR/page"
+  head -n 1 "$BATS_TEST_TMPDIR/page" | grep -qE "^STAP-PYTHON\(8\) +System Manager's Manual +STAP-PYTHON\(8\)$"
   grep -q "systemtap-cpython $(cat "$top/VERSION") *2023-11-14" "$BATS_TEST_TMPDIR/page"
-  for word in run doctor list attach enable disable SCRIPT --list-scripts --help --version --service --list --all STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
+  # without that variable the day when the page was last changed
+  make -s -B -C "$top" BUILD="$BATS_TEST_TMPDIR" SOURCE_DATE_EPOCH= "$BATS_TEST_TMPDIR/stap-python.8"
+  mandoc -T lint -W warning "$BATS_TEST_TMPDIR/stap-python.8"
+  mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx |
+    grep -q "systemtap-cpython $(cat "$top/VERSION") *$(date -u -r "$top/probes/stap-python/stap-python.8" +%F)"
+  for word in run doctor list attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
     grep -qF -- "$word" "$BATS_TEST_TMPDIR/page"
   done
 }
@@ -101,6 +116,10 @@ completions() {
   completions 'stap-python attach ' | grep -qx "${programs[0]}"
   completions "stap-python list ${programs[0]}" | grep -qx "${programs[0]}"
   refute grep -qx "$$" <(completions 'stap-python attach ')
+  completions "stap-python attach 1 --children " | grep -qx "${programs[0]}"
+  completions 'stap-python attach --n' | grep -qx -- --name
+  completions 'stap-python ps --' | grep -qx -- --json
+  completions 'stap-python help att' | grep -qx attach
   completions 'stap-python enable pyth' | grep -qx python3
   refute grep -x python3-config <(completions 'stap-python enable pyth')
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3

@@ -237,7 +237,7 @@ SHIM
   PYENV_VERSION=3.11 enables 3.11.10
   PYENV_VERSION=3.9.1:python-3.11.9:mine enables 3.11.9
   for version in 3.9.1 ../../.. /usr; do
-    PYENV_VERSION=$version refuses 1 "$pyenv/shims/python3: pyenv's version is set to $version, which has no python3: see pyenv versions" \
+    PYENV_VERSION=$version refuses 1 "$pyenv/shims/python3: pyenv's version $version has no python3 .see pyenv versions." \
       enable "$pyenv/shims/python3"
   done
   # the one behind it in PATH

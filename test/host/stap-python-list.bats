@@ -16,18 +16,95 @@ load launcher
     minor=$(version_of "$python")
     [[ ${lines[0]} == "$python: CPython $minor" ]]
     diff <(own_markers "$python" "$(own_file "$python")" | sort) \
-      <(awk '$2 ~ /^(live|partly|fires)$/ { print $1 }' <<<"$output" | sort)
+      <(awk '$2 ~ /^(live|partly|unusable)$/ { print $1 }' <<<"$output" | sort)
     diff <(markers | sort) <(awk '$3 == "yes" { print $1 }' <<<"$output" | sort)
   done
 }
 
-@test "list without an argument has every Python that is found" {
-  local python
+@test "list without an argument has a line for every Python that is found" {
+  local python live
   run launcher list
+  echo "$output"
   [ "$status" = 0 ]
+  [[ ${lines[0]} =~ ^PYTHON\ +VERSION\ +ITS\ OWN\ LIVE\ MARKERS\ +SHIM$ ]]
+  [ "${lines[-1]}" = "all markers of one, and who provides them: stap-python list PYTHON" ]
   for python in $(pythons); do
-    grep -qE "^($python|$(readlink -f "$python")): CPython $(version_of "$python")$" <<<"$output"
+    live=$(launcher list "$python" | awk '$2 == "live" { sub(/__.*/, "", $1); print $1 }' | uniq | paste -sd, | sed 's/,/, /g')
+    echo "$python has ${live:--}"
+    grep -xE "($python|$(readlink -f "$python")) +$(version_of "$python") +${live:--} +(preload|enabled)" <<<"$output"
   done
+}
+
+@test "list without an argument says what has the shim: enabled, preloaded, or unsupported and why" {
+  make_machine
+  export STAP_PYTHON_ROOT=$machine
+  shim_of() { awk -v python="$machine/usr/bin/$1" '$1 == python { print }' <<<"$output" | sed 's/.* MARKERS//; s/.*  //'; }
+  run launcher list
+  echo "$output"
+  [ "$(shim_of python3.11)" = preload ]
+  # an interpreter of musl's, an enabled one, and then none has the shim
+  need gcc
+  echo 'const char *Py_GetVersion(void) { return "3.12.0"; } int main(void) { return 0; }' >"$BATS_TEST_TMPDIR/python.c"
+  gcc -o "$machine/usr/bin/python3.12" "$BATS_TEST_TMPDIR/python.c"
+  mkdir -p "$machine/usr/lib/python3.11/dist-packages"
+  : >"$machine/usr/lib/python3.11/dist-packages/python_stap.pth"
+  ln -s "$machine$shim" "$machine/usr/lib/python3.11/dist-packages/python_stap.so"
+  run launcher list
+  echo "$output"
+  [ "$(shim_of python3.12)" = "unsupported: it does not export CPython's functions" ]
+  [ "$(shim_of python3.11)" = enabled ]
+  rm "$machine/usr/lib/python3.11/dist-packages/python_stap."* "$machine$shim"
+  run launcher list
+  [ "$(shim_of python3.11)" = 'not found' ]
+}
+
+# A pyenv in $pyenv with these versions, whose shim leaves a file if it is run.
+# usage: make_pyenv VERSION...
+make_pyenv() {
+  local version
+  pyenv=$BATS_TEST_TMPDIR/pyenv
+  unset PYENV_VERSION
+  mkdir -p "$pyenv/shims"
+  printf '#!/bin/sh\n: >"%s/ran"\n' "$BATS_TEST_TMPDIR" >"$pyenv/shims/python3"
+  chmod +x "$pyenv/shims/python3"
+  for version; do
+    mkdir -p "$pyenv/versions/$version/bin"
+    cp /usr/bin/python3 "$pyenv/versions/$version/bin/python3"
+  done
+}
+
+# list python3, or $2, shows the interpreter $1.
+lists() {
+  PATH=$pyenv/shims:/usr/bin:/bin run launcher list "${2:-python3}"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "${lines[0]}" = "$1: CPython $(version_of /usr/bin/python3)" ]
+}
+
+@test "list follows a shim of pyenv's to the interpreter that its files choose, and does not run it" {
+  local version
+  make_pyenv 3.11.2 3.11.10 3.11.20rc1 3.12.1
+  mkdir -p "$BATS_TEST_TMPDIR/project/src"
+  cd "$BATS_TEST_TMPDIR/project/src"
+  # no file: the next in PATH
+  lists /usr/bin/python3
+  lists /usr/bin/python3 "$pyenv/shims/python3"
+  echo 3.12.1 >"$pyenv/version"
+  lists "$pyenv/versions/3.12.1/bin/python3"
+  # the project's, by a comment, a part of a version and one that is not there
+  printf '# ours\r\n\n  3.9 # not here\n3.11\r\n' >../.python-version
+  lists "$pyenv/versions/3.11.10/bin/python3"
+  echo python-3.11.2 >.python-version
+  lists "$pyenv/versions/3.11.2/bin/python3"
+  PYENV_VERSION=3.9:3.11.20rc1 lists "$pyenv/versions/3.11.20rc1/bin/python3"
+  PYENV_VERSION=3.9:system lists /usr/bin/python3
+  printf '\n# none\n' >.python-version
+  lists /usr/bin/python3
+  # from elsewhere a version can't be a path
+  for version in ../../pyenv/versions/3.12.1 "$pyenv/versions/3.12.1" .. . 3.9; do
+    PYENV_VERSION=$version refuses 1 "python3: pyenv's version .* has no python3 .see pyenv versions" list "$pyenv/shims/python3"
+  done
+  [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
 @test "list knows which markers are live, dead or useless by the version, and where the tapset has them from" {
@@ -43,8 +120,9 @@ load launcher
   run launcher list ./python3.11
   echo "$output"
   grep -qE '^ +function__entry +dead ' <<<"$output"
-  grep -qE '^ +function__return +fires ' <<<"$output"
-  grep -qE '^ +line +fires ' <<<"$output"
+  grep -qE '^ +function__return +unusable ' <<<"$output"
+  grep -qE '^ +line +unusable ' <<<"$output"
+  [ "${lines[-1]}" = '  unusable: it fires, but misses events or may crash the program, so python.* never uses it' ]
   grep -qE '^ +audit +live ' <<<"$output"
   grep -qE '^ +cfunction__entry +- ' <<<"$output"
   cp python3.10 python3.15

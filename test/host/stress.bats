@@ -88,7 +88,7 @@ PY
       timeout -k 1 20 "$python" "$BATS_TEST_TMPDIR/loops.py"
     echo "$python: $status $output"
     [ "$status" = 0 ]
-    [[ $output == *"can't be had here"*ended* ]]
+    [[ $output == *"can't be installed here"*ended* ]]
   done
 }
 

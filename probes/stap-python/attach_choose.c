@@ -1,0 +1,106 @@
+/*
+ * See attach_choose.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "attach_choose.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process.h"
+#include "processes.h"
+#include "started.h"
+
+/* Whether text, which may be NULL, or what follows its last slash matches the pattern. */
+static bool matches(const char *pattern, const char *text)
+{
+    const char *slash = text ? strrchr(text, '/') : NULL;
+    return text &&
+           (fnmatch(pattern, text, 0) == 0 || (slash && fnmatch(pattern, slash + 1, 0) == 0));
+}
+
+/* Whether its command name, program or script matches one of the names. */
+static bool is_wanted_by_name(const struct wish *wish, const struct process *process)
+{
+    char *command = process_text(process->pid, "comm");
+    char *name = strndup(command, strcspn(command, "\n")), *script = started_script(process);
+    for (size_t i = 0; i < wish->name_count; i++)
+        if (matches(wish->names[i], name) || matches(wish->names[i], process->python.path) ||
+            matches(wish->names[i], script))
+            return true;
+    return false;
+}
+
+static bool is_among(pid_t pid, const pid_t *pids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static void add(struct choice *choice, const struct process *process, bool is_named)
+{
+    choice->all = reallocarray(choice->all, choice->count + 1, sizeof *choice->all);
+    if (!choice->all)
+        abort();
+    choice->all[choice->count++] =
+        (struct chosen){process->pid, process->start, is_named, process->shim};
+}
+
+static void add_named(struct choice *choice, const struct wish *wish)
+{
+    for (size_t i = 0; i < wish->pid_count; i++) {
+        struct process process;
+        const char *why;
+        if (process_open(wish->pids[i], &process, &why) || process.is_hidden || !process.start ||
+            !wish->children)
+            add(choice, &process, true);
+    }
+}
+
+/* A process, as process_open() saw it. */
+struct seen {
+    struct process process;
+    bool is_python;
+};
+
+/* Chooses the processes of the PIDs and names, or all. */
+static void choose(struct processes *processes, const struct wish *wish, const struct seen *seen)
+{
+    for (size_t i = 0; i < wish->pid_count; i++)
+        processes_choose(processes, wish->pids[i]);
+    for (size_t i = 0; i < processes->count; i++)
+        if (wish->all || (seen[i].is_python && is_wanted_by_name(wish, &seen[i].process)))
+            processes->all[i].chosen = true;
+    if (wish->children)
+        processes_choose_descendants(processes);
+}
+
+struct choice attach_choose(const struct wish *wish)
+{
+    struct choice choice = {0};
+    const char *why;
+    add_named(&choice, wish);
+    if (!wish->all && !wish->children && !wish->name_count)
+        return choice;
+    struct processes processes = processes_find();
+    struct seen *seen = calloc(processes.count + 1, sizeof *seen);
+    if (!seen)
+        abort();
+    for (size_t i = 0; i < processes.count; i++)
+        seen[i].is_python = process_open(processes.all[i].pid, &seen[i].process, &why);
+    choose(&processes, wish, seen);
+    for (size_t i = 0; i < processes.count; i++) {
+        bool is_chosen = processes.all[i].chosen;
+        if (is_among(processes.all[i].pid, wish->pids, wish->pid_count))
+            continue;
+        choice.hidden += seen[i].process.is_hidden && (is_chosen || wish->name_count);
+        if (is_chosen && seen[i].is_python)
+            add(&choice, &seen[i].process, false);
+    }
+    free(seen);
+    return choice;
+}

@@ -1,0 +1,88 @@
+/*
+ * See attach_load.h.  From CPython 3.14 on by sys.remote_exec(); before, and if the main thread
+ * does not run Python code soon, with ptrace().
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "attach_load.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "attach_ptrace.h"
+#include "attach_refusal.h"
+#include "attach_remote_exec.h"
+#include "clock.h"
+#include "file.h"
+#include "process.h"
+#include "shim.h"
+#include "text.h"
+
+enum {
+    REMOTE_MS = 2000, /* for the main thread to run Python code */
+    ACTIVE_MS = 1000, /* for any thread to do so */
+};
+
+static bool is_loaded_within(const struct process *process, long ms)
+{
+    for (long end = now_ms() + ms; !process_has_shim(process); sleep_ms(10))
+        if (now_ms() > end || process_start(process->pid) != process->start)
+            return false;
+    return true;
+}
+
+/* since: "already " or "".  NULL, or why the shim there does nothing. */
+static const char *print_state(const char *since, const struct process *process, const char *shim)
+{
+    bool active = process_is_active(process, ACTIVE_MS);
+    const char *why = active ? NULL : refused_by_environment(process);
+    if (why)
+        return format("the shim is loaded but does nothing: %s", why);
+    printf("%d: %s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", printable(shim),
+           active ? "" : "; it becomes active when Python code next runs there");
+    return NULL;
+}
+
+/* Loads the shim; NULL, or why that fails. */
+static const char *attach(const struct process *process)
+{
+    char *script = NULL;
+    const char *why;
+    bool asked = process_has_remote_exec(process) && may_start_its_python(process);
+    if (asked && (why = attach_by_remote_exec(process, &script)))
+        return why;
+    /* A main thread that waits in C may do so for long. */
+    why = asked && is_loaded_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
+    if (!why && !process_has_shim(process))
+        why = "dlopen() returned, but the shim is not loaded";
+    if (!why)
+        return NULL;
+    /* While it runs, its main thread still wants the script: another user must not take its name.
+     */
+    if (process_has_ended(process)) {
+        if (script)
+            unlink(script);
+        return "it has ended";
+    }
+    if (script && exists(script))
+        why = format("%s; its main thread will load it when it next runs Python code", why);
+    return why;
+}
+
+const char *attach_to(pid_t pid)
+{
+    struct process process;
+    const char *why;
+    /* Before process_open(), which would know less of the reason. */
+    if (process_start(pid) && !may_trace_all() && (why = refused_by_user(pid)))
+        return why;
+    if (!process_open(pid, &process, &why))
+        return why;
+    if (process.shim && !unfit(&process.python.file))
+        return print_state("already ", &process, process.shim);
+    if ((why = refusal(&process)))
+        return process_has_ended(&process) ? "it has ended" : why;
+    if ((why = attach(&process)))
+        return why;
+    return print_state("", &process, shim_file());
+}

@@ -1,0 +1,85 @@
+/*
+ * See processes.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "processes.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "process.h"
+#include "text.h"
+
+static int by_pid(const void *one, const void *other)
+{
+    pid_t a = ((const struct listed *)one)->pid, b = ((const struct listed *)other)->pid;
+    return (a > b) - (a < b);
+}
+
+static void add(struct processes *processes, pid_t pid)
+{
+    char *parent = field_of(process_text(pid, "status"), "PPid");
+    processes->all = reallocarray(processes->all, processes->count + 1, sizeof *processes->all);
+    if (!processes->all)
+        abort();
+    processes->all[processes->count++] =
+        (struct listed){pid, parent ? (pid_t)atoi(parent) : 0, false};
+}
+
+struct processes processes_find(void)
+{
+    struct processes processes = {0};
+    struct dirent *entry;
+    DIR *folder = opendir(rooted("/proc"));
+    while (folder && (entry = readdir(folder)))
+        if (pid_of(entry->d_name) && pid_of(entry->d_name) != getpid())
+            add(&processes, pid_of(entry->d_name));
+    if (folder)
+        closedir(folder);
+    if (processes.count)
+        qsort(processes.all, processes.count, sizeof *processes.all, by_pid);
+    return processes;
+}
+
+static struct listed *find(const struct processes *processes, pid_t pid)
+{
+    struct listed wanted = {.pid = pid};
+    return processes->count
+               ? bsearch(&wanted, processes->all, processes->count, sizeof *processes->all, by_pid)
+               : NULL;
+}
+
+bool processes_choose(struct processes *processes, pid_t pid)
+{
+    struct listed *process = find(processes, pid);
+    if (process)
+        process->chosen = true;
+    return process;
+}
+
+void processes_choose_descendants(struct processes *processes)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < processes->count; i++) {
+            struct listed *process = &processes->all[i], *parent = find(processes, process->parent);
+            if (!process->chosen && parent && parent->chosen)
+                changed = process->chosen = true;
+        }
+    }
+}
+
+void processes_warn_of_hidden(size_t count)
+{
+    /* If stdout can't be written, that is the error. */
+    if (!count || fflush(stdout) != 0)
+        return;
+    fprintf(stderr, "stap-python: %zu process%s could not be looked at: %s\n", count,
+            count == 1 ? "" : "es",
+            geteuid() == 0 ? "the kernel denies access (a container without CAP_SYS_PTRACE?)"
+                           : "run this as root");
+}

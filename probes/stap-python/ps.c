@@ -1,0 +1,215 @@
+/*
+ * See ps.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ps.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "attach_refusal.h"
+#include "command.h"
+#include "container.h"
+#include "process.h"
+#include "processes.h"
+#include "started.h"
+#include "text.h"
+
+static const char usage[] =
+    "usage: stap-python ps [--json]\n"
+    "\n"
+    "Shows the CPythons that run, a line each:\n"
+    "\n"
+    "  SHIM       active: tracers see its markers; loaded: they will when Python code next runs;\n"
+    "             off: it was started with PYTHON_STAP=off; -: not loaded, stap-python attach PID\n"
+    "             loads it; can't: and why attach would refuse\n"
+    "  VENV       its virtual environment, by pyvenv.cfg or VIRTUAL_ENV\n"
+    "  CONTAINER  its container; \"other root\" or \"other mounts\" if it sees other files than "
+    "we\n"
+    "  COMMAND    as it was started, cut at the width of the terminal\n"
+    "\n"
+    "--json prints an array of objects instead, whole, with null for -.\n";
+
+/* What is shown of a process; NULL: a dash. */
+struct row {
+    pid_t pid;
+    const char *user, *version, *shim, *reason, *venv, *container, *command;
+};
+
+/* ---------------------------------------------------------------- a process */
+
+static const char *user_of(pid_t pid)
+{
+    unsigned user;
+    char *ids = field_of(process_text(pid, "status"), "Uid");
+    if (!ids || sscanf(ids, "%*u %u", &user) != 1)
+        return NULL;
+    const struct passwd *entry = getpwuid(user);
+    return entry ? strdup(entry->pw_name) : format("%u", user);
+}
+
+static const char *version_of(const struct elf_file *file)
+{
+    return file->minor < 0 ? NULL : format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
+}
+
+static void fill_in_shim(struct row *row, const struct process *process)
+{
+    if ((row->reason = unfit(&process->python.file)))
+        row->shim = "can't";
+    else if (process->shim && process_watches(process))
+        row->shim = "active";
+    else if (refused_by_environment(process))
+        row->shim = "off";
+    else if (process->shim)
+        row->shim = "loaded";
+    else if ((row->reason = refusal(process)))
+        row->shim = "can't";
+}
+
+static const char *command_of(pid_t pid)
+{
+    char *command = started_command(pid), *name = process_text(pid, "comm");
+    return *command ? command : format("[%.*s]", (int)strcspn(name, "\n"), name);
+}
+
+static struct row row_of(const struct process *process)
+{
+    pid_t pid = process->pid;
+    struct row row = {.pid = pid,
+                      .user = user_of(pid),
+                      .version = version_of(&process->python.file),
+                      .venv = started_venv(process),
+                      .container = container_of(process),
+                      .command = command_of(pid)};
+    fill_in_shim(&row, process);
+    return row;
+}
+
+/* ---------------------------------------------------------------- the table */
+
+enum { COLUMNS = 7, WIDEST = 32 };
+
+/* The first part of a reason, without what it begins with in a sentence. */
+static const char *short_reason(const char *reason)
+{
+    static const char *const starts[] = {"it is ", "it was ", "its ", "it "};
+    char *text = format("%.*s", (int)strcspn(reason, ":"), reason);
+    char *bracket = strstr(text, " (");
+    if (bracket)
+        *bracket = '\0';
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (i != 2 && strncmp(text, starts[i], strlen(starts[i])) == 0)
+            return text + strlen(starts[i]);
+    return text;
+}
+
+static const char *cell(const struct row *row, int column)
+{
+    const char *texts[COLUMNS] = {
+        format("%d", row->pid), row->user,   row->version, row->shim, row->venv,
+        row->container,         row->command};
+    if (column == 3 && row->reason)
+        texts[3] = format("can't: %s", short_reason(row->reason));
+    return texts[column] ? printable(texts[column]) : "-";
+}
+
+/* How many columns the terminal at stdout has; 0: it is none. */
+static size_t terminal_width(void)
+{
+    struct winsize size;
+    return isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* rows: the first is the header. */
+static void print_table(const char *(*rows)[COLUMNS], size_t count)
+{
+    size_t widths[COLUMNS] = {0}, terminal = terminal_width();
+    for (size_t i = 0; i < count; i++)
+        for (int column = 0; column < COLUMNS; column++) {
+            size_t width = characters(rows[i][column]);
+            if (width > widths[column] && width <= WIDEST)
+                widths[column] = width;
+        }
+    for (size_t i = 0; i < count; i++) {
+        char *line = "";
+        for (int column = 0; column < COLUMNS; column++) {
+            const char *text = rows[i][column];
+            size_t width = characters(text),
+                   blanks = width < widths[column] ? widths[column] - width : 0;
+            if (column == 0)
+                line = format("%*s%s", (int)blanks, "", text);
+            else if (column == COLUMNS - 1)
+                line = format("%s  %s", line, text);
+            else
+                line = format("%s  %s%*s", line, text, (int)blanks, "");
+        }
+        puts(terminal ? first_characters(line, terminal) : line);
+    }
+}
+
+static void print_rows(const struct row *rows, size_t count)
+{
+    static const char *const header[COLUMNS] = {"PID",  "USER",      "VERSION", "SHIM",
+                                                "VENV", "CONTAINER", "COMMAND"};
+    const char *(*cells)[COLUMNS] = calloc(count + 1, sizeof *cells);
+    if (!cells)
+        abort();
+    memcpy(cells[0], header, sizeof header);
+    for (size_t i = 0; i < count; i++)
+        for (int column = 0; column < COLUMNS; column++)
+            cells[i + 1][column] = cell(&rows[i], column);
+    print_table(cells, count + 1);
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static void print_field(const char *name, const char *value)
+{
+    printf(", \"%s\": %s", name, value ? json_string(value) : "null");
+}
+
+static void print_json(const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        printf("%s{\"pid\": %d", i ? ",\n" : "[\n", rows[i].pid);
+        print_field("user", rows[i].user);
+        print_field("version", rows[i].version);
+        print_field("shim", rows[i].shim);
+        print_field("reason", rows[i].reason);
+        print_field("venv", rows[i].venv);
+        print_field("container", rows[i].container);
+        print_field("command", rows[i].command);
+        putchar('}');
+    }
+    puts(count ? "\n]" : "[]");
+}
+
+int ps_main(char **arguments)
+{
+    help_if_asked(arguments, usage);
+    bool json = arguments[0] && strcmp(arguments[0], "--json") == 0;
+    if (arguments[json])
+        die(USAGE, "ps: unexpected argument '%s' (see stap-python ps --help)", arguments[json]);
+    struct processes processes = processes_find();
+    struct row *rows = calloc(processes.count + 1, sizeof *rows);
+    size_t count = 0, hidden = 0;
+    if (!rows)
+        abort();
+    for (size_t i = 0; i < processes.count; i++) {
+        struct process process;
+        const char *why;
+        if (process_open(processes.all[i].pid, &process, &why))
+            rows[count++] = row_of(&process);
+        else
+            hidden += process.is_hidden;
+    }
+    (json ? print_json : print_rows)(rows, count);
+    processes_warn_of_hidden(hidden);
+    return 0;
+}

@@ -1,0 +1,166 @@
+/*
+ * See started.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "started.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "text.h"
+
+char **started_strings(pid_t pid, const char *name)
+{
+    enum { LIMIT = 1 << 20 };
+    char *text = calloc(1, LIMIT + 1);
+    int fd = open(rooted(format("/proc/%d/%s", pid, name)), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t length = 0, count = 0;
+    ssize_t got;
+    if (!text)
+        abort();
+    while (fd >= 0 && length < LIMIT && (got = read(fd, text + length, LIMIT - length)) > 0)
+        length += (size_t)got;
+    if (fd >= 0)
+        close(fd);
+    for (const char *at = text; at < text + length; at += strlen(at) + 1)
+        count++;
+    char **strings = calloc(count + 1, sizeof *strings), *at = text;
+    if (!strings)
+        abort();
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+        strings[i] = strdup(at);
+    free(text);
+    return strings;
+}
+
+char *started_command(pid_t pid)
+{
+    char *line = NULL;
+    size_t size;
+    FILE *out = open_memstream(&line, &size);
+    if (!out)
+        abort();
+    for (char **word = started_strings(pid, "cmdline"), **first = word; *word; word++)
+        fprintf(out, "%s%s", word == first ? "" : " ", *word);
+    fclose(out);
+    /* Of a program that has overwritten it, the rest may be blanks. */
+    for (size_t end = strlen(line); end && line[end - 1] == ' ';)
+        line[--end] = '\0';
+    return line;
+}
+
+char *started_variable(pid_t pid, const char *name)
+{
+    size_t length = strlen(name);
+    for (char **string = started_strings(pid, "environ"); *string; string++)
+        if (strncmp(*string, name, length) == 0 && (*string)[length] == '=')
+            return *string + length + 1;
+    return NULL;
+}
+
+/* Whether its program, and not only its libpython, is Python's. */
+static bool is_called_python(const struct process *process)
+{
+    const char *name = strrchr(process->python.path, '/');
+    return name && strncmp(name, "/python", 7) == 0;
+}
+
+/* ---------------------------------------------------------------- its script */
+
+/* What Python's option in word is about: 's' and 'm' and the place of the script or module in what
+ * follows (0: in the word itself, behind *at); 'c': there is none; 'o': an option, with how many
+ * words. */
+static char option_kind(const char *word, size_t *at, int *words)
+{
+    *words = 1;
+    if (*word != '-')
+        return 's';
+    if (!word[1])
+        return 'c';
+    if (word[1] == '-') {
+        *words = strcmp(word, "--check-hash-based-pycs") == 0 ? 2 : 1;
+        return 'o';
+    }
+    *at = strcspn(word, "cmWX");
+    char option = word[*at];
+    bool whole = option && !word[++*at];
+    *words = whole ? 2 : 1;
+    return option == 'c' || option == 'm' ? option : 'o';
+}
+
+char *started_script(const struct process *process)
+{
+    char **word = started_strings(process->pid, "cmdline");
+    if (!is_called_python(process) || !*word)
+        return NULL;
+    for (word++; *word;) {
+        size_t at = 0;
+        int words;
+        switch (option_kind(*word, &at, &words)) {
+        case 's':
+            return *word;
+        case 'c':
+            return NULL;
+        case 'm':
+            return words == 1 ? *word + at : word[1];
+        default:
+            for (; words && *word; words--)
+                word++;
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- its virtual environment */
+
+/* Whether there is a file of any kind at path in the process's root: a link's target need not exist
+ * for us. */
+static bool is_there(pid_t pid, const char *path)
+{
+    struct stat status;
+    return lstat(rooted(format("/proc/%d/root%s", pid, path)), &status) == 0;
+}
+
+/* The program as it was called, an absolute path in the process's root; NULL: it does not say that
+ * any more. */
+static char *called_as(const struct process *process)
+{
+    pid_t pid = process->pid;
+    char *word = started_strings(pid, "cmdline")[0], *path = NULL, *folders;
+    char cwd[PATH_MAX] = "";
+    if (!word || !*word)
+        return NULL;
+    if (*word == '/')
+        path = word;
+    else if (strchr(word, '/') &&
+             readlink(rooted(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0)
+        path = format("%s/%s", cwd, word);
+    else if (!strchr(word, '/') && (folders = started_variable(pid, "PATH")))
+        for (char *folder; !path && (folder = strsep(&folders, ":"));)
+            if (*folder == '/' && is_there(pid, format("%s/%s", folder, word)))
+                path = format("%s/%s", folder, word);
+    return path && is_there(pid, path) ? path : NULL;
+}
+
+char *started_venv(const struct process *process)
+{
+    pid_t pid = process->pid;
+    char *called = is_called_python(process) ? called_as(process) : NULL;
+    if (called) {
+        char *folder = dirname(strdup(called)), *home = dirname(strdup(folder));
+        return is_there(pid, format("%s/pyvenv.cfg", folder)) ||
+                       is_there(pid, format("%s/pyvenv.cfg", home))
+                   ? home
+                   : NULL;
+    }
+    char *venv = started_variable(pid, "VIRTUAL_ENV");
+    return venv && *venv == '/' && is_there(pid, format("%s/pyvenv.cfg", venv)) ? venv : NULL;
+}

@@ -1,0 +1,35 @@
+/*
+ * How a process was started, by /proc: its words, its environment, and what follows from these.
+ *
+ * A program may overwrite both; what is not known then is NULL.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef STARTED_H
+#define STARTED_H
+
+#include <sys/types.h>
+
+#include "process.h"
+
+/* The strings of /proc/PID/name ("cmdline", "environ"), of its first MB, and NULL behind the last;
+ * none if it can't be read. */
+char **started_strings(pid_t pid, const char *name);
+
+/* The command line, its words with a blank between them; "" if there is none. */
+char *started_command(pid_t pid);
+
+/* The value of that variable of its environment as it was at the start; NULL: it was not set, or
+ * can't be read. */
+char *started_variable(pid_t pid, const char *name);
+
+/* The script that Python was to run, or the module of -m, as it stands in the command line; NULL:
+ * there is none, or the program is not called python. */
+char *started_script(const struct process *process);
+
+/* The directory of the virtual environment, as the process sees it: by the pyvenv.cfg beside or
+ * above the program's directory, as Python itself finds it; by VIRTUAL_ENV for a program that is
+ * not called python, or no longer says how it was called.  NULL: none. */
+char *started_venv(const struct process *process);
+
+#endif

@@ -1,0 +1,257 @@
+# stap-python: attach to several processes, by PID, by name, with their children, and to all.  stap itself is
+# not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031
+
+load ../helper
+load launcher
+
+# Runs the script $1 of bash with PIDs and a /proc of its own, in which $launcher, $shim, $top and $dir are
+# set, and these functions: attach --all and --name would reach other programs of this machine, too.
+alone() {
+  [ "$(id -u)" = 0 ] || skip "needs root, for PIDs of its own"
+  need unshare
+  cat >"$BATS_TEST_TMPDIR/functions" <<'SH'
+set -eu
+# Starts a program that runs Python code now and then, for a minute, with these words; its PID is $!.
+python() {
+  "${@:-/usr/bin/python3}" "$dir/ticks.py" &
+  started $!
+}
+started() {
+  for _ in {1..400}; do
+    ! [ -e "$dir/$1.ticks" ] || return 0
+    sleep 0.05
+  done
+  return 1
+}
+SH
+  cat >"$BATS_TEST_TMPDIR/ticks.py" <<'PY'
+import os, sys, time
+
+if "COMM" in os.environ:
+    open("/proc/self/comm", "w").write(os.environ["COMM"])
+open("%s/%d.ticks" % (os.path.dirname(os.path.abspath(__file__)), os.getpid()), "w").close()
+for _ in range(3000):
+    time.sleep(0.02)
+PY
+  printf '. "$dir/functions"\n%s\n' "$1" >"$BATS_TEST_TMPDIR/script"
+  run env dir="$BATS_TEST_TMPDIR" launcher="$launcher" shim="$shim" top="$top" \
+    timeout -k 5 60 unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
+  echo "$output"
+}
+
+@test "attach takes several PIDs, each once, and says of each how it went" {
+  alone '
+    python; one=$!
+    python; two=$!
+    sleep 60 & none=$!
+    echo "$one $two $none"
+    status=0
+    "$launcher" attach $one $two $one || status=$?
+    echo "status $status"
+    "$launcher" attach $one $none 999999 $two 2>"$dir/errors" || status=$?
+    echo "status $status"
+    cat "$dir/errors"'
+  read -r one two none <<<"${lines[0]}"
+  [ "${lines[1]}" = "$one: active: $shim" ]
+  [ "${lines[2]}" = "$two: active: $shim" ]
+  [ "${lines[3]}" = 'status 0' ]
+  [ "${lines[4]}" = "$one: already active: $shim" ]
+  [ "${lines[5]}" = "$two: already active: $shim" ]
+  [ "${lines[6]}" = 'status 1' ]
+  [ "${lines[7]}" = "stap-python: attach: $none: it does not run CPython" ]
+  [ "${lines[8]}" = 'stap-python: attach: 999999: no such process' ]
+  [ "${#lines[@]}" = 9 ]
+}
+
+@test "attach --all takes every Python, and names those that it can't with the reason" {
+  alone '
+    python; one=$!
+    python /usr/bin/env PYTHON_STAP=off /usr/bin/python3; off=$!
+    python; two=$!
+    python; stopped=$!
+    kill -STOP $stopped
+    sleep 60 &
+    echo "$one $off $two $stopped"
+    status=0
+    "$launcher" attach --all 2>"$dir/errors" || status=$?
+    echo "status $status"
+    cat "$dir/errors"
+    kill -KILL $one $two $off
+    wait $one $two $off || true
+    "$launcher" attach --all 2>/dev/null || echo "then $?"
+    kill -KILL $stopped
+    wait $stopped || true
+    "$launcher" attach --all || echo "at last $?"'
+  read -r one off two stopped <<<"${lines[0]}"
+  [ "${lines[1]}" = "$one: active: $shim" ]
+  [ "${lines[2]}" = "$two: active: $shim" ]
+  [ "${lines[3]}" = 'status 0' ]
+  [ "${lines[4]}" = "stap-python: attach: $off: it was started with PYTHON_STAP=off" ]
+  [ "${lines[5]}" = "stap-python: attach: $stopped: it is stopped: resume it with kill -CONT $stopped" ]
+  [ "$(grep -c '^then 1$' <<<"$output")" = 1 ]
+  [[ $output == *'stap-python: attach: no such Python runs'* ]]
+  [ "${lines[-1]}" = 'at last 1' ]
+}
+
+@test "attach --name takes what has that command name, program, script or module" {
+  alone '
+    mkdir -p "$dir/srv/shop"
+    cp "$dir/ticks.py" "$dir/srv/shop/serve.py"
+    cp "$dir/ticks.py" "$dir/srv/shop/worker.py"
+    touch "$dir/srv/shop/__init__.py"
+    cp /usr/bin/python3 "$dir/srv/python-of-ours"
+    cd "$dir/srv"
+    wait_for() { for _ in {1..400}; do [ ! -e "$1" ] || return 0; sleep 0.05; done; return 1; }
+    /usr/bin/python3 -I -W ignore "$dir/srv/shop/serve.py" & script=$!
+    wait_for "$dir/srv/shop/$script.ticks"
+    /usr/bin/python3 -m shop.worker & module=$!
+    wait_for "$dir/srv/shop/$module.ticks"
+    ./python-of-ours "$dir/ticks.py" & program=$!
+    wait_for "$dir/$program.ticks"
+    python env COMM=shopkeeper /usr/bin/python3; comm=$!
+    # it does not name a script: the word belongs to -c
+    /usr/bin/python3 -c "import time; time.sleep(60)" serve.py & none=$!
+    bash -c "exec -a serve.py sleep 60" &
+    echo "$script $module $program $comm $none"
+    try() {
+      echo "try $*"
+      "$launcher" attach "$@" 2>&1 | sed "s/:.*//" | paste -sd" "
+    }
+    try --name serve.py
+    try --name "*/shop/*"
+    try --name "shop.w*"
+    try --name "python-of-*"
+    try --name shopkeeper
+    try --name=shopkeepe[r] --name serve.py $comm
+    try --name "serve"'
+  read -r script module program comm none <<<"${lines[0]}"
+  diff - <(printf '%s\n' "${lines[@]:1}") <<SAID
+try --name serve.py
+$script
+try --name */shop/*
+$script
+try --name shop.w*
+$module
+try --name python-of-*
+$program
+try --name shopkeeper
+$comm
+try --name=shopkeepe[r] --name serve.py $comm
+$comm $script
+try --name serve
+stap-python
+SAID
+}
+
+@test "attach --children takes the descendants that are Pythons, and a PID of another program" {
+  alone '
+    cat >"$dir/forks.py" <<PY
+import os, runpy
+child = os.fork()
+if not child:
+    os.fork()
+runpy.run_path("$dir/ticks.py")
+PY
+    bash -c "/usr/bin/python3 \"\$dir/forks.py\" & wait; :" & shell=$!
+    for _ in {1..400}; do
+      [ "$(ls "$dir" | grep -c ticks$)" -lt 3 ] || break
+      sleep 0.05
+    done
+    python; other=$!
+    echo "$(ls "$dir" | sed -n "s/.ticks$//p" | grep -vx $other | sort -n | paste -sd" ")"
+    "$launcher" attach --children $shell || echo "status $?"
+    echo "and $("$launcher" attach --children $shell $other | wc -l)"
+    grep -c libpython-stap "/proc/$shell/maps" || true
+    sleep 60 & none=$!
+    "$launcher" attach --children $none || echo "status $?"
+    "$launcher" attach --children 999999 || echo "status $?"'
+  read -r -a family <<<"${lines[0]}"
+  [ "${#family[@]}" = 3 ]
+  for i in 0 1 2; do
+    [ "${lines[$((i + 1))]}" = "${family[i]}: active: $shim" ]
+  done
+  [ "${lines[4]}" = 'and 4' ]
+  [ "${lines[5]}" = 0 ]
+  [ "${lines[6]} ${lines[7]}" = 'stap-python: attach: no such Python runs status 1' ]
+  [ "${lines[8]} ${lines[9]}" = 'stap-python: attach: 999999: no such process status 1' ]
+}
+
+@test "what ends while others are attached to is an error only if it was named by its PID" {
+  need gcc
+  # while attach waits for the first, which is at no safe point, the second ends
+  alone '
+    printf "#include <time.h>\nvoid spin(int s) { for (time_t end = time(0) + s; time(0) < end; ) ; }\n" >"$dir/spin.c"
+    gcc -O2 -shared -fPIC -o "$dir/spin.so" "$dir/spin.c"
+    short="/usr/bin/python3 -c \"import ctypes, time; ctypes.PyDLL(\\\"$dir/spin.so\\\").spin(2)\""
+    pair() {
+      sh -c "exec $short" & first=$!
+      sh -c "exec $short" & second=$!
+      sleep 0.5
+      python; third=$!
+    }
+    pair
+    status=0
+    "$launcher" attach --all || status=$?
+    echo "status $status $third"
+    kill $third
+    pair
+    "$launcher" attach $first $second $third || status=$?
+    echo "status $status $first $second $third"'
+  third=$(awk '$1 == "status" { print $3; exit }' <<<"$output")
+  # one that ends now may have been attached to
+  sed '/^status/q' <<<"$output" >"$BATS_TEST_TMPDIR/all"
+  grep -qx "$third: active: $shim" "$BATS_TEST_TMPDIR/all"
+  grep -qx "status 0 $third" "$BATS_TEST_TMPDIR/all"
+  refute grep stap-python: "$BATS_TEST_TMPDIR/all"
+  read -r _ status _ second third <<<"${lines[-1]}"
+  [ "$status" = 1 ]
+  grep -qxE "stap-python: attach: $second: (it has ended|no such process|it does not run CPython)" <<<"$output"
+  grep -qx "$third: active: $shim" <<<"$output"
+}
+
+@test "what is started while attach works on others is not missed" {
+  alone '
+    python; first=$!
+    cat >"$dir/spawns.py" <<PY
+import subprocess, time
+open("$dir/spawns", "w").close()
+# until the shim is here, and so while the others have not had their turn
+while "libpython-stap" not in open("/proc/self/maps").read():
+    time.sleep(0.005)
+print("child", subprocess.Popen(["/usr/bin/python3", "-I", "$dir/ticks.py"], env={}).pid, flush=True)
+time.sleep(60)
+PY
+    /usr/bin/python3 "$dir/spawns.py" &
+    while [ ! -e "$dir/spawns" ]; do sleep 0.01; done
+    python; last=$!
+    # it waits in C, which takes attach a second
+    /usr/bin/python3 -c "import time; time.sleep(60)" &
+    sleep 0.3
+    "$launcher" attach --all'
+  child=$(awk '$1 == "child" { print $2 }' <<<"$output")
+  grep -qx "$child: active: $shim" <<<"$output"
+}
+
+@test "attach of many without root takes one's own, and says what it may not look at" {
+  need setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  chmod a+rwx "$BATS_TEST_TMPDIR"
+  alone '
+    as="setpriv --reuid=65534 --regid=65534 --clear-groups"
+    python $as /usr/bin/python3; own=$!
+    python; other=$!
+    echo "$own $other"
+    status=0
+    $as "$launcher" attach --all || status=$?
+    $as "$launcher" attach $own $other || status=$?
+    echo "status $status"'
+  read -r own other <<<"${lines[0]}"
+  [ "${lines[1]}" = "$own: active: $shim" ]
+  [[ ${lines[2]} =~ ^stap-python:\ [0-9]+\ process(es)?\ could\ not\ be\ looked\ at:\ run\ this\ as\ root$ ]]
+  [ "${lines[3]}" = "$own: already active: $shim" ]
+  [ "${lines[4]}" = "stap-python: attach: $other: it belongs to another user (uid 0): run this as that user or root" ]
+  [ "${lines[5]}" = 'status 1' ]
+}
