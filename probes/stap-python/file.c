@@ -35,6 +35,9 @@ int open_regular(const char *path, struct stat *status)
     if (fstat(place, status) == 0 && S_ISREG(status->st_mode)) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", place);
         fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        /* In a root without /proc, as while packages are removed from one, it is opened again. */
+        if (fd < 0 && errno == ENOENT)
+            fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     }
     int error = errno;
     close(place);

@@ -13,6 +13,15 @@ one_environment() {
   [ "$(id -u)" = 0 ] || recorded=$BATS_TEST_TMPDIR/machine${XDG_STATE_HOME:-$HOME/.local/state}/systemtap-cpython/enabled
 }
 
+# Makes $1 of them, the interpreters in the array $pythons.
+some_environments() {
+  local i same=()
+  for ((i = 0; i < $1; i++)); do
+    same+=("$(system_python)")
+  done
+  mapfile -t pythons < <(environments "${same[@]}")
+}
+
 @test "enable records what it creates, once, disable removes that, and the record with the last entry" {
   local python pth recorded second
   one_environment
@@ -41,11 +50,10 @@ one_environment() {
 }
 
 @test "disable --all undoes all that is recorded, and names and leaves what was changed since" {
-  local pythons pth changed
-  # shellcheck disable=SC2046
-  pythons=($(environments $(for _ in 1 2 3 4; do system_python; done)))
-  for python in "${pythons[@]}"; do
-    launcher enable "$python"
+  local one pythons changed
+  some_environments 4
+  for one in "${pythons[@]}"; do
+    launcher enable "$one"
   done
   changed=$(site_of "${pythons[1]}")/python_stap.pth
   echo '# mine' >>"$changed"
@@ -59,8 +67,8 @@ one_environment() {
   grep -qx "stap-python: $changed: it was changed since stap-python enable created it: check and remove it yourself" <<<"$output"
   [ "$(tail -n 1 "$changed")" = '# mine' ]
   [ -L "${changed%pth}so" ]
-  for python in "${pythons[0]}" "${pythons[3]}"; do
-    [ -z "$(ls -A "$(site_of "$python")")" ]
+  for one in "${pythons[0]}" "${pythons[3]}"; do
+    [ -z "$(ls -A "$(site_of "$one")")" ]
   done
   [ "$(launcher enable --list)" = "${pythons[1]}, by $changed: broken: it was changed since stap-python enable created it" ]
   rm "$changed"
@@ -69,6 +77,18 @@ one_environment() {
   [ ! -e "$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython" ]
   run launcher disable --all
   [ "$status $output" = "0 nothing is enabled" ]
+}
+
+@test "disable --all works in a root without /proc, as the removal of a package may run it" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to hide /proc"
+  need unshare
+  local python pth recorded
+  one_environment
+  launcher enable "$python"
+  # shellcheck disable=SC2016
+  run env STAP_PYTHON_ROOT="$BATS_TEST_TMPDIR/machine" unshare -m sh -c 'mount -t tmpfs none /proc && exec "$0" disable --all' "$launcher"
+  [ "$status $output" = "0 disabled: $pth" ]
+  [ -z "$(ls -A "${pth%/*}")" ]
 }
 
 @test "disable takes a file that is recorded, when its interpreter is gone" {
@@ -82,9 +102,9 @@ one_environment() {
 }
 
 @test "many at a time are all recorded" {
-  local all
-  # shellcheck disable=SC2046
-  environments $(for _ in {1..12}; do system_python; done) >"$BATS_TEST_TMPDIR/all"
+  local pythons
+  some_environments 12
+  printf '%s\n' "${pythons[@]}" >"$BATS_TEST_TMPDIR/all"
   export -f launcher
   export launcher BATS_TEST_TMPDIR
   # shellcheck disable=SC2016
@@ -136,8 +156,7 @@ one_environment() {
   local python mine state=$BATS_TEST_TMPDIR/home/state pythons
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   [ -x "$top" ] || skip "needs a checkout that others can read"
-  # shellcheck disable=SC2046
-  pythons=($(environments $(system_python) $(system_python)))
+  some_environments 2
   python=${pythons[0]} mine=${pythons[1]}
   mkdir -p "$BATS_TEST_TMPDIR/home" "$BATS_TEST_TMPDIR/machine/$BATS_TEST_TMPDIR"
   chown -R 65534 "$BATS_TEST_TMPDIR/env2" "$BATS_TEST_TMPDIR/home"
@@ -173,30 +192,29 @@ one_environment() {
 }
 
 @test "doctor says what is enabled, and which of it is broken, with the command that repairs it" {
-  local pythons pth
+  local command one pythons file
   make_machine
-  # shellcheck disable=SC2046
-  pythons=($(environments $(for _ in 1 2 3 4; do system_python; done)))
-  for python in "${pythons[@]}"; do
-    launcher enable "$python"
+  some_environments 4
+  for one in "${pythons[@]}"; do
+    launcher enable "$one"
   done
-  pth=lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth
-  rm "$BATS_TEST_TMPDIR/env2/$pth"
-  ln -sfn /nonexistent/libpython-stap.so.0 "$BATS_TEST_TMPDIR/env3/${pth%pth}so"
+  file=lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth
+  rm "$BATS_TEST_TMPDIR/env2/$file"
+  ln -sfn /nonexistent/libpython-stap.so.0 "$BATS_TEST_TMPDIR/env3/${file%pth}so"
   rm -r "$BATS_TEST_TMPDIR/env4"
   run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
-  grep -qE "^ok +enabled +${pythons[0]}, by $BATS_TEST_TMPDIR/env1/$pth$" <<<"$output"
+  grep -qE "^ok +enabled +${pythons[0]}, by $BATS_TEST_TMPDIR/env1/$file$" <<<"$output"
   # usage: broken PYTHON FAULT FIX
   broken() {
     grep -E -A 1 "^note +enabled +$1 no longer, by .*: $2" <<<"$output" | grep -qE "^ +fix: $3$"
   }
   broken "${pythons[1]}" 'No such file' "stap-python enable ${pythons[1]}"
   broken "${pythons[2]}" 'the link .*/env3/.*/python_stap.so leads to no shim' "stap-python enable ${pythons[2]}"
-  broken "${pythons[3]}" 'No such file' "stap-python disable $BATS_TEST_TMPDIR/env4/$pth"
+  broken "${pythons[3]}" 'No such file' "stap-python disable $BATS_TEST_TMPDIR/env4/$file"
   # and these commands do so
-  for command in "enable ${pythons[1]}" "enable ${pythons[2]}" "disable $BATS_TEST_TMPDIR/env4/$pth"; do
+  for command in "enable ${pythons[1]}" "enable ${pythons[2]}" "disable $BATS_TEST_TMPDIR/env4/$file"; do
     # shellcheck disable=SC2086
     launcher $command
   done
