@@ -30,10 +30,8 @@ static const char usage[] =
     "as\n"
     "Python code runs there.\n";
 
-enum {
-    REMOTE_MS = 2000, /* for the main thread to run Python code */
-    ACTIVE_MS = 1000, /* for any thread to do so */
-};
+/* For the main thread to run Python code. */
+enum { REMOTE_MS = 2000 };
 
 static bool is_loaded_within(const struct process *process, long ms)
 {
@@ -80,6 +78,14 @@ static const char *attach(const struct process *process)
     return why;
 }
 
+const char *attach_process(const struct process *process)
+{
+    const char *why = refusal(process);
+    if (why)
+        return process_has_ended(process) ? "it has ended" : why;
+    return attach(process);
+}
+
 int attach_main(char **arguments)
 {
     struct process process;
@@ -98,9 +104,7 @@ int attach_main(char **arguments)
         print_state("already ", &process, process.shim);
         return 0;
     }
-    if ((why = refusal(&process)))
-        die(FAILED, "attach: %d: %s", pid, process_has_ended(&process) ? "it has ended" : why);
-    if ((why = attach(&process)))
+    if ((why = attach_process(&process)))
         die(FAILED, "attach: %d: %s", pid, why);
     print_state("", &process, shim_file());
     return 0;

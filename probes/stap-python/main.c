@@ -31,7 +31,9 @@ static const char usage[] =
     "  --list-scripts          list the scripts and what they show\n"
     "  --help, --version       each command has a --help too\n"
     "\n"
-    "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim.\n"
+    "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim, "
+    "and\n"
+    "the process of its -x if it needs it. SCRIPT --help has the script's own arguments.\n"
     "\n"
     "environment: STAP is the stap to run.\n";
 
