@@ -32,6 +32,7 @@ int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
 const char *__wrap_attach_process(const struct process *process);
 int __wrap_isatty(int fd);
+void __wrap_say_what_runs(const char *code);
 size_t __wrap_interpreters_find(struct interpreter **found);
 int __wrap_symlink(const char *target, const char *path);
 int __wrap_rename(const char *from, const char *to);
@@ -69,6 +70,12 @@ int __wrap_isatty(int fd)
 {
     (void)fd;
     return 0;
+}
+
+/* Which are not of the input. */
+void __wrap_say_what_runs(const char *code)
+{
+    (void)code;
 }
 
 size_t __wrap_interpreters_find(struct interpreter **found)
