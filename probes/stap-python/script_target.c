@@ -68,8 +68,8 @@ static enum own own_markers_for(const char *code, const struct process *process)
 /* A process in which no CPython is seen. */
 static void say_why_unknown(const struct process *process, const char *why)
 {
-    if (process_has_ended(process))
-        die(FAILED, "%d: no such process", process->pid);
+    if (!process->start)
+        die(FAILED, "%d: %s", process->pid, why);
     if (maps_of(process->pid))
         say("%d: it does not run CPython; only what it starts from now on is traced", process->pid);
     else

@@ -212,7 +212,7 @@ LINES
   refute grep -q 'of CPython' "$said"
 }
 
-@test "a user sees the count of their own Pythons" {
+@test "a user sees the count of their own Pythons, and that another's is unknown" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv
   fake_stap
@@ -221,6 +221,9 @@ LINES
   run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls
   echo "$output"
   [[ $output == "stap-python: no Python of yours runs; "* ]]
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls -x "$program"
+  [ "$status" = 0 ]
+  [ "$output" = "stap-python: $program: whether it has the shim is unknown: cannot read its maps: run this as its user or root" ]
 }
 
 @test "on a terminal the script says when it begins, unless a command's start shows it" {
