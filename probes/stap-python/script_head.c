@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,31 +116,69 @@ static bool is_global(const struct script_head *head, const char *word, const ch
     return found;
 }
 
-/* How many "[ARGUMENT]" the usage has behind the script's name, before two blanks. */
-static size_t most_arguments(const struct script_head *head)
+static bool is_number(const char *word)
 {
-    size_t count = 0;
-    const char *usage = strstr(head->text, "\nusage: "), *file = format(" %s.stp", head->name);
-    const char *at = usage ? strstr(usage, file) : NULL;
-    if (!at)
-        return SIZE_MAX;
-    for (at += strlen(file); *at == ' ' && at[1] == '['; at += strcspn(at, "]") + 1)
-        count++;
-    return count;
+    char *end;
+    strtoll(word, &end, 0);
+    return *word && !*end;
+}
+
+static void check_global(const struct script_head *head, const char *word)
+{
+    const char *names, *value = strchr(word, '=');
+    int length = (int)strcspn(word, "=");
+    if (!is_global(head, word, &names))
+        die(USAGE, "%s: unknown -G %.*s; there %s%s (see stap-python %s --help)", head->name,
+            length, word, *names ? "are: " : "is none", names, head->name);
+    if (value && !is_number(value + 1))
+        die(USAGE, "%s: -G %.*s must be a number, not '%s' (see stap-python %s --help)", head->name,
+            length, word, value + 1, head->name);
+}
+
+/* What the usage has behind the script's name, up to two blanks: "[cfunctions] [SECONDS]"; "" if
+ * nothing. */
+static char *usage_of(const struct script_head *head)
+{
+    const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
+    const char *start = usage ? strstr(usage, file) : NULL;
+    if (!start)
+        return "";
+    start += strlen(file);
+    const char *end = *start == '[' ? strstr(start, "  ") : NULL;
+    return end ? format("%.*s", (int)(end - start), start) : "";
+}
+
+/* Whether a script's argument may be what its usage has as "[WORD]": REGEX is any, another one in
+ * capitals a number, and the rest is the word itself. */
+static bool may_be(const char *argument, const char *usage)
+{
+    size_t length = strcspn(usage + 1, "]");
+    if (strncmp(usage, "[REGEX]", 7) == 0)
+        return true;
+    if (isupper((unsigned char)usage[1]))
+        return is_number(argument);
+    return strlen(argument) == length && strncmp(usage + 1, argument, length) == 0;
+}
+
+static char *next_word(char *usage)
+{
+    usage += strcspn(usage, "]");
+    usage += *usage == ']';
+    return usage + (*usage == ' ');
 }
 
 void check_script_arguments(const struct script_head *head, const struct stap_arguments *arguments)
 {
-    const char *names;
+    char *all = usage_of(head), *usage = all;
     for (char **word = arguments->globals; *word; word++)
-        if (!is_global(head, *word, &names))
-            die(USAGE, "%s: unknown -G %.*s; there %s%s (see stap-python %s --help)", head->name,
-                (int)strcspn(*word, "="), *word, *names ? "are: " : "is none", names, head->name);
-    size_t most = most_arguments(head);
-    if (arguments->own_count > most)
-        die(USAGE, "%s: takes %s, not '%s' (see stap-python %s --help)", head->name,
-            most == 0   ? "no arguments"
-            : most == 1 ? "one argument"
-                        : format("%zu arguments", most),
-            arguments->own[most], head->name);
+        check_global(head, *word);
+    /* Each is optional, but they are in this order. */
+    for (char **word = arguments->own; *word; word++) {
+        while (*usage && !may_be(*word, usage))
+            usage = next_word(usage);
+        if (!*usage)
+            die(USAGE, "%s: wrong argument '%s'; it takes %s (see stap-python %s --help)",
+                head->name, *word, *all ? all : "none", head->name);
+        usage = next_word(usage);
+    }
 }

@@ -26,8 +26,8 @@ struct script_head script_head(const char *path);
 /* Prints it, for stap-python. */
 void print_script_help(const struct script_head *head);
 
-/* Exits with an error line if one of these arguments can't be right: a -G that is not one of the
- * script's, or more of the script's own arguments than its usage has. */
+/* Exits with an error line if one of these arguments can't be right: stap would first compile the
+ * script, and start the command of -c. */
 void check_script_arguments(const struct script_head *head, const struct stap_arguments *arguments);
 
 #endif

@@ -63,7 +63,7 @@ struct stap_arguments stap_arguments(char **words)
 {
     struct stap_arguments all = {.is_run = true};
     struct stap_argument argument = {.next = words};
-    size_t count = 0;
+    size_t count = 0, globals = 0, own = 0;
     while (words[count])
         count++;
     all.globals = calloc(count + 1, sizeof *all.globals);
@@ -78,12 +78,12 @@ struct stap_arguments stap_arguments(char **words)
         else if (argument.option == 'c')
             all.command = argument.value;
         else if (argument.option == 'G')
-            all.globals[all.global_count++] = (char *)argument.value;
+            all.globals[globals++] = (char *)argument.value;
         else if (argument.option == 'l' || argument.option == 'L' ||
                  (argument.option == 'p' && strcmp(argument.value, "5") != 0))
             all.is_run = false;
         else if (!argument.option && !may_be_value(&argument, words))
-            all.own[all.own_count++] = (char *)argument.value;
+            all.own[own++] = (char *)argument.value;
     }
     return all;
 }

@@ -7,13 +7,12 @@
 #define STAP_ARGUMENTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* What is read next. */
 struct stap_argument {
     char option;       /* the letter of an option that takes a value; 0: one of the script's own
                         * arguments; '-': another option */
-    char **word;       /* the word that it is in, or for a value begins */
+    char **word;       /* the word in which the value begins */
     const char *value; /* the value, the script's argument, or the option's whole word */
     char **next;       /* the words that follow */
     bool ended;        /* behind "--" */
@@ -27,10 +26,8 @@ struct stap_arguments {
     const char *target;  /* of -x, or NULL */
     const char *command; /* of -c, or NULL */
     char **globals;      /* of each -G, ends with NULL */
-    size_t global_count;
-    char **own; /* the script's own arguments, ends with NULL */
-    size_t own_count;
-    bool help;   /* --help or -h */
+    char **own;          /* the script's own arguments, ends with NULL */
+    bool help;           /* --help or -h */
     bool is_run; /* here: not only compiled (-p), listed (-l, -L), or run on another machine */
 };
 

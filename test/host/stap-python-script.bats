@@ -67,7 +67,7 @@ only_processes() {
   # each line: the arguments, and what stap gets
   while read -r line; do
     given=${line%% => *} got=${line#* => }
-    eval "run quietly pygc $given"
+    eval "run quietly pyflow $given"
     echo "$given: ${lines[*]:2}"
     [ "${lines[*]:2}" = "$got" ]
   done <<LINES
@@ -120,20 +120,27 @@ LINES
   [[ $status == 0 && ${lines[0]} == "pycalls - "* ]]
   run quietly pycalls -o --help -c x
   [ "$status" = 5 ]
-  run quietly pycalls -c x -- -h
+  run quietly pyflow -c x -- -h
   [ "$status" = 5 ]
 }
 
-@test "a parameter that a script doesn't have, and an argument too many, are refused before stap runs" {
+@test "a parameter that a script doesn't have, and a wrong argument, are refused before stap runs" {
   fake_stap
   refuses 2 'pytop: unknown -G topp; there are: by_process, clear, top \(see stap-python pytop --help\)$' pytop -G topp=5
   refuses 2 'pytop: unknown -G to; there are' pytop -Gtop=3 -vGto=5
   # not a parameter: what its argument sets
   refuses 2 'pygc: unknown -G least; there is none \(' pygc -G least=5
-  refuses 2 "pytime: takes no arguments, not 'x' \(see stap-python pytime --help\)$" pytime -c true x
-  refuses 2 "pygc: takes one argument, not '6'" pygc 5 6
-  refuses 2 "pycalls: takes 2 arguments, not 'x'" pycalls cfunctions -v -- 3 x
-  refuses 2 "pystacks: takes one argument, not '-c'" pystacks -o x a -- -c
+  refuses 2 "pytop: -G top must be a number, not 'many' \(" pytop -G top=many
+  refuses 2 "pytop: -G clear must be a number, not ''" pytop -G clear=
+  refuses 2 "pytime: wrong argument 'x'; it takes none \(see stap-python pytime --help\)$" pytime -c true x
+  refuses 2 "pygc: wrong argument '6'; it takes \[MIN_US\] \(" pygc 5 6
+  refuses 2 "pyslow: wrong argument 'slow'; it takes \[MS\] \(" pyslow slow -c true
+  refuses 2 "pycalls: wrong argument 'x'; it takes \[cfunctions\] \[SECONDS\] \(" pycalls cfunctions -v -- 3 x
+  refuses 2 "pycalls: wrong argument 'cfunctions'" pycalls 3 cfunctions
+  refuses 2 "pycalls: wrong argument 'cfunction'" pycalls cfunction
+  refuses 2 "pystacks: wrong argument '-c'; it takes \[REGEX\] \(" pystacks -o x a -- -c
+  says '' pycalls -p4 cfunctions
+  says '' pycalls -p4 3
   says '' pytop -G top=5 -vG by_process=1 -p4
   says '' pytime -o x -s 5 --compatible 4.8 --vp 1 -p4
   says '' pystacks -o x a -p4
