@@ -14,14 +14,11 @@
 #include "attach_remote_exec.h"
 #include "clock.h"
 #include "file.h"
-#include "process.h"
 #include "shim.h"
 #include "text.h"
 
-enum {
-    REMOTE_MS = 2000, /* for the main thread to run Python code */
-    ACTIVE_MS = 1000, /* for any thread to do so */
-};
+/* For the main thread to run Python code. */
+enum { REMOTE_MS = 2000 };
 
 static bool is_loaded_within(const struct process *process, long ms)
 {
@@ -69,6 +66,14 @@ static const char *attach(const struct process *process)
     return why;
 }
 
+const char *attach_process(const struct process *process)
+{
+    const char *why = refusal(process);
+    if (why)
+        return process_has_ended(process) ? "it has ended" : why;
+    return attach(process);
+}
+
 const char *attach_to(pid_t pid)
 {
     struct process process;
@@ -80,9 +85,7 @@ const char *attach_to(pid_t pid)
         return why;
     if (process.shim && !unfit(&process.python.file))
         return print_state("already ", &process, process.shim);
-    if ((why = refusal(&process)))
-        return process_has_ended(&process) ? "it has ended" : why;
-    if ((why = attach(&process)))
+    if ((why = attach_process(&process)))
         return why;
     return print_state("", &process, shim_file());
 }

@@ -13,15 +13,28 @@
 
 #include "text.h"
 
-void die(int status, const char *text, ...)
+static void print_line(const char *text, va_list values)
 {
-    va_list values;
     char *line;
-    va_start(values, text);
     fflush(stdout);
     if (vasprintf(&line, text, values) < 0)
         abort();
     fprintf(stderr, "stap-python: %s\n", printable(line));
+}
+
+void say(const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    print_line(text, values);
+    va_end(values);
+}
+
+void die(int status, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    print_line(text, values);
     va_end(values);
     exit(status);
 }

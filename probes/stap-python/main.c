@@ -34,7 +34,9 @@ static const char usage[] =
     "  help [COMMAND]          the same as --help; each command has a --help too\n"
     "  -V, --version           show which version this is\n"
     "\n"
-    "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim.\n"
+    "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim, "
+    "and\n"
+    "the process of its -x if it needs it. SCRIPT --help has the script's own arguments.\n"
     "\n"
     "environment: STAP is the stap to run.\n";
 

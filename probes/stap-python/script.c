@@ -10,12 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "file.h"
 #include "installed.h"
+#include "process.h"
 #include "program.h"
+#include "script_head.h"
+#include "script_target.h"
 #include "shim.h"
+#include "stap_arguments.h"
 #include "text.h"
 
 static const char *scripts_folder(void)
@@ -88,49 +93,65 @@ static char *with_shim(const char *command)
     return format("env %s %s", preload, command);
 }
 
-/* stap's options that take a value, in the same word or the next. */
-static const char with_value[] = "aBcdDeEGIlLmopRrsSTx";
-
 /* Puts the shim into the command of each -c among stap's arguments. */
 static void add_shim(char **arguments)
 {
-    for (char **argument = arguments; *argument && strcmp(*argument, "--") != 0; argument++) {
-        const char *word = *argument;
-        if (word[0] != '-' || word[1] == '-')
+    struct stap_argument argument = {.next = arguments};
+    while (next_stap_argument(&argument)) {
+        if (argument.option != 'c')
             continue;
-        size_t at = 1 + strcspn(word + 1, with_value);
-        if (!word[at])
-            continue;
-        bool next = !word[at + 1];
-        if (next && !argument[1])
-            return;
-        if (word[at] == 'c' && next)
-            argument[1] = with_shim(argument[1]);
-        else if (word[at] == 'c')
-            *argument = format("%.*s%s", (int)at + 1, word, with_shim(word + at + 1));
-        argument += next;
+        int before = (int)(argument.value - *argument.word);
+        *argument.word = format("%.*s%s", before, *argument.word, with_shim(argument.value));
     }
 }
 
 /* ---------------------------------------------------------------- running */
 
+/* Says what the script will see of the Pythons that run, and makes that of -x visible. */
+static void look_at_processes(const struct script_head *head, const struct stap_arguments *given)
+{
+    if (given->target && pid_of(given->target))
+        prepare_target(head->code, pid_of(given->target));
+    else if (!given->target && !given->command)
+        say_what_runs(head->code);
+}
+
+/* stap's command line.  On a terminal it has a second script, which says when the first begins;
+ * with -c the command's own start shows that. */
+static char **stap_command(const char *stap, const char *path, char **arguments, bool says)
+{
+    char *begins[] = {"-E", "probe begin { __python_output_begins() }"};
+    size_t count = 0, more = says ? 2 : 0;
+    while (arguments[count])
+        count++;
+    char **command = calloc(count + 5, sizeof *command);
+    if (!command)
+        abort();
+    command[0] = strdup(stap);
+    command[1] = strdup(path);
+    memcpy(command + 2, begins, more * sizeof *begins);
+    memcpy(command + 2 + more, arguments, count * sizeof *arguments);
+    return command;
+}
+
 int script_main(const char *path, char **arguments)
 {
     const char *stap = secure_getenv("STAP");
+    struct script_head head = script_head(path);
+    struct stap_arguments given = stap_arguments(arguments);
+    if (given.help) {
+        print_script_help(&head);
+        return 0;
+    }
+    check_script_arguments(&head, &given);
     stap = stap && *stap ? stap : "stap";
-    size_t count = 0;
-    while (arguments[count])
-        count++;
-    char **command = calloc(count + 3, sizeof *command);
-    if (!command)
-        abort();
-    add_shim(arguments);
-    command[0] = strdup(stap);
-    command[1] = strdup(path);
-    memcpy(command + 2, arguments, count * sizeof *arguments);
-    if (source_tree)
-        setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
     if (!program_in_path(stap))
         die(127, "%s not found: run stap-python doctor", stap);
-    exec_program(command);
+    add_shim(arguments);
+    if (source_tree)
+        setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
+    if (given.is_run)
+        look_at_processes(&head, &given);
+    bool says = given.is_run && !given.command && isatty(STDERR_FILENO);
+    exec_program(stap_command(stap, path, arguments, says));
 }

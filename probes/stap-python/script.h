@@ -13,8 +13,9 @@ int list_scripts(void);
 char *script_file(const char *name);
 
 /* Runs stap on the script at this path with these arguments, which end with NULL; the command of
- * stap's -c runs with the shim.  Does not return: exits with an error line if stap, or the shim
- * that a -c needs, does not exist. */
+ * stap's -c runs with the shim, and the process of its -x gets it if it needs it.  Returns only if
+ * --help is among them, which prints the script's own help; exits with an error line if an argument
+ * is wrong, or stap, the process or the shim that it needs does not exist. */
 int script_main(const char *path, char **arguments);
 
 #endif

@@ -3,22 +3,30 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 
+# The processes that run a python3.
+_stap_python_pids() {
+  local program pid
+  for program in /proc/[0-9]*/exe; do
+    pid=${program#/proc/}
+    program=$(readlink "$program" 2>/dev/null) || continue
+    [[ ${program##*/} != python3* ]] || echo "${pid%/exe}"
+  done
+}
+
+# The parameters of the script that the line names, as its help has them: -G NAME=VALUE.
+_stap_python_globals() {
+  "${COMP_WORDS[0]}" "${COMP_WORDS[1]}" --help 2>/dev/null | sed -nE 's/^-G ([A-Za-z0-9_]+=).*/\1/p'
+}
+
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' program pid commands='run doctor list attach ps enable disable'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # names only: what compgen -W is given, it expands
     words="$commands help --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
   else
     case ${COMP_WORDS[1]} in
-      list | attach)
-        # the processes that run a python3
-        for program in /proc/[0-9]*/exe; do
-          pid=${program#/proc/}
-          program=$(readlink "$program" 2>/dev/null) || continue
-          [[ ${program##*/} != python3* ]] || words+=" ${pid%/exe}"
-        done
-        ;;&
+      list | attach) words=$(_stap_python_pids) ;;&
       enable | disable)
         if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[2]} == --service ]]; then
           words+=" $(systemctl list-unit-files --type=service --no-legend --no-pager 2>/dev/null | grep -oE '^[A-Za-z0-9:_.@-]+')"
@@ -46,6 +54,18 @@ _stap_python() {
         ;;
       help)
         words=$commands
+        ;;
+      attach | doctor | ps) ;;
+      *)
+        # a script, with the options of stap's that matter
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+          -x) words=$(_stap_python_pids) ;;
+          -G)
+            compopt -o nospace 2>/dev/null
+            words=$(_stap_python_globals)
+            ;;
+          "${COMP_WORDS[1]}") words='-c -G -x' ;;
+        esac
         ;;
     esac
     case ${COMP_WORDS[1]} in

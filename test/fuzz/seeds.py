@@ -259,7 +259,7 @@ for i, words in enumerate(
         ["--version"],
         ["pyflow", "-c", "python3 x.py"],
         ["pyflow.stp", "-vccd 'x'; ls", "--", "-c", "x"],
-        ["pycalls", "cfunctions", "5", "-G", "a=b", "-x", "1", "-o", "/dev/null", "-c", "a | b"],
+        ["pycalls", "cfunctions", "5", "-G", "top=3", "-x", "1", "-o", "/dev/null", "-c", "a | b"],
         ["../pyflow", "-c"],
     )
 ):

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
-#include "stap-python/interpreter.h"
+#include "stap-python/process.h"
 #include "stap-python/shim.h"
 
 #include <errno.h>
@@ -30,6 +30,9 @@ static bool is_script, running;
 char *__wrap_output_of(const char *const *arguments, int seconds, int *status);
 int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
+const char *__wrap_attach_process(const struct process *process);
+int __wrap_isatty(int fd);
+void __wrap_say_what_runs(const char *code);
 size_t __wrap_interpreters_find(struct interpreter **found);
 int __wrap_symlink(const char *target, const char *path);
 int __wrap_rename(const char *from, const char *to);
@@ -55,6 +58,24 @@ int __wrap_attach_main(char **arguments)
 {
     (void)arguments;
     return 0;
+}
+
+const char *__wrap_attach_process(const struct process *process)
+{
+    (void)process;
+    return "it is not one of ours";
+}
+
+int __wrap_isatty(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+/* Which are not of the input. */
+void __wrap_say_what_runs(const char *code)
+{
+    (void)code;
 }
 
 size_t __wrap_interpreters_find(struct interpreter **found)

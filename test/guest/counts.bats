@@ -80,7 +80,7 @@ PY
       exit bad
     }' "$printed"
   # sorted, and nothing but rows
-  head -n 1 "$printed" | grep -qx ' *CALLS *TIME us  FUNCTION *FILE'
+  head -n 1 "$printed" | grep -qx ' *CALLS *TIME(us)  FUNCTION *FILE'
   tail -n +2 "$printed" | cut -c1-10 | sort -c -nr
   refute grep -vE '^ *[0-9]+ +[0-9]+  .+ +(/.*|<.*>|\(C\))$' <(tail -n +2 "$printed")
 }
@@ -161,7 +161,7 @@ PY
   pids=$(grep -xE '[0-9]+' "$BATS_TEST_TMPDIR/all")
   # shellcheck disable=SC2086
   set -- $pids
-  head -n 1 "$printed" | grep -qE '^TIME +PID +CALLS +CCALLS +LINES +GC +IMPORTS +THREADS +COMMAND$'
+  head -n 1 "$printed" | grep -qE '^TIME +PID +CALLS +CCALLS +LINES +GC +IMPORTS +THREADS +PROGRAM$'
   row() { awk -v pid="$1" '$2 == pid' "$printed"; }
   row "$1" | grep -qE "^..:..:.. +$1 +10 +25 +[0-9]+ +3 +0 +3 python3"
   row "$2" | grep -qE "^..:..:.. +$2 +[1-9][0-9]* +[1-9][0-9]* +[1-9][0-9]* +0 +2 +1 python3"

@@ -68,3 +68,14 @@ SH
   [ "$(awk '$3 == "called" { print $1 }' "$folder/output")" = 17 ]
   [ "$(awk '$3 == "works" { print $1 }' "$folder/output")" = 1 ]
 }
+
+@test "on a terminal stap-python SCRIPT says on stderr when it begins" {
+  # shellcheck disable=SC2016
+  run timeout -k 5 300 /usr/bin/python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' \
+    sh -c '"$0" pygc -E "probe timer.s(1) { exit() }" >"$1"' "$launcher" "$folder/output"
+  echo "$output"
+  cat "$folder/output"
+  [ "$(grep -cx 'Tracing\.\.\. Ctrl-C to end\.' <(tr -d '\r' <<<"$output"))" = 1 ]
+  refute grep -q Tracing "$folder/output"
+  grep -q PAUSE "$folder/output"
+}

@@ -67,7 +67,7 @@ thread.join()
 forks_5()
 PY
   script pysyscalls -G top=1000 -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $BATS_TEST_TMPDIR/calls.py'"
-  [ "$(head -n 1 "$printed")" = "   CALLS    TOTAL us    AVG us    MAX us  SYSCALL          FUNCTION                 FILE" ]
+  [ "$(head -n 1 "$printed")" = "   CALLS   TOTAL(us)   AVG(us)   MAX(us)  SYSCALL          FUNCTION                 FILE" ]
   [ "$(calls getppid main "$counted")" = 19 ]
   [ "$(calls openat main "$counted")" = 3 ]
   [ "$(calls rmdir fails_7 "$BATS_TEST_TMPDIR/calls.py")" = 7 ]

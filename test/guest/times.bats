@@ -16,7 +16,7 @@ times_of() {
 @test "pytime counts the calls and gives the time in them, and in them alone" {
   local name expected calls least incl excl before=
   script pytime -G top=1000 -c "env LD_PRELOAD=$shim $system $timed"
-  [ "$(head -n 1 "$printed")" = "   CALLS      INCL_us      EXCL_us  FUNCTION                       FILE" ]
+  [ "$(head -n 1 "$printed")" = "   CALLS     INCL(us)     EXCL(us)  FUNCTION                       FILE" ]
   refute grep -vE '^ *[0-9]+ +[0-9]+ +[0-9]+  [^ ]+ +[^ ].*$|^   CALLS ' "$printed"
   while read -r name expected least; do
     read -r calls incl excl < <(times_of "$timed" "$name")
@@ -147,7 +147,7 @@ SH
   }
   script pytime -G cpu=1 -G top=1000 -c "$busy" >"$printed.output"
   grep -E "FUNCTION|$program\$" "$printed"
-  [ "$(head -n 1 "$printed")" = "   CALLS      INCL_us      EXCL_us  CPU_INCL_us  CPU_EXCL_us  FUNCTION                       FILE" ]
+  [ "$(head -n 1 "$printed")" = "   CALLS     INCL(us)     EXCL(us) CPU_INCL(us) CPU_EXCL(us)  FUNCTION                       FILE" ]
   awk '$4 == $5 { print $6, $4 }' "$printed" | as_they_say
   cpu_times_of() {
     awk -v file="$program" -v name="$1" '$7 == file && $6 == name { print $1, $2, $4, $5; found++ } END { exit found != 1 }' "$printed"
@@ -349,7 +349,7 @@ start_and_view() {
 blocked_in() {
   awk -v RS= -v want="$*" '{
     n = split($0, lines, "\n"); stack = ""; first = 1
-    if (lines[1] ~ /TOTAL_us/) first = 2
+    if (lines[1] ~ /TOTAL\(us\)/) first = 2
     for (i = first + 1; i <= n; i++) { name = lines[i]; sub(/.* in /, "", name); stack = stack " " name }
     if (!found && index(stack " ", " " want " ") == 1) { split(lines[first], f, " "); print f[1], f[2], f[3]; found++ }
   } END { exit !found }' "$printed"
@@ -358,7 +358,7 @@ blocked_in() {
 @test "pyblocked says with which stacks threads sleep, and how long, and not where they compute" {
   local least expected stack total sleeps most
   script pyblocked -G top=1000 -c "env LD_PRELOAD=$shim $system $timed"
-  [ "$(head -n 1 "$printed")" = "    TOTAL_us     SLEEPS   LONGEST_us" ]
+  [ "$(head -n 1 "$printed")" = "   TOTAL(us)     SLEEPS  LONGEST(us)" ]
   # a timer has begun before its thread leaves the CPU, in a busy guest long before
   while read -r least expected stack; do
     # shellcheck disable=SC2086

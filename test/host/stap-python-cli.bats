@@ -120,6 +120,11 @@ completions() {
   completions 'stap-python attach --n' | grep -qx -- --name
   completions 'stap-python ps --' | grep -qx -- --json
   completions 'stap-python help att' | grep -qx attach
+  completions 'stap-python pycalls -x ' | grep -qx "${programs[0]}"
+  refute grep -qx "$$" <(completions 'stap-python pycalls -x ')
+  [ "$(completions 'stap-python pytop -v -G ')" = $'compopt -o nospace\nby_process=\nclear=\ntop=' ]
+  [ "$(completions 'stap-python pytop -G t' | tail -n 1)" = top= ]
+  [ "$(completions 'stap-python pygc ')" = $'-c\n-G\n-x\n--help' ]
   completions 'stap-python enable pyth' | grep -qx python3
   refute grep -x python3-config <(completions 'stap-python enable pyth')
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3

@@ -1,6 +1,7 @@
 # stap-python: scripts by their names.  stap itself is not run.
 #
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2030,SC2031
 
 load ../helper
 load launcher
@@ -17,14 +18,45 @@ SH
   export STAP=$BATS_TEST_TMPDIR/stap
 }
 
+# The launcher, whose own words are in $said.
+said=$BATS_TEST_TMPDIR/said
+quietly() {
+  launcher "$@" 2>"$said"
+}
+
+# The stand-in for stap runs with these arguments, and stap-python says LINE on stderr, "" for nothing.
+# usage: says LINE ARGUMENTS...
+says() {
+  local line=$1
+  shift
+  run quietly "$@"
+  echo "$*: $status $output"
+  cat "$said"
+  [ "$status" = 5 ]
+  [ "${lines[*]:1}" = "$(printf '<%s> ' "$top/scripts/$1.stp" "${@:2}" | sed 's/ $//')" ]
+  [ "$(cat "$said")" = "${line:+stap-python: $line}" ]
+}
+
+# A folder of /proc's, $STAP_PYTHON_ROOT, with these processes alone.
+only_processes() {
+  local pid
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
+  rm -rf "$STAP_PYTHON_ROOT"
+  mkdir -p "$STAP_PYTHON_ROOT/proc/self"
+  cp /proc/self/status "$STAP_PYTHON_ROOT/proc/self"
+  for pid in "$@"; do
+    ln -s "/proc/$pid" "$STAP_PYTHON_ROOT/proc"
+  done
+}
+
 @test "a script's name runs stap on it, with the tapset and the arguments, and ends with its status" {
   fake_stap
-  run launcher pycalls -v cfunctions 3
+  run quietly pycalls -v cfunctions 3
   [ "$status" = 5 ]
   [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>"$'\n<-v>\n<cfunctions>\n<3>' ]
-  run launcher pycalls.stp
+  run quietly pycalls.stp
   [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>" ]
-  run env SYSTEMTAP_TAPSET=/mine timeout 20 "$launcher" pygc
+  run env SYSTEMTAP_TAPSET=/mine timeout 20 "$launcher" pygc -c true
   [ "${lines[0]}" = "tapset /mine" ]
   STAP=$BATS_TEST_TMPDIR/none refuses 127 'none not found: run stap-python doctor' pygc
 }
@@ -35,7 +67,7 @@ SH
   # each line: the arguments, and what stap gets
   while read -r line; do
     given=${line%% => *} got=${line#* => }
-    eval "run launcher pygc $given"
+    eval "run quietly pyflow $given"
     echo "$given: ${lines[*]:2}"
     [ "${lines[*]:2}" = "$got" ]
   done <<LINES
@@ -44,10 +76,10 @@ SH
 -vc 'A=1 python3 x.py' => <-vc> <$with A=1 python3 x.py>
 -c 'a; b' => <-c> <$with sh -c 'a; b'>
 -c "a 'b c' | d" => <-c> <$with sh -c 'a '\\''b c'\\'' | d'>
--G top=3 -c 'x' y => <-G> <top=3> <-c> <$with x> <y>
+-o x -c 'x' y => <-o> <x> <-c> <$with x> <y>
 -o -c x => <-o> <-c> <x>
 -e -c -c x => <-e> <-c> <-c> <$with x>
--- -c x => <--> <-c> <x>
+-- -c => <--> <-c>
 --compatible -c x => <--compatible> <-c> <$with x>
 -c => <-c>
 LINES
@@ -62,4 +94,153 @@ LINES
     script=${script##*/}
     grep -qE "^${script%.stp} +$(sed -n 's/^title: //p' "$top/scripts/${script%.stp}.meta")$" <<<"$output"
   done
+}
+
+@test "each script's --help is the comment at its head, as for stap-python, and its parameters are globals" {
+  local script name parameter
+  fake_stap
+  for script in "$top"/scripts/*.stp; do
+    name=$(basename "$script" .stp)
+    echo "$name"
+    run launcher "$name" --help
+    [ "$status" = 0 ]
+    [[ ${lines[0]} == "$name - "* ]]
+    [ "$(grep -c "^\(usage: \|       \)stap-python $name\( \|$\)" <<<"$output")" = 3 ]
+    [ "${lines[-2]}" = "example: stap-python $name -c 'python3 PROGRAM.py'" ]
+    [ -s "${lines[-1]#its output: }" ]
+    # all of it, and nothing else
+    diff <(sed -e '1,2d' -e '/SPDX/,$d' -e 's/^ \* \?//' "$script" | grep -v "stap .*$name\.stp") \
+      <(head -n -2 <<<"$output" | grep -v "stap-python $name")
+    while read -r parameter; do
+      grep -E '^global ' "$script" | grep -qE "[ ,]$parameter = [0-9]+"
+    done < <(sed -n 's/^-G \([a-z_]*\)=.*/\1/p' <<<"$output")
+  done
+  # wherever it is, unless it is an option's value, or behind the options
+  run launcher pycalls -x 5 cfunctions -h
+  [[ $status == 0 && ${lines[0]} == "pycalls - "* ]]
+  run quietly pycalls -o --help -c x
+  [ "$status" = 5 ]
+  run quietly pyflow -c x -- -h
+  [ "$status" = 5 ]
+}
+
+@test "a parameter that a script doesn't have, and a wrong argument, are refused before stap runs" {
+  fake_stap
+  refuses 2 'pytop: unknown -G topp; there are: by_process, clear, top \(see stap-python pytop --help\)$' pytop -G topp=5
+  refuses 2 'pytop: unknown -G to; there are' pytop -Gtop=3 -vGto=5
+  # not a parameter: what its argument sets
+  refuses 2 'pygc: unknown -G least; there is none \(' pygc -G least=5
+  refuses 2 "pytop: -G top must be a number, not 'many' \(" pytop -G top=many
+  refuses 2 "pytop: -G clear must be a number, not ''" pytop -G clear=
+  refuses 2 "pytime: wrong argument 'x'; it takes none \(see stap-python pytime --help\)$" pytime -c true x
+  refuses 2 "pygc: wrong argument '6'; it takes \[MIN_US\] \(" pygc 5 6
+  refuses 2 "pyslow: wrong argument 'slow'; it takes \[MS\] \(" pyslow slow -c true
+  refuses 2 "pycalls: wrong argument 'x'; it takes \[cfunctions\] \[SECONDS\] \(" pycalls cfunctions -v -- 3 x
+  refuses 2 "pycalls: wrong argument 'cfunctions'" pycalls 3 cfunctions
+  refuses 2 "pycalls: wrong argument 'cfunction'" pycalls cfunction
+  refuses 2 "pystacks: wrong argument '-c'; it takes \[REGEX\] \(" pystacks -o x a -- -c
+  says '' pycalls -p4 cfunctions
+  says '' pycalls -p4 3
+  says '' pytop -G top=5 -vG by_process=1 -p4
+  says '' pytime -o x -s 5 --compatible 4.8 --vp 1 -p4
+  says '' pystacks -o x a -p4
+}
+
+@test "-x of a process without the shim attaches first and says so, and then says nothing" {
+  fake_stap
+  start_program /usr/bin/python3
+  says "attached to $program: active" pycalls -x "$program" 5
+  grep -qF "$shim" "/proc/$program/maps"
+  says '' pycalls "-x$program"
+  program_ends
+}
+
+@test "-x loads no shim where stap doesn't trace, and where CPython's own markers do" {
+  local live
+  fake_stap
+  start_program /usr/bin/python3
+  says '' pycalls -p4 -x "$program"
+  says '' pycalls -l '*' -x "$program"
+  says '' pycalls --remote=host -x "$program"
+  live=$(launcher list "$program" | awk '$1 ~ /^gc__/ && $2 == "live" && $4 == "CPython"' | wc -l)
+  [ "$live" = 2 ] || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  says '' pygc -x "$program"
+  refute grep -q libpython-stap "/proc/$program/maps"
+  # it calls functions, too
+  says "attached to $program: active" pystat -x "$program"
+  program_ends
+}
+
+@test "-x of a process that can't be traced ends at once, and says why" {
+  fake_stap
+  refuses 1 '4194305: no such process$' pycalls -x 4194305
+  refuses 1 '4194305: no such process$' pygc -x4194305
+  says "$$: it does not run CPython; only what it starts from now on is traced" pycalls -x "$$"
+  # stap says what it doesn't understand
+  says '' pycalls -x nonsense
+  start_program env PYTHON_STAP=off /usr/bin/python3
+  refuses 1 "$program lacks the markers, and the shim can't be loaded: it was started with PYTHON_STAP=off$" pycalls -x "$program"
+  program_ends
+  start_program env PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  refuses 1 "$program: the shim is loaded but does nothing: it was started with PYTHON_STAP=off$" pycalls -x "$program"
+  program_ends
+}
+
+@test "-x goes on with CPython's own markers if these are a part of what the script probes" {
+  fake_stap
+  start_program env PYTHON_STAP=off /usr/bin/python3
+  launcher list "$program" | grep -qE '^ *gc__start +live .* CPython$' || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  says "$program has only markers of its own, as the shim can't be loaded: it was started with PYTHON_STAP=off" pystat -x "$program"
+  program_ends
+}
+
+@test "without -x and -c the Pythons that run are counted, and those with the shim" {
+  local tail='; stap-python attach --all loads it into the rest, which stap-python ps lists'
+  fake_stap
+  only_processes
+  says 'no Python runs; stap-python run CMD starts one with the shim' pycalls
+  start_program /usr/bin/python3
+  only_processes "$program" "$$"
+  says "1 Python runs, 0 with the shim$tail" pycalls
+  start_program env LD_PRELOAD="$shim" /usr/bin/python3
+  only_processes "${programs[@]}" "$$"
+  says "2 Pythons run, 1 with the shim$tail" pycalls
+  only_processes "$program"
+  says '1 Python runs, 1 with the shim' pycalls
+  says '' pycalls -p4
+  run quietly pycalls -c true
+  [ "$status" = 5 ] && [ ! -s "$said" ]
+  unset STAP_PYTHON_ROOT
+  run quietly pygc
+  grep -qE '^stap-python: [1-9][0-9]* Pythons? runs?, [1-9][0-9]* with the shim' "$said"
+  launcher list "${programs[0]}" | grep -qE '^ *gc__start +live .* CPython$' || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  grep -qE ', [1-9][0-9]* with live markers of CPython.s own' "$said"
+  run quietly pycalls
+  refute grep -q 'of CPython' "$said"
+}
+
+@test "a user sees the count of their own Pythons, and that another's is unknown" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  fake_stap
+  start_program /usr/bin/python3
+  chmod 755 "$BATS_TEST_TMPDIR"
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls
+  echo "$output"
+  [[ $output == "stap-python: no Python of yours runs; "* ]]
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls -x "$program"
+  [ "$status" = 0 ]
+  [ "$output" = "stap-python: $program: whether it has the shim is unknown: cannot read its maps: run this as its user or root" ]
+}
+
+@test "on a terminal the script says when it begins, unless a command's start shows it" {
+  local terminal='import pty, sys; pty.spawn(sys.argv[1:])'
+  fake_stap
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls 5
+  echo "$output"
+  grep -qF '<-E>' <<<"$output"
+  grep -qF '<probe begin { __python_output_begins() }>' <<<"$output"
+  [[ $(tr -d '\r' <<<"${lines[-1]}") == "<5>" ]]
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls -c true
+  refute grep -qF '<-E>' <<<"$output"
 }

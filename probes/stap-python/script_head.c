@@ -1,0 +1,184 @@
+/*
+ * See script_head.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "script_head.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "file.h"
+#include "text.h"
+
+/* ---------------------------------------------------------------- reading it */
+
+/* Removes what makes the lines a comment: " * " before each. */
+static void uncomment(char *text)
+{
+    char *to = text;
+    for (char *line = text, *end; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        end += *end == '\n';
+        line += strspn(line, " ");
+        line += *line == '*';
+        line += *line == ' ';
+        memmove(to, line, (size_t)(end - line));
+        to += end - line;
+    }
+    *to = '\0';
+}
+
+struct script_head script_head(const char *path)
+{
+    struct script_head head;
+    char *all = contents(path, 1 << 20), *slash = strrchr(path, '/');
+    head.text = all ? strstr(all, "\n/*\n") : NULL;
+    head.code = head.text ? strstr(head.text, "*/") : NULL;
+    if (!head.code)
+        die(FAILED, "%s: cannot read the comment at its head", path);
+    head.text += 4;
+    *head.code = '\0';
+    head.code += 2;
+    char *licence = strstr(head.text, "\n *\n * SPDX");
+    if (licence)
+        licence[1] = '\0';
+    uncomment(head.text);
+    head.name = format("%.*s", (int)strlen(slash + 1) - 4, slash + 1);
+    head.folder = format("%.*s", (int)(slash - path), path);
+    return head;
+}
+
+/* ---------------------------------------------------------------- printing it */
+
+/* A line of the usage: "stap -o FILE NAME.stp" is "stap-python NAME -o FILE". */
+static void print_line(const struct script_head *head, const char *line, size_t length)
+{
+    char *text = format("%.*s", (int)length, line);
+    char *stap = strstr(text, "stap "), *file = format(" %s.stp", head->name);
+    char *name = stap ? strstr(stap, file) : NULL;
+    if (name)
+        printf("%.*sstap-python %s%.*s%s\n", (int)(stap - text), text, head->name,
+               (int)(name - stap - 4), stap + 4, name + strlen(file));
+    else
+        puts(text);
+}
+
+void print_script_help(const struct script_head *head)
+{
+    for (const char *line = head->text; *line;) {
+        size_t length = strcspn(line, "\n");
+        print_line(head, line, length);
+        line += length + (line[length] == '\n');
+    }
+    printf("\nexample: stap-python %s -c 'python3 PROGRAM.py'\n", head->name);
+    printf("its output: %s/%s_example.txt\n", head->folder, head->name);
+}
+
+/* ---------------------------------------------------------------- checking arguments */
+
+/* The length of the name of a global at text. */
+static size_t name_length(const char *text)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_')
+        length++;
+    return length;
+}
+
+/* The next "-G NAME=" at the beginning of a line of text, whose name's length *length becomes;
+ * NULL: there is none. */
+static const char *next_global(const char *text, size_t *length)
+{
+    while ((text = strstr(text, "\n-G "))) {
+        text += 4;
+        *length = name_length(text);
+        if (*length && text[*length] == '=')
+            return text;
+    }
+    return NULL;
+}
+
+/* Whether NAME=VALUE names one of the script's parameters; *names becomes the list of them. */
+static bool is_global(const struct script_head *head, const char *word, const char **names)
+{
+    bool found = false;
+    size_t length, wanted = strcspn(word, "=");
+    *names = "";
+    for (const char *name = head->text; (name = next_global(name, &length));) {
+        found |= length == wanted && strncmp(name, word, length) == 0;
+        *names = format("%s%s%.*s", *names, **names ? ", " : "", (int)length, name);
+    }
+    return found;
+}
+
+static bool is_number(const char *word)
+{
+    char *end;
+    strtoll(word, &end, 0);
+    return *word && !*end;
+}
+
+static void check_global(const struct script_head *head, const char *word)
+{
+    const char *names, *value = strchr(word, '=');
+    int length = (int)strcspn(word, "=");
+    if (!is_global(head, word, &names))
+        die(USAGE, "%s: unknown -G %.*s; there %s%s (see stap-python %s --help)", head->name,
+            length, word, *names ? "are: " : "is none", names, head->name);
+    if (value && !is_number(value + 1))
+        die(USAGE, "%s: -G %.*s must be a number, not '%s' (see stap-python %s --help)", head->name,
+            length, word, value + 1, head->name);
+}
+
+/* What the usage has behind the script's name, up to two blanks: "[cfunctions] [SECONDS]"; "" if
+ * nothing. */
+static char *usage_of(const struct script_head *head)
+{
+    const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
+    const char *start = usage ? strstr(usage, file) : NULL;
+    if (!start)
+        return "";
+    start += strlen(file);
+    const char *end = *start == '[' ? strstr(start, "  ") : NULL;
+    return end ? format("%.*s", (int)(end - start), start) : "";
+}
+
+/* Whether a script's argument may be what its usage has as "[WORD]": REGEX is any, another one in
+ * capitals a number, and the rest is the word itself. */
+static bool may_be(const char *argument, const char *usage)
+{
+    size_t length = strcspn(usage + 1, "]");
+    if (strncmp(usage, "[REGEX]", 7) == 0)
+        return true;
+    if (isupper((unsigned char)usage[1]))
+        return is_number(argument);
+    return strlen(argument) == length && strncmp(usage + 1, argument, length) == 0;
+}
+
+static char *next_word(char *usage)
+{
+    usage += strcspn(usage, "]");
+    usage += *usage == ']';
+    return usage + (*usage == ' ');
+}
+
+void check_script_arguments(const struct script_head *head, const struct stap_arguments *arguments)
+{
+    char *all = usage_of(head), *usage = all;
+    for (char **word = arguments->globals; *word; word++)
+        check_global(head, *word);
+    /* Each is optional, but they are in this order. */
+    for (char **word = arguments->own; *word; word++) {
+        while (*usage && !may_be(*word, usage))
+            usage = next_word(usage);
+        if (!*usage)
+            die(USAGE, "%s: wrong argument '%s'; it takes %s (see stap-python %s --help)",
+                head->name, *word, *all ? all : "none", head->name);
+        usage = next_word(usage);
+    }
+}

@@ -1,0 +1,152 @@
+/*
+ * See script_target.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "script_target.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach_load.h"
+#include "attach_refusal.h"
+#include "command.h"
+#include "file.h"
+#include "process.h"
+#include "text.h"
+
+/* The text of /proc/PID/maps, NULL if it can't be read. */
+static char *maps_of(pid_t pid)
+{
+    return contents(rooted(format("/proc/%d/maps", pid)), 16 << 20);
+}
+
+/* ---------------------------------------------------------------- CPython's own markers */
+
+/* The marker that python.POINT probes: function__entry for function.entry. */
+static char *marker_of(const char *point, size_t length)
+{
+    const char *dot = memchr(point, '.', length);
+    if (!dot)
+        return format("%.*s", (int)length, point);
+    int first = (int)(dot - point);
+    return format("%.*s%s__%.*s", first, point,
+                  strncmp(point, "import.", 7) == 0 ? "__find__load" : "", (int)length - first - 1,
+                  dot + 1);
+}
+
+static bool has_live_marker(const struct process *process, const char *marker)
+{
+    for (unsigned i = 0; marker_name(i); i++)
+        if (strcmp(marker_name(i), marker) == 0)
+            return strcmp(own_marker(&process->python, i), "live") == 0;
+    return false;
+}
+
+/* How much of what a script probes CPython's own markers give it in a process. */
+enum own { NOTHING, A_PART, ALL };
+
+static enum own own_markers_for(const char *code, const struct process *process)
+{
+    unsigned probed = 0, live = 0;
+    if (!tapset_looks_in(process->code_name) || !process_sees_our_files(process))
+        return NOTHING;
+    for (const char *probe = code; (probe = strstr(probe, "\nprobe python.")); probed++) {
+        probe += 14;
+        size_t length = strspn(probe, "abcdefghijklmnopqrstuvwxyz.");
+        live += has_live_marker(process, marker_of(probe, length));
+    }
+    /* None of CPython's own passes a frame. */
+    return live == 0 ? NOTHING : live < probed || strstr(code, "frameptr") ? A_PART : ALL;
+}
+
+/* ---------------------------------------------------------------- with -x */
+
+/* A process in which no CPython is seen. */
+static void say_why_unknown(const struct process *process, const char *why)
+{
+    if (!process->start)
+        die(FAILED, "%d: %s", process->pid, why);
+    if (maps_of(process->pid))
+        say("%d: it does not run CPython; only what it starts from now on is traced", process->pid);
+    else
+        say("%d: whether it has the shim is unknown: %s", process->pid, why);
+}
+
+void prepare_target(const char *code, pid_t pid)
+{
+    struct process process;
+    const char *why;
+    if (!process_open(pid, &process, &why)) {
+        say_why_unknown(&process, why);
+        return;
+    }
+    if (process.shim) {
+        if ((why = refused_by_environment(&process)))
+            die(FAILED, "%d: the shim is loaded but does nothing: %s", pid, why);
+        return;
+    }
+    enum own own = own_markers_for(code, &process);
+    if (own == ALL)
+        return;
+    why = attach_process(&process);
+    if (why && own == NOTHING)
+        die(FAILED, "%d lacks the markers, and the shim can't be loaded: %s", pid, why);
+    if (why)
+        say("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
+    else
+        say("attached to %d: %s", pid,
+            process_is_active(&process, ACTIVE_MS)
+                ? "active"
+                : "loaded; it becomes active when Python code next runs there");
+}
+
+/* ---------------------------------------------------------------- without */
+
+static int is_pid(const struct dirent *entry)
+{
+    return pid_of(entry->d_name) != 0;
+}
+
+/* process_open(), but quick for the many processes whose maps do not name a Python. */
+static bool open_python(pid_t pid, struct process *process)
+{
+    const char *why;
+    char *maps = maps_of(pid);
+    bool may_be = maps && strstr(maps, "python");
+    free(maps);
+    return may_be && process_open(pid, process, &why);
+}
+
+void say_what_runs(const char *code)
+{
+    struct dirent **entries;
+    unsigned all = 0, with_shim = 0, with_own = 0;
+    int count = scandir(rooted("/proc"), &entries, is_pid, NULL);
+    if (count < 0)
+        return;
+    for (int i = 0; i < count; i++) {
+        struct process process;
+        if (!open_python(pid_of(entries[i]->d_name), &process))
+            continue;
+        all++;
+        if (process.shim)
+            with_shim++;
+        else if (own_markers_for(code, &process) == ALL)
+            with_own++;
+    }
+    /* Others may have some that we can't look into. */
+    const char *whose = geteuid() == 0 ? "" : " of yours";
+    if (!all)
+        say("no Python%s runs; stap-python run CMD starts one with the shim", whose);
+    else
+        say("%u Python%s%s run%s, %u with the shim%s%s", all, all == 1 ? "" : "s", whose,
+            all == 1 ? "s" : "", with_shim,
+            with_own ? format(", %u with live markers of CPython's own", with_own) : "",
+            with_shim + with_own == all
+                ? ""
+                : "; stap-python attach --all loads it into the rest, which stap-python ps lists");
+}

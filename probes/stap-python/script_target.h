@@ -1,0 +1,20 @@
+/*
+ * The Pythons that a script is to trace: whether they have the markers that it probes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SCRIPT_TARGET_H
+#define SCRIPT_TARGET_H
+
+#include <sys/types.h>
+
+/* Loads the shim into the process of -x, unless it is loaded there or CPython's own markers are all
+ * that the script with this code probes; says on stderr that it did, or what can't be known.  Exits
+ * with an error line if there is no such process, or the shim can't be loaded. */
+void prepare_target(const char *code, pid_t pid);
+
+/* Says on stderr how many Pythons run that this user may look into, and how many of them have what
+ * the script with this code needs. */
+void say_what_runs(const char *code);
+
+#endif
