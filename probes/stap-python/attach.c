@@ -7,11 +7,13 @@
 #include "attach.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "attach_ptrace.h"
 #include "attach_refusal.h"
 #include "attach_remote_exec.h"
+#include "attach_root.h"
 #include "clock.h"
 #include "command.h"
 #include "file.h"
@@ -52,6 +54,24 @@ static void print_state(const char *since, const struct process *process, const 
         die(FAILED, "attach: %d: the shim is loaded but does nothing: %s", process->pid, why);
     printf("%d: %s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", printable(shim),
            active ? "" : "; it becomes active when Python code next runs there");
+}
+
+/* By what the tracers find the shim in another root. */
+static void print_place(const struct process *process)
+{
+    const char *path = printable(process->load_path);
+    if (process_sees_our_files(process))
+        return;
+    if (!loads_our_file(process))
+        printf("%d: that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "
+               "if it is of the same build\n",
+               process->pid, process->pid, path);
+    else if (strcmp(process->load_path, shim_file()) != 0)
+        printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "
+               "does not find it there\n",
+               process->pid, printable(shim_file()));
+    else
+        printf("%d: that is our file, mounted in its root\n", process->pid);
 }
 
 /* Loads the shim; NULL, or why that fails. */
@@ -98,10 +118,11 @@ int attach_main(char **arguments)
         print_state("already ", &process, process.shim);
         return 0;
     }
-    if ((why = refusal(&process)))
+    if ((why = refusal(&process)) || (why = bring_shim(&process)))
         die(FAILED, "attach: %d: %s", pid, process_has_ended(&process) ? "it has ended" : why);
     if ((why = attach(&process)))
         die(FAILED, "attach: %d: %s", pid, why);
-    print_state("", &process, shim_file());
+    print_state("", &process, process.load_path);
+    print_place(&process);
     return 0;
 }
