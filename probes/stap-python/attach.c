@@ -28,6 +28,9 @@ static const char usage[] =
     "that fails, the program runs on unchanged. You must be root or the program's user, and be\n"
     "allowed to trace it.\n"
     "\n"
+    "In another root or mount namespace (chroot, containers) that lacks the shim, root mounts it "
+    "there.\n"
+    "\n"
     "Prints \"active\" if tracers see the markers from now on, and \"loaded\" if they will as soon "
     "as\n"
     "Python code runs there.\n";
@@ -64,7 +67,7 @@ static void print_place(const struct process *process)
         return;
     if (!loads_our_file(process))
         printf("%d: that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "
-               "if it is of the same build\n",
+               "if it is of the same build and not on overlayfs\n",
                process->pid, process->pid, path);
     else if (strcmp(process->load_path, shim_file()) != 0)
         printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "

@@ -3,7 +3,7 @@
  *
  * If the process's root lacks the shim, our file is mounted there, read-only: then tracers, which
  * find the shim by its file or (SystemTap) by its path within the process's root, see the process
- * without being told of it.  That needs Linux 5.12 and CAP_SYS_ADMIN.
+ * like any other.  That needs Linux 5.12 and CAP_SYS_ADMIN.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -95,7 +95,7 @@ loads_its_copy() {
   run launcher attach "$program"
   echo "$output"
   [ "$status $output" = "0 $program: active: $shim
-$program: that is a copy in its root: bpftrace and perf find it as /proc/$program/root$shim, stap if it is of the same build" ]
+$program: that is a copy in its root: bpftrace and perf find it as /proc/$program/root$shim, stap if it is of the same build and not on overlayfs" ]
 }
 
 # Starts the program in a mount namespace with a build directory of its own, which has a copy of the shim

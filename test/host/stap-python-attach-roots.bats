@@ -40,6 +40,7 @@ start_in_root() {
     [ ! -e \"\$root\$folder\" ] || cp \"\$folder/program.py\" \"\$root\$folder\"
     ${1:-}
     exec \"\$@\"" sh "${enter[@]}" /usr/bin/python3
+  # shellcheck disable=SC2034 # by program_ends
   end=/proc/$program/root$BATS_TEST_TMPDIR/end
 }
 
@@ -112,8 +113,8 @@ os.execv(sys.argv[1], sys.argv[1:])'
   start_program nsenter -t "$first" -m chroot "$root" /usr/bin/python3
   attaches "$shim"
   [ "$(nsenter -t "$first" -m grep -c "$shim" /proc/self/mountinfo)" = 1 ]
-  end=/proc/$first/root$BATS_TEST_TMPDIR/end
-  program_ends
+  : >"/proc/$first/root$BATS_TEST_TMPDIR/end"
+  program_has_ended
 }
 
 @test "attach to a program whose root is read-only: the shim is mounted where files can be made" {
