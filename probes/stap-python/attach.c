@@ -14,6 +14,7 @@
 #include "attach_refusal.h"
 #include "attach_remote_exec.h"
 #include "attach_root.h"
+#include "attach_seccomp.h"
 #include "clock.h"
 #include "command.h"
 #include "file.h"
@@ -82,7 +83,8 @@ static const char *attach(const struct process *process)
 {
     char *script = NULL;
     const char *why;
-    bool asked = process_has_remote_exec(process) && may_start_its_python(process);
+    bool asked = process_has_remote_exec(process) && may_start_its_python(process) &&
+                 !has_filters(process->pid);
     if (asked && (why = attach_by_remote_exec(process, &script)))
         return why;
     /* A main thread that waits in C may do so for long. */

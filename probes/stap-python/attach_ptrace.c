@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "attach_root.h"
+#include "attach_seccomp.h"
 #include "clock.h"
 #include "command.h"
 #include "file.h"
@@ -247,7 +248,8 @@ static const char *try_thread(const struct process *process, const struct places
                has_places(process, places) && !refused_by_root(process) && thread_save(&thread) &&
                is_safe(process, &thread, waiting) && has_room(process->pid, thread.registers.rsp)) {
         *done = true;
-        why = load_in(process, &thread, places);
+        why = refused_by_filters(tid);
+        why = why ? why : load_in(process, &thread, places);
     }
     ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
     return why;

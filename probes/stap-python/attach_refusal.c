@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach_seccomp.h"
 #include "file.h"
 #include "text.h"
 
@@ -94,15 +95,13 @@ static const char *refused_by_state(pid_t pid)
 {
     const char *status = process_text(pid, "status");
     char *state = field_of(status, "State"), *tracer = field_of(status, "TracerPid"),
-         *seccomp = field_of(status, "Seccomp"), *threads = field_of(status, "x86_Thread_features");
+         *threads = field_of(status, "x86_Thread_features");
     if (tracer && atoi(tracer) > 0)
         return format("process %s already traces it (a debugger or strace?)", tracer);
     if (state && strchr("Tt", *state))
         return format("it is stopped: resume it with kill -CONT %d", pid);
     if (state && strchr("ZX", *state))
         return "it has ended";
-    if (seccomp && atoi(seccomp) > 0)
-        return "seccomp filters its system calls and might kill it: start it with stap-python run";
     if (threads && strstr(threads, "shstk"))
         return "its shadow stack forbids injected calls: start it with stap-python run";
     return NULL;
@@ -114,7 +113,7 @@ const char *refusal(const struct process *process)
     if ((why = unfit(&process->python.file)))
         return format("the shim does not support it: %s", why);
     if ((why = refused_by_yama()) || (why = refused_by_state(process->pid)) ||
-        (why = refused_by_environment(process)))
+        (why = refused_by_seccomp(process->pid)) || (why = refused_by_environment(process)))
         return why;
     if (process_has_remote_exec(process) && forbids_remote_exec(process))
         return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG or -X "
