@@ -63,18 +63,18 @@ static void print_state(const char *since, const struct process *process, const 
 /* By what the tracers find the shim in another root. */
 static void print_place(const struct process *process)
 {
-    const char *path = printable(process->load_path);
+    const char *path = printable(process->load_path), *ours = printable(shim_file());
     if (process_sees_our_files(process))
         return;
     if (!loads_our_file(process))
         printf("%d: that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "
                "if it is of the same build and not on overlayfs\n",
                process->pid, process->pid, path);
-    else if (strcmp(process->load_path, shim_file()) != 0)
+    else if (strcmp(path, ours) != 0)
         printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "
                "does not find it there\n",
-               process->pid, printable(shim_file()));
-    else
+               process->pid, ours);
+    else if (process->is_mounted)
         printf("%d: that is our file, mounted in its root\n", process->pid);
 }
 

@@ -263,14 +263,17 @@ const char *bring_shim(struct process *process)
     bool lacks;
     process->load_path = shim_file();
     const char *why = refused_at(process, process->load_path, &lacks);
-    const char *failed = lacks ? mount_at(process, process->load_path) : NULL;
-    if (!lacks || !failed)
-        return lacks ? NULL : why;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    if (!lacks)
+        return why;
+    const char *failed = mount_at(process, process->load_path);
+    process->is_mounted = !failed;
+    for (size_t i = 0; failed && i < sizeof folders / sizeof *folders; i++) {
         process->load_path = format("%s/%s", folders[i], strrchr(shim_file(), '/') + 1);
         if (is_ours_at(process, process->load_path) || !mount_at(process, process->load_path))
             return NULL;
     }
-    return format("%s, and it cannot be mounted there (%s): copy %s to the same path there", why,
-                  failed, shim_file());
+    return failed
+               ? format("%s, and it cannot be mounted there (%s): copy %s to the same path there",
+                        why, failed, shim_file())
+               : NULL;
 }

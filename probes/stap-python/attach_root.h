@@ -15,7 +15,7 @@
 #include "process.h"
 
 /* Sets process->load_path to where the process can load the shim from, and mounts it there if it
- * must.  NULL, or why there is no such place. */
+ * must (process->is_mounted: at the shim's own path).  NULL, or why there is no such place. */
 const char *bring_shim(struct process *process);
 
 /* Whether process->load_path, in another root or mount namespace, leads to our own shim. */

@@ -111,7 +111,8 @@ os.execv(sys.argv[1], sys.argv[1:])'
   attaches "$shim"
   first=$program
   start_program nsenter -t "$first" -m chroot "$root" /usr/bin/python3
-  attaches "$shim"
+  run launcher attach "$program"
+  [ "$status $output" = "0 $program: active: $shim" ]
   [ "$(nsenter -t "$first" -m grep -c "$shim" /proc/self/mountinfo)" = 1 ]
   : >"/proc/$first/root$BATS_TEST_TMPDIR/end"
   program_has_ended
