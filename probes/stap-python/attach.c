@@ -35,6 +35,9 @@ static const char usage[] =
     "                  that of another program, a shell say\n"
     "  --all           every Python; the exit status is 0 if one of them has the shim\n"
     "\n"
+    "In another root or mount namespace (chroot, containers) that lacks the shim, root mounts it "
+    "there.\n"
+    "\n"
     "Prints a line for each: \"active\" if tracers see the markers from now on, and \"loaded\" if\n"
     "they will as soon as Python code runs there. The exit status is 1 if one can't be attached "
     "to.\n";

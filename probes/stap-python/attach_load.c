@@ -7,11 +7,14 @@
 #include "attach_load.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "attach_ptrace.h"
 #include "attach_refusal.h"
 #include "attach_remote_exec.h"
+#include "attach_root.h"
+#include "attach_seccomp.h"
 #include "clock.h"
 #include "file.h"
 #include "shim.h"
@@ -40,12 +43,31 @@ static const char *print_state(const char *since, const struct process *process,
     return NULL;
 }
 
+/* By what the tracers find the shim in another root. */
+static void print_place(const struct process *process)
+{
+    const char *path = printable(process->load_path), *ours = printable(shim_file());
+    if (process_sees_our_files(process))
+        return;
+    if (!loads_our_file(process))
+        printf("%d: that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "
+               "if it is of the same build and not on overlayfs\n",
+               process->pid, process->pid, path);
+    else if (strcmp(path, ours) != 0)
+        printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "
+               "does not find it there\n",
+               process->pid, ours);
+    else if (process->is_mounted)
+        printf("%d: that is our file, mounted in its root\n", process->pid);
+}
+
 /* Loads the shim; NULL, or why that fails. */
 static const char *attach(const struct process *process)
 {
     char *script = NULL;
     const char *why;
-    bool asked = process_has_remote_exec(process) && may_start_its_python(process);
+    bool asked = process_has_remote_exec(process) && may_start_its_python(process) &&
+                 !has_filters(process->pid);
     if (asked && (why = attach_by_remote_exec(process, &script)))
         return why;
     /* A main thread that waits in C may do so for long. */
@@ -66,10 +88,10 @@ static const char *attach(const struct process *process)
     return why;
 }
 
-const char *attach_process(const struct process *process)
+const char *attach_process(struct process *process)
 {
     const char *why = refusal(process);
-    if (why)
+    if (why || (why = bring_shim(process)))
         return process_has_ended(process) ? "it has ended" : why;
     return attach(process);
 }
@@ -87,5 +109,8 @@ const char *attach_to(pid_t pid)
         return print_state("already ", &process, process.shim);
     if ((why = attach_process(&process)))
         return why;
-    return print_state("", &process, shim_file());
+    if ((why = print_state("", &process, process.load_path)))
+        return why;
+    print_place(&process);
+    return NULL;
 }

@@ -15,7 +15,7 @@ enum { ACTIVE_MS = 1000 };
 
 /* Loads the shim into a process that lacks it, if nothing forbids that; NULL, or why it is not
  * loaded. */
-const char *attach_process(const struct process *process);
+const char *attach_process(struct process *process);
 
 /* Loads the shim into the process of that PID, if it has none, and prints a line with its state.
  * NULL, or why that fails; exits with an error line if a thread of it does not stop. */

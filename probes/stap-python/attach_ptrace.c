@@ -18,12 +18,12 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-#include "attach_refusal.h"
+#include "attach_root.h"
+#include "attach_seccomp.h"
 #include "clock.h"
 #include "command.h"
 #include "file.h"
 #include "remote_call.h"
-#include "shim.h"
 
 enum {
     PATIENCE_MS = 5000, /* for a thread to reach a safe point */
@@ -189,14 +189,15 @@ static const char *dlopen_error(struct thread *thread, const struct places *plac
 }
 
 /* Calls dlopen() in the saved thread; NULL, or why that fails. */
-static const char *load_in(struct thread *thread, const struct places *places)
+static const char *load_in(const struct process *process, struct thread *thread,
+                           const struct places *places)
 {
     unsigned long handle = 0;
     sigset_t all, old;
     /* Only SIGKILL may end us while the call is made. */
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &old);
-    const char *why = thread_call(thread, places->dlopen, shim_file(), &handle);
+    const char *why = thread_call(thread, places->dlopen, process->load_path, &handle);
     if (!why && !handle)
         why = dlopen_error(thread, places);
     if (!thread_restore(thread) && !why)
@@ -247,7 +248,8 @@ static const char *try_thread(const struct process *process, const struct places
                has_places(process, places) && !refused_by_root(process) && thread_save(&thread) &&
                is_safe(process, &thread, waiting) && has_room(process->pid, thread.registers.rsp)) {
         *done = true;
-        why = load_in(&thread, places);
+        why = refused_by_filters(tid);
+        why = why ? why : load_in(process, &thread, places);
     }
     ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
     return why;

@@ -17,17 +17,12 @@ bool may_trace_all(void);
  * effective or saved user is another.  NULL: all three are ours. */
 const char *refused_by_user(pid_t pid);
 
-/* Why the file to which the shim's path leads in the process must not be loaded: it does not exist,
- * or, in another root, a user can change it who has no right to change the process.  NULL: it may
- * be loaded. */
-const char *refused_by_root(const struct process *process);
-
 /* Why the shim does nothing there although it is loaded: the process started with PYTHON_STAP=off.
  * NULL: it did not. */
 const char *refused_by_environment(const struct process *process);
 
-/* All that forbids attaching to the process, as far as can be known without trying; NULL: nothing.
- */
+/* All that forbids attaching to the process, whatever its root, as far as can be known without
+ * trying; NULL: nothing. */
 const char *refusal(const struct process *process);
 
 #endif

@@ -21,6 +21,8 @@ struct process {
     unsigned long libc_bias;   /* from that file's addresses to the process's */
     struct interpreter python; /* code: as we can open it */
     char *code_name;           /* the same as in its maps */
+    const char *load_path;     /* where it is to load the shim from: attach sets it */
+    bool is_mounted;           /* attach has mounted the shim at its own path there */
 };
 
 /* The PID that word is; 0 if it is not one. */

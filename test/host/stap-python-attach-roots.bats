@@ -1,0 +1,195 @@
+# stap-python: attach to programs in another root or mount namespace, where our shim is mounted.  bpftrace, out
+# here, sees their markers.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031
+
+load ../helper
+load launcher
+
+# A root with a Python and no shim: $root.
+make_root() {
+  local python library
+  [ "$(id -u)" = 0 ] || skip "needs root, for other roots and mounts"
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need unshare chroot nsenter
+  python=$(readlink -f /usr/bin/python3)
+  root=$BATS_TEST_TMPDIR/root
+  mkdir -p "$root"/{usr/bin,usr/lib,run,tmp,dev/shm,proc}
+  chmod 1777 "$root/tmp"
+  ln -s usr/bin usr/lib usr/lib64 "$root"
+  cp "$python" "$root/usr/bin/python3"
+  cp -a "/usr/lib/${python##*/}" "$root/usr/lib"
+  for library in $(ldd "$python" | grep -o '/[^ ]*'); do
+    mkdir -p "$root$(dirname "$(readlink -f "$(dirname "$library")")/x")"
+    cp -L "$library" "$root$(readlink -f "$(dirname "$library")")"
+  done
+  # the program, at its own path there
+  mkdir -p "$root$BATS_TEST_TMPDIR"
+}
+
+# Starts the program in that root, in a mount namespace of its own, after the shell commands, which may
+# mount there; it is $program.  The words that follow enter it: chroot "$root", if there are none.
+# usage: start_in_root [COMMANDS [WORD...]]
+start_in_root() {
+  local enter=("${@:2}")
+  [ "$#" -gt 1 ] || enter=(chroot "$root")
+  export root top shim folder=$BATS_TEST_TMPDIR
+  rm -f "$root$folder/end"
+  start_program unshare -m sh -c "set -e
+    [ ! -e \"\$root\$folder\" ] || cp \"\$folder/program.py\" \"\$root\$folder\"
+    ${1:-}
+    exec \"\$@\"" sh "${enter[@]}" /usr/bin/python3
+  # shellcheck disable=SC2034 # by program_ends
+  end=/proc/$program/root$BATS_TEST_TMPDIR/end
+}
+
+# attach prints this, and the program has our file loaded, by that path.
+# usage: attaches PATH [TEXT]
+attaches() {
+  run launcher attach "$program"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "${lines[0]}" = "$program: active: $1" ]
+  [ "${lines[1]}" = "$program: that is ${2:-our file, mounted in its root}" ]
+  [ "${#lines[@]}" = 2 ]
+  [ "$(stat -Lc %d:%i "$shim")" = "$(stat -Lc %d:%i "/proc/$program/map_files/$(awk '/libpython-stap/ { print $1; exit }' "/proc/$program/maps")")" ]
+}
+
+# bpftrace, told only of the shim's path here, sees the program's functions.
+events_arrive() {
+  can_bpftrace
+  bpftrace_while "$(function_markers)" sleep 0.5
+  grep -qE "^> $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
+}
+
+@test "attach to a program in a chroot: its root gets our shim, at the same path" {
+  make_root
+  start_in_root
+  # with the mounts that the program has: only the root is another
+  run timeout 60 nsenter -t "$program" -m "$launcher" attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim
+$program: that is our file, mounted in its root" ]
+  events_arrive
+  run launcher attach "$program"
+  [[ "$status $output" == "0 $program: already active: "*"$shim" ]]
+  # nothing can write to it there
+  nsenter -t "$program" -m grep " $root$shim ro,nosuid,nodev" /proc/self/mountinfo
+  refute nsenter -t "$program" -m sh -c ": >>$root$shim"
+  program_ends
+  # what is left is an empty file
+  [ "$(find "$root$top" -type f -printf '%p %s %u %m\n')" = "$root$shim 0 root 644" ]
+}
+
+@test "attach to programs in a container's root: bind mounts and pivot_root, overlayfs" {
+  make_root
+  mkdir "$root/old" "$BATS_TEST_TMPDIR"/{upper,work}
+  start_in_root 'mount --bind "$root" "$root"; cd "$root"' /usr/bin/python3 -c '
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+assert libc.pivot_root(b".", b"old") == 0
+os.chdir("/")
+assert libc.umount2(b"/old", 2) == 0
+os.execv(sys.argv[1], sys.argv[1:])'
+  attaches "$shim"
+  events_arrive
+  program_ends
+  rm -r "$root$top"
+  start_in_root 'mount -t overlay overlay -o "lowerdir=$root,upperdir=$folder/upper,workdir=$folder/work" "$root"'
+  attaches "$shim"
+  events_arrive
+  program_ends
+  # the image is as it was
+  refute find "$root$top"
+}
+
+@test "one mount serves all programs of a root" {
+  make_root
+  local first
+  start_in_root
+  attaches "$shim"
+  first=$program
+  start_program nsenter -t "$first" -m chroot "$root" /usr/bin/python3
+  run launcher attach "$program"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  [ "$(nsenter -t "$first" -m grep -c "$shim" /proc/self/mountinfo)" = 1 ]
+  : >"/proc/$first/root$BATS_TEST_TMPDIR/end"
+  program_has_ended
+}
+
+@test "attach to a program whose root is read-only: the shim is mounted where files can be made" {
+  make_root
+  local read_only
+  # as docker run --read-only has it
+  read_only='mount -t tmpfs none "$root$folder"
+    cp "$folder/program.py" "$root$folder"
+    mount -o remount,bind,ro "$root"'
+  start_in_root "mount --bind \"\$root\" \"\$root\"
+    mount -t tmpfs -o noexec,mode=1777 none \"\$root/dev/shm\"
+    $read_only"
+  attaches "/dev/shm/libpython-stap.so.0" "$shim, mounted in its root, and found as that by bpftrace and perf; stap does not find it there"
+  events_arrive
+  program_ends
+  # nothing can be written there
+  start_in_root "mount --bind \"\$root\" \"\$root\"
+    $read_only"
+  attach_refuses "which lacks the shim, and it cannot be mounted there .*Read-only file system.*: copy $shim to the same path there"
+  program_ends
+}
+
+@test "no link or file in the program's root leads attach out of it, or is written to" {
+  make_root
+  local outside=$BATS_TEST_TMPDIR/outside
+  mkdir -p "$outside"
+  echo precious >"$outside/victim"
+  # the shim's folder, /run and /dev/shm are links to a folder of ours
+  mkdir -p "$root/dev" "$root$(dirname "$top")"
+  rmdir "$root"/{run,dev/shm}
+  ln -s "$outside" "$root/run"
+  ln -s "$outside" "$root/dev/shm"
+  ln -s "$outside" "$root$top"
+  start_in_root
+  attaches "/tmp/libpython-stap.so.0" "$shim, mounted in its root, and found as that by bpftrace and perf; stap does not find it there"
+  [ "$(ls "$outside")" = victim ]
+  program_ends
+  rm "$root$top" "$root/run"
+  mkdir "$root/run"
+  # the file is a link to a file of ours: it is not replaced, and another place is taken
+  mkdir -p "$root$top/build"
+  ln -s "$outside/victim" "$root$shim"
+  start_in_root
+  attaches "/run/libpython-stap.so.0" "$shim, mounted in its root, and found as that by bpftrace and perf; stap does not find it there"
+  program_ends
+  rm "$root$shim"
+  # a file of root's that is no shim is covered, and remains as it is
+  echo theirs >"$root$shim"
+  start_in_root
+  attaches "$shim"
+  program_ends
+  [ "$(cat "$root$shim")" = theirs ]
+  [ "$(cat "$outside/victim") $(ls "$outside")" = "precious victim" ]
+  # another user's folder
+  rm "$root$shim"
+  chown 65534 "$root$top/build"
+  start_in_root
+  attach_refuses "whose shim others can change: $top/build is owned by another user"
+  program_ends
+}
+
+@test "in a user namespace the file is made by that namespace's root; others can't mount" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for another user"
+  need unshare setpriv nsenter
+  local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  "${nobody[@]}" unshare -Urm true || skip "needs user namespaces for everybody"
+  start_program "${nobody[@]}" unshare -Urm sh -c "mount -t tmpfs -o mode=755 none $top/build && exec /usr/bin/python3 \"\$@\"" sh
+  run timeout 20 "${nobody[@]}" "$launcher" attach "$program"
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$output" = "stap-python: attach: $program: it is in a container or another root, which lacks the shim, and it cannot be mounted there (run this as root): copy $shim to the same path there" ]
+  attaches "$shim"
+  nsenter -t "$program" -m umount -l "$shim"
+  [ "$(stat -c '%u %s' "/proc/$program/root$shim")" = '65534 0' ]
+  program_ends
+}
