@@ -32,6 +32,8 @@ static const char usage[] =
     "  --help, --version       each command has a --help too\n"
     "\n"
     "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim.\n"
+    "SCRIPT --backend bpftrace [-x PID|-c CMD] [ARGUMENTS...] does without stap: pycalls, pyflow,\n"
+    "pygc, pyslow, pytop.\n"
     "\n"
     "environment: STAP is the stap to run.\n";
 

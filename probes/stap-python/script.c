@@ -15,6 +15,7 @@
 #include "file.h"
 #include "installed.h"
 #include "program.h"
+#include "script_bpftrace.h"
 #include "shim.h"
 #include "text.h"
 
@@ -116,6 +117,8 @@ static void add_shim(char **arguments)
 
 int script_main(const char *path, char **arguments)
 {
+    if (arguments[0] && strcmp(arguments[0], "--backend") == 0)
+        script_backend(path, arguments + 1);
     const char *stap = secure_getenv("STAP");
     stap = stap && *stap ? stap : "stap";
     size_t count = 0;

@@ -12,9 +12,10 @@ int list_scripts(void);
 /* The path of the script of this name, with or without .stp; NULL if there is none. */
 char *script_file(const char *name);
 
-/* Runs stap on the script at this path with these arguments, which end with NULL; the command of
- * stap's -c runs with the shim.  Does not return: exits with an error line if stap, or the shim
- * that a -c needs, does not exist. */
+/* Runs stap on the script at this path with these arguments, which end with NULL; or, if --backend
+ * is the first of them, another tracer (script_bpftrace.h).  The command of -c runs with the shim.
+ * Does not return: exits with an error line if stap, or the shim that a -c needs, does not exist.
+ */
 int script_main(const char *path, char **arguments);
 
 #endif

@@ -106,6 +106,8 @@ completions() {
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
   completions 'stap-python run tru' | grep -qx true
   [ "$(completions 'stap-python doctor ')" = --help ]
+  completions 'stap-python pycalls --b' | grep -qx -- --backend
+  completions 'stap-python pycalls --backend ' | grep -qx bpftrace
   # bash quotes these, and ends directories with a slash
   mkdir "$BATS_TEST_TMPDIR/a folder"
   completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
