@@ -102,12 +102,6 @@ static void check_process(const char *word)
 
 enum { STEP_US = 10000 };
 
-static bool has_ended(pid_t pid)
-{
-    siginfo_t info = {0};
-    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
-}
-
 /* Whether bpftrace waits for events. */
 static bool waits(pid_t tracer)
 {
@@ -131,7 +125,7 @@ static size_t open_files(pid_t tracer)
 static void wait_until_attached(pid_t tracer)
 {
     enum { STEPS = 30 };
-    for (int steps = 0; steps < STEPS && !has_ended(tracer); usleep(STEP_US))
+    for (int steps = 0; steps < STEPS && !child_has_ended(tracer); usleep(STEP_US))
         steps = waits(tracer) ? steps + 1 : 0;
 }
 
@@ -141,10 +135,10 @@ static void wait_until_attached(pid_t tracer)
 static void end_tracer(pid_t tracer)
 {
     size_t attached = open_files(tracer);
-    while (!has_ended(tracer)) {
+    while (!child_has_ended(tracer)) {
         if (waits(tracer) && open_files(tracer) >= attached)
             kill(tracer, SIGINT);
-        for (int i = 0; i < 50 && !has_ended(tracer); i++)
+        for (int i = 0; i < 50 && !child_has_ended(tracer); i++)
             usleep(STEP_US);
     }
 }
@@ -187,7 +181,7 @@ static int trace_command(char **tracing, const char *command)
     }
     signal(SIGINT, SIG_IGN);
     wait_until_attached(tracer);
-    if (has_ended(tracer))
+    if (child_has_ended(tracer))
         kill(target, SIGKILL);
     close(go);
     while (waitpid(target, NULL, 0) < 0 && errno == EINTR)
