@@ -42,7 +42,10 @@ import time
 
 
 def recursive(n):
-    recursive(n - 1) if n else time.sleep(0.2)
+    if n in (0, 20):
+        time.sleep(0.1)
+    if n:
+        recursive(n - 1)
 
 
 recursive(20)
