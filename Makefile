@@ -70,7 +70,11 @@ tapsets := $(tapset_build)/tapset/python_paths.stpm $(tapset_build)/test/tapset/
 # The names of the pages have colons, which a target can't have.
 man_pages := $(BUILD)/man/.made
 
-all: $(shim) $(driver) $(launcher) $(launcher).8 $(man_pages) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
+bpftrace_scripts := $(wildcard scripts/bpftrace/*.bt)
+# Those of this tree, with the path of its shim.
+bpftrace_made := $(bpftrace_scripts:scripts/%=$(BUILD)/%)
+
+all: $(shim) $(driver) $(launcher) $(launcher).8 $(man_pages) $(bpftrace_made) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
 # The long checks say themselves what they are, in the comment at the head of their run.
 define help
@@ -150,12 +154,18 @@ $(driver): $(driver_objects) $(addprefix $(BUILD)/probes/,markers.o fork_word.o 
 $(driver_objects): $(BUILD)/test/%.o: test/%.c | $(BUILD)/test $(BUILD)/probes/markers_list.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
-$(BUILD)/probes $(BUILD)/probes/stap-python $(BUILD)/test:
+$(BUILD)/probes $(BUILD)/probes/stap-python $(BUILD)/bpftrace $(BUILD)/test:
 	mkdir -p $@
 
 # What it includes is compiled elsewhere.
 $(BUILD)/python_objects.stp: tapset/generate/include.awk tapset/python_objects.stp.in probes/layout_page.h | $(BUILD)/probes
 	awk -v folder=probes -f $(wordlist 1,2,$^) >$@
+
+# $(call with_shim,PATH,SCRIPT,FILE): writes the bpftrace script for the shim at that path.
+with_shim = sed 's|@SHIM@|$(1)|' $(2) >$(3) && chmod 755 $(3)
+
+$(bpftrace_made): $(BUILD)/%: scripts/% | $(BUILD)/bpftrace
+	$(call with_shim,$(abspath $(shim)),$<,$@)
 
 # All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
 # the driver is the shim.
@@ -253,6 +263,8 @@ install: $(shim) $(launcher) $(launcher).8 $(BUILD)/python_objects.stp $(man_pag
 	$(INSTALL_DATA) probes/stap-python/stap-python.bash "$(DESTDIR)$(completiondir)/stap-python"
 	awk -v shim='$(shim_path)' -f tapset/generate/paths.awk probes/cpython_layout.h probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	chmod 644 "$(DESTDIR)$(tapsetdir)/python_paths.stpm"
+	$(INSTALL) -d "$(DESTDIR)$(exampledir)/bpftrace"
+	$(foreach script,$(bpftrace_scripts),$(call with_shim,$(shim_path),$(script),"$(DESTDIR)$(exampledir)/bpftrace/$(notdir $(script))") &&) :
 	ln -sf $(LOCAL_TAPSET) "$(DESTDIR)$(tapsetdir)/python_local.stp"
 	$(INSTALL) -d "$(DESTDIR)$(dir $(python_stp))"
 	packaging/python-stp put tapset/python.stp "$(DESTDIR)$(python_stp)"
@@ -269,10 +281,11 @@ uninstall: $(BUILD)/python_objects.stp $(man_pages)
 	$(unpackaged)
 	$(call each_installed,drop)
 	rm -f "$(DESTDIR)$(completiondir)/stap-python" "$(DESTDIR)$(docdir)/scripts"
+	$(call drop,SCRIPT,$(exampledir)/bpftrace,$(bpftrace_scripts))
 	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp $(old_tapset_files)
 	packaging/python-stp restore "$(DESTDIR)$(python_stp)"
 	$(if $(python3_sitedir),rm -f $(addprefix "$(DESTDIR)$(python3_sitedir)"/,python_stap.pth python_stap.so))
-	for folder in $(exampledir)/exporter $(exampledir) $(document_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
+	for folder in $(exampledir)/exporter $(exampledir)/bpftrace $(exampledir) $(document_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
 
 # What it needs to know of where things are.
 installcheck:

@@ -5,7 +5,10 @@
  */
 #include "doctor.h"
 
+#include <stdbool.h>
+
 #include "command.h"
+#include "doctor_compile.h"
 #include "doctor_enabled.h"
 #include "doctor_kernel.h"
 #include "doctor_python.h"
@@ -21,6 +24,9 @@ static const char usage[] =
     "you) or wrong; below a problem is the command that fixes it. The exit status is 0 if a probe\n"
     "would work, else 1.\n"
     "\n"
+    "Last, stap compiles a probe for this kernel, which takes 10 to 60 seconds the first time and\n"
+    "one from then on, as stap keeps what it has compiled.\n"
+    "\n"
     "environment: STAP is the stap to check; NO_COLOR, if set, turns colours off;\n"
     "  SYSTEMTAP_TAPSET, SYSTEMTAP_RUNTIME and XDG_DATA_DIRS are used as stap does. All files, "
     "also\n"
@@ -35,11 +41,13 @@ int doctor_main(char **arguments)
     report_start();
     check_stap();
     check_kernel();
-    check_runtime();
+    bool may_compile = check_runtime();
     check_rights();
     check_interpreters();
     check_shim();
     check_enabled();
     check_tapset();
+    if (may_compile)
+        check_compile();
     return report_end() ? FAILED : 0;
 }

@@ -6,7 +6,6 @@
 #include "doctor_kernel.h"
 
 #include <glob.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -36,7 +35,7 @@ char *kernel_headers(void)
     return format("/lib/modules/%s/build", kernel_release());
 }
 
-static bool has_headers(void)
+bool has_headers(void)
 {
     return exists(rooted(format("%s/Makefile", kernel_headers()))) ||
            exists(rooted(format("%s/.config", kernel_headers())));

@@ -9,7 +9,6 @@
 #include <libgen.h>
 #include <limits.h>
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,11 @@
 #include "text.h"
 
 static char *stap_path; /* NULL: there is none */
+
+const char *stap_found(void)
+{
+    return stap_path;
+}
 
 char *stap_data(const char *folder)
 {
@@ -87,11 +91,11 @@ static char *edit_runtime(const char *sed, const char *file)
     return format("%ssed -i %s %s && rm -rf ~/.systemtap/cache", sudo(), sed, file);
 }
 
-void check_runtime(void)
+bool check_runtime(void)
 {
     const char *runtime = runtime_folder();
     if (!stap_path || !exists(rooted(runtime)))
-        return;
+        return true;
     char *work = format("%s/stp_task_work.c", runtime),
          *relay = format("%s/transport/relay_v2.c", runtime);
     bool renamed =
@@ -116,6 +120,7 @@ void check_runtime(void)
                "this SystemTap loses output after the first few KB (sourceware PR31117)");
     if (!renamed && !loses)
         report(OK, "runtime", NULL, "%s, without known faults", runtime);
+    return !renamed;
 }
 
 /* ---------------------------------------------------------------- rights */

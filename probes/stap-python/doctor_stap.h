@@ -6,11 +6,17 @@
 #ifndef DOCTOR_STAP_H
 #define DOCTOR_STAP_H
 
+#include <stdbool.h>
+
 /* Reports which stap there is.  To be called before the others. */
 void check_stap(void);
 
-/* Reports the known faults of stap's runtime, with this kernel. */
-void check_runtime(void);
+/* The stap that check_stap() found; NULL: none. */
+const char *stap_found(void);
+
+/* Reports the known faults of stap's runtime, with this kernel.  False: with one of them it cannot
+ * compile probes of programs. */
+bool check_runtime(void);
 
 /* Reports whether this user may load stap's modules. */
 void check_rights(void);

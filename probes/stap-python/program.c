@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +70,21 @@ static bool read_to_end(int fd, int seconds, char *text, size_t limit)
     return ended;
 }
 
+bool child_has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+/* Ends a child's process group; it has two seconds to remove what it leaves elsewhere. */
+static void end_group(pid_t pid)
+{
+    kill(-pid, SIGTERM);
+    for (long end = now_ms() + 2000; now_ms() < end && !child_has_ended(pid);)
+        usleep(10000);
+    kill(-pid, SIGKILL);
+}
+
 char *output_of(const char *const *arguments, int seconds, int *status)
 {
     enum { LIMIT = 65536 };
@@ -88,7 +102,7 @@ char *output_of(const char *const *arguments, int seconds, int *status)
     close(ends[0]);
     if (pid > 0) {
         if (!ended)
-            kill(-pid, SIGKILL);
+            end_group(pid);
         int result;
         if (waitpid(pid, &result, 0) == pid && ended)
             *status = result;

@@ -6,11 +6,17 @@
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 /* The file that a shell would run for word, a path or a name in PATH; NULL if there is none. */
 char *program_in_path(const char *word);
 
+/* Whether this process's child has ended; it still is to be waited for. */
+bool child_has_ended(pid_t pid);
+
 /* Runs a program and returns the first 64 KB of its stdout and stderr as a string.  arguments: its
- * name or path, its arguments, NULL.  After so many seconds it is killed, with its process group.
+ * name or path, its arguments, NULL.  After so many seconds it is ended, with its process group.
  * *status is that of waitpid(); -1 if the program took too long or could not be started. */
 char *output_of(const char *const *arguments, int seconds, int *status);
 

@@ -17,6 +17,7 @@
 #include "installed.h"
 #include "process.h"
 #include "program.h"
+#include "script_bpftrace.h"
 #include "script_head.h"
 #include "script_target.h"
 #include "shim.h"
@@ -136,6 +137,8 @@ static char **stap_command(const char *stap, const char *path, char **arguments,
 
 int script_main(const char *path, char **arguments)
 {
+    if (arguments[0] && strcmp(arguments[0], "--backend") == 0)
+        script_backend(path, arguments + 1);
     const char *stap = secure_getenv("STAP");
     struct script_head head = script_head(path);
     struct stap_arguments given = stap_arguments(arguments);

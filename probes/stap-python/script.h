@@ -12,10 +12,11 @@ int list_scripts(void);
 /* The path of the script of this name, with or without .stp; NULL if there is none. */
 char *script_file(const char *name);
 
-/* Runs stap on the script at this path with these arguments, which end with NULL; the command of
- * stap's -c runs with the shim, and the process of its -x gets it if it needs it.  Returns only if
- * --help is among them, which prints the script's own help; exits with an error line if an argument
- * is wrong, or stap, the process or the shim that it needs does not exist. */
+/* Runs stap on the script at this path with these arguments, which end with NULL; or, if --backend
+ * is the first of them, another tracer (script_bpftrace.h).  The command of -c runs with the shim,
+ * and the process of -x gets it if it needs it.  Returns only if --help is among them, which prints
+ * the script's own help; exits with an error line if an argument is wrong, or stap, the process or
+ * the shim that it needs does not exist. */
 int script_main(const char *path, char **arguments);
 
 #endif

@@ -44,6 +44,10 @@ _stap_python() {
           mapfile -t COMPREPLY < <(compgen -c -- "$word" | grep -xE 'python3(\.[0-9]+t?)?' | sort -u)
         fi
         ;;
+      py*)
+        ((COMP_CWORD != 2)) || words=' --backend'
+        [[ ${COMP_WORDS[COMP_CWORD - 1]} != --backend ]] || words=' bpftrace'
+        ;;
       run)
         if ((COMP_CWORD == 2)); then
           mapfile -t COMPREPLY < <(compgen -c -- "$word")

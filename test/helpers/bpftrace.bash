@@ -39,14 +39,15 @@ end_bpftrace() {
   done
 }
 
-# Runs bpftrace with PROGRAM while COMMAND runs; its output is in $trace.  Fails if bpftrace lost an
-# event.
+# Runs bpftrace with PROGRAM, and the words of PROGRAM_ARGUMENTS as its own, while COMMAND runs; its output
+# is in $trace.  Fails if bpftrace lost an event.
 # usage: bpftrace_while PROGRAM COMMAND...
 bpftrace_while() {
   local program=$1 tracer probes status=0
   shift
   trace=$BATS_TEST_TMPDIR/trace
-  BPFTRACE_STRLEN=96 BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" >"$trace" 2>"$trace.log" &
+  # shellcheck disable=SC2086
+  BPFTRACE_STRLEN=96 BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" ${PROGRAM_ARGUMENTS:-} >"$trace" 2>"$trace.log" &
   tracer=$!
   # It is attached when it holds a perf event for each CPU and for each site of each probe; the shim's
   # markers have two sites.

@@ -1,7 +1,7 @@
 # stap-python: doctor, on this machine and on others in a directory.  stap itself is not run.
 #
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2317
+# shellcheck disable=SC2016,SC2317
 
 load ../helper
 load launcher
@@ -28,7 +28,7 @@ finds() {
   echo "$output"
   [ "$status" = 0 ]
   refute grep -E '^(wrong|note)|fix:' <<<"$output"
-  diff <(printf '%s\n' stap headers modules uprobes runtime rights python shim tapset) <(awk '$1 == "ok" { print $2 }' <<<"$output")
+  diff <(printf '%s\n' stap headers modules uprobes runtime rights python shim tapset compile) <(awk '$1 == "ok" { print $2 }' <<<"$output")
   grep -q 'SystemTap 5.6' <<<"$output"
   grep -q "/usr/bin/python3.11, 3.11: its own live markers: gc__start, .*, audit; dead: function__entry$" <<<"$output"
 }
@@ -137,6 +137,84 @@ C
   echo '        if (buf->offset >= buf->chan->subbuf_size) {' >"$runtime/transport/relay_v2.c"
   SYSTEMTAP_RUNTIME=/corrected run doctor
   refute grep '^note' <<<"$output"
+}
+
+# The machine's stap compiles by running these lines of shell.
+stap_compiles_by() {
+  {
+    printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "SystemTap translator/driver (version 5.1/0.190)"\n'
+    printf '%s\n' "$@"
+  } >"$machine/bin/stap"
+}
+
+@test "doctor has stap compile a probe of the shim, and says why that fails, and what does without stap" {
+  local asked=$BATS_TEST_TMPDIR/asked
+  make_machine
+  stap_compiles_by "echo \"\$LC_ALL|\$*\" >$asked"
+  run doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -q '^ok    compile ' <<<"$output"
+  [ "$(cat "$asked")" = "C|-p4 -e probe process(\"$machine$shim\").mark(\"function__entry\") {}" ]
+  # Debian 13's
+  stap_compiles_by 'cat >&2 <<C' 'In file included from stap_src.c:9:' \
+    '/usr/share/systemtap/runtime/linux/uprobes-inode.c:25:9: error: too many arguments to function' 'make[1]: *** [x.o] Error 1' \
+    'Pass 4: compilation failed.  [man error::pass4]' C 'exit 1'
+  finds compile 'cannot compile a probe of a program for this kernel: .*uprobes-inode.c:25:9: error: too many arguments to function$' \
+    '5\.2 or later.*stap-python pyflow --backend bpftrace'
+  stap_compiles_by 'echo "semantic error: no match" >&2; exit 1'
+  finds compile ': semantic error: no match$' bpftrace
+  stap_compiles_by 'printf "one \033[2J\ntwo\n"; exit 1'
+  finds compile ': one \\x1b\[2J$' bpftrace
+  stap_compiles_by 'exit 1'
+  finds compile ': stap says nothing$' bpftrace
+}
+
+@test "doctor compiles nothing where another line says why that would fail" {
+  local asked=$BATS_TEST_TMPDIR/asked work
+  make_machine
+  stap_compiles_by ": >$asked; exit 1"
+  work=$machine/usr/share/systemtap/runtime/stp_task_work.c
+  mv "$machine$shim" "$machine/shim"
+  run doctor
+  mv "$machine/shim" "$machine$shim"
+  refute grep '^[a-z]* *compile ' <<<"$output"
+  echo 'struct callback_head *task_work_cancel_func(struct task_struct *);' >"$machine/lib/modules/6.1.0-7-amd64/build/include/linux/task_work.h"
+  mv "$work" "$work.fine"
+  echo 'typedef typeof(&task_work_cancel) task_work_cancel_fn;' >"$work"
+  run doctor
+  mv "$work.fine" "$work"
+  grep -q '^wrong runtime' <<<"$output"
+  refute grep '^[a-z]* *compile ' <<<"$output"
+  rm -r "$machine"/lib/modules/*/build
+  finds headers 'no headers' linux-headers
+  [ ! -e "$asked" ]
+}
+
+@test "doctor ends a stap that compiles for more than a minute, and what it has started" {
+  need_time
+  make_machine
+  stap_compiles_by "trap 'echo removed >$BATS_TEST_TMPDIR/ended; exit 1' TERM" 'sleep 1234.5 & wait'
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:$PATH" timeout -k 5 90 "$launcher" doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -q '^note  compile .*more than 60 s' <<<"$output"
+  grep -qx removed "$BATS_TEST_TMPDIR/ended"
+  refute pgrep -f '^sleep 1234.5$'
+}
+
+@test "doctor says on a terminal that it compiles" {
+  need script
+  make_machine
+  stap_compiles_by 'sleep 2'
+  doctor_on_terminal() {
+    STAP_PYTHON_ROOT=$machine HOME=/home PATH=$machine/bin:$PATH TERM=dumb timeout 20 script -qec "$launcher doctor" /dev/null
+  }
+  run doctor_on_terminal
+  [[ $output == *"compiling a probe, which takes up to 60 s"* ]]
+  [[ $output == *$'\r'"ok    compile "* ]]
+  run doctor
+  [[ $output != *compiling* ]]
 }
 
 @test "doctor: neither root nor in the groups" {

@@ -1,0 +1,219 @@
+/*
+ * See script_bpftrace.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "script_bpftrace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "file.h"
+#include "installed.h"
+#include "process.h"
+#include "program.h"
+#include "shim.h"
+#include "text.h"
+
+const char *bpftrace_scripts(void)
+{
+    return source_tree ? format("%s/build/bpftrace", source_tree) : SCRIPTS_DIR "/bpftrace";
+}
+
+/* ---------------------------------------------------------------- the script */
+
+static int is_script(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && strcmp(dot, ".bt") == 0;
+}
+
+static char *names(void)
+{
+    struct dirent **entries;
+    char *all = "";
+    int count = scandir(bpftrace_scripts(), &entries, is_script, alphasort);
+    for (int i = 0; i < count; i++)
+        all = format("%s%s%.*s", all, i ? ", " : "", (int)strlen(entries[i]->d_name) - 3,
+                     entries[i]->d_name);
+    return *all ? all : "none";
+}
+
+/* The bpftrace script of the name of SystemTap's script at path. */
+static char *script_for(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    int length = (int)strcspn(name, ".");
+    char *script = format("%s/%.*s.bt", bpftrace_scripts(), length, name);
+    if (!exists(script))
+        die(USAGE, "no bpftrace script %.*s in %s: there are %s", length, name, bpftrace_scripts(),
+            names());
+    return script;
+}
+
+/* ---------------------------------------------------------------- -x and -c */
+
+struct target {
+    const char *process; /* the word behind -x: the PID, or NULL */
+    const char *command; /* that of -c, or NULL */
+    char **rest;         /* the script's own arguments, and NULL */
+};
+
+static struct target read_arguments(char **arguments)
+{
+    struct target target = {NULL, NULL, arguments};
+    for (; *target.rest && (*target.rest)[0] == '-'; target.rest++) {
+        const char *word = *target.rest;
+        if (strcmp(word, "-x") != 0 && strcmp(word, "-c") != 0)
+            die(USAGE, "unknown option '%s': with bpftrace there are -x PID and -c CMD", word);
+        if (!*++target.rest)
+            die(USAGE, "%s needs a value", word);
+        *(word[1] == 'x' ? &target.process : &target.command) = *target.rest;
+    }
+    if (target.process && target.command)
+        die(USAGE, "give either -x or -c");
+    return target;
+}
+
+static void check_process(const char *word)
+{
+    struct process process;
+    const char *why;
+    pid_t pid = pid_of(word);
+    if (pid <= 0)
+        die(USAGE, "-x %s: give a PID", word);
+    if (!process_open(pid, &process, &why))
+        die(FAILED, "%d: %s", pid, why);
+    if (!process_has_shim(&process))
+        die(FAILED, "%d: the shim is not loaded: run stap-python attach %d", pid, pid);
+}
+
+/* ---------------------------------------------------------------- bpftrace and the command */
+
+enum { STEP_US = 10000 };
+
+/* Whether bpftrace waits for events. */
+static bool waits(pid_t tracer)
+{
+    char *where = contents(format("/proc/%d/wchan", tracer), 128);
+    return where && strstr(where, "poll");
+}
+
+static size_t open_files(pid_t tracer)
+{
+    size_t count = 0;
+    DIR *folder = opendir(format("/proc/%d/fd", tracer));
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* Waits until bpftrace has attached: it waits for events all the time then.  Before, it does so for
+ * 100 ms, after its BEGIN. */
+static void wait_until_attached(pid_t tracer)
+{
+    enum { STEPS = 30 };
+    for (int steps = 0; steps < STEPS && !child_has_ended(tracer); usleep(STEP_US))
+        steps = waits(tracer) ? steps + 1 : 0;
+}
+
+/* Ends bpftrace, which prints its maps then.  It only takes note of an interrupt while it waits for
+ * events, and of a second one by ending without its maps; so that is sent only if it has not begun
+ * to detach, which closes files. */
+static void end_tracer(pid_t tracer)
+{
+    size_t attached = open_files(tracer);
+    while (!child_has_ended(tracer)) {
+        if (waits(tracer) && open_files(tracer) >= attached)
+            kill(tracer, SIGINT);
+        for (int i = 0; i < 50 && !child_has_ended(tracer); i++)
+            usleep(STEP_US);
+    }
+}
+
+/* Starts the command, with the shim, which begins when *go is closed. */
+static pid_t start_command(const char *command, int *go)
+{
+    int ends[2];
+    char *preload = preload_value(), byte;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        die(FAILED, "pipe: %s", strerror(errno));
+    *go = ends[1];
+    pid_t pid = fork();
+    if (pid < 0)
+        die(FAILED, "fork: %s", strerror(errno));
+    if (pid > 0) {
+        close(ends[0]);
+        return pid;
+    }
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) != 0)
+        _exit(127);
+    setenv("LD_PRELOAD", preload, 1);
+    execl("/bin/sh", "sh", "-c", command, NULL);
+    _exit(127);
+}
+
+/* Runs bpftrace while the command runs; its exit status. */
+static int trace_command(char **tracing, const char *command)
+{
+    int go, status = 0;
+    pid_t target = start_command(command, &go);
+    tracing[2] = format("%d", target);
+    pid_t tracer = fork();
+    if (tracer == 0) {
+        /* It would ignore an interrupt if we do, as what a script starts with & does. */
+        signal(SIGINT, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGINT);
+        exec_program(tracing);
+    }
+    signal(SIGINT, SIG_IGN);
+    wait_until_attached(tracer);
+    if (child_has_ended(tracer))
+        kill(target, SIGKILL);
+    close(go);
+    while (waitpid(target, NULL, 0) < 0 && errno == EINTR)
+        ;
+    end_tracer(tracer);
+    waitpid(tracer, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int script_backend(const char *path, char **arguments)
+{
+    if (!arguments[0] || strcmp(arguments[0], "bpftrace") != 0)
+        die(USAGE, "--backend is bpftrace, or is left out: for stap");
+    char *script = script_for(path);
+    struct target target = read_arguments(arguments + 1);
+    size_t count = 0;
+    while (target.rest[count])
+        count++;
+    char **tracing = calloc(count + 4, sizeof *tracing);
+    if (!tracing)
+        abort();
+    tracing[0] = "bpftrace";
+    tracing[1] = script;
+    tracing[2] = strdup(target.process ? target.process : "0");
+    memcpy(tracing + 3, target.rest, count * sizeof *tracing);
+    if (!program_in_path("bpftrace"))
+        die(127, "bpftrace not found: install the package bpftrace");
+    /* As many bytes of each name as fit on BPF's stack. */
+    setenv("BPFTRACE_STRLEN", "128", 0);
+    if (target.process)
+        check_process(target.process);
+    if (target.command)
+        finish(trace_command(tracing, target.command));
+    exec_program(tracing);
+}

@@ -1,0 +1,251 @@
+# The scripts of scripts/bpftrace, run by bpftrace on this machine's own kernel on workloads whose numbers are
+# known, and by stap-python SCRIPT --backend bpftrace.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2030,SC2031,SC2154
+
+load ../helper
+load launcher
+
+setup() {
+  can_bpftrace
+  launcher=$top/build/stap-python
+  programs=()
+  system=$(system_python)
+  counted=$BATS_TEST_TMPDIR/counted.py timed=$BATS_TEST_TMPDIR/timed.py
+  cp "$top"/test/workloads/{counted,timed}.py "$BATS_TEST_TMPDIR"
+}
+
+# Runs scripts/bpftrace/NAME.bt while a Python with the shim runs the words of COMMAND; its output is in $trace.
+# usage: script "NAME ARGUMENTS..." PYTHON COMMAND...
+script() {
+  PROGRAM_ARGUMENTS=${1#"${1%% *}"} bpftrace_while "$(cat "$top/build/bpftrace/${1%% *}.bt")" \
+    env LD_PRELOAD="$shim" "${@:2}"
+  refute grep -v -e RLIMIT_MEMLOCK -e 'failed to detach probe' -e uprobe_events "$trace.log"
+}
+
+# The script's output, and the example in its head, each have a line that is of this form.
+# usage: documented NAME PATTERN...
+documented() {
+  local pattern
+  for pattern in "${@:2}"; do
+    echo "$pattern"
+    grep -qxE -- "$pattern" "$trace"
+    sed -n 's/^ \*   //p' "$top/scripts/bpftrace/$1.bt" | grep -qxE -- "$pattern"
+  done
+}
+
+@test "pycalls counts what the workload calls; the time of a recursive function is that of its outermost call" {
+  local python function time
+  cat >"$BATS_TEST_TMPDIR/recursive.py" <<'PY'
+import time
+
+
+def recursive(n):
+    if n in (0, 20):
+        time.sleep(0.1)
+    if n:
+        recursive(n - 1)
+
+
+recursive(20)
+PY
+  for python in $(few_pythons | some 3); do
+    echo "$python"
+    # shellcheck disable=SC2016
+    script pycalls sh -c '"$@" && "$1" "${2%/*}/recursive.py"' sh "$python" "$counted"
+    grep -F "$BATS_TEST_TMPDIR" "$trace"
+    for function in called_2:2 called_31:31 called_127:127 outer_5:5 inner_15:15 generated:8 raises_11:11 in_thread_13:13; do
+      grep -qxF "@calls[${function%:*}, $counted]: ${function#*:}" "$trace"
+      grep -qE "^@time_us\[${function%:*}, $counted\]: [0-9]+$" "$trace"
+    done
+    grep -q '^@calls\[recursive, .*: 21$' "$trace"
+    time=$(sed -n 's/^@time_us\[recursive, .*: //p' "$trace")
+    [ "$time" -ge 200000 ]
+    [ "$time" -lt 2000000 ]
+    refute grep -E '^@(open|began)' "$trace"
+  done
+  documented pycalls '@calls\[called_127, .*/counted.py\]: 127' '@time_us\[collects, .*/counted.py\]: [0-9]+'
+}
+
+@test "the tables of pytop have the workload's calls in all, one a second or as many seconds as asked for" {
+  script pytop "$system" "$timed"
+  cat "$trace"
+  # bpftrace loses those between print() and clear()
+  awk -F': ' '/^@calls\[quick, / { sum += $2 } END { exit !(sum > 500 && sum <= 1010) }' "$trace"
+  [ "$(grep -cE '^[0-9:]{8}$' "$trace")" -ge 2 ]
+  documented pytop '[0-9]{2}:[0-9]{2}:[0-9]{2}' '@calls\[quick, .*/timed.py\]: [0-9]+'
+  script "pytop 0 60" "$system" "$timed"
+  cat "$trace"
+  [ "$(grep -cE '^[0-9:]{8}$' "$trace")" = 1 ]
+  # 20 lines are the most
+  [ "$(grep -c '^@' "$trace")" = 20 ]
+  [ "$(grep '^@' "$trace" | tail -n 1)" = "@calls[quick, $timed]: 1010" ]
+}
+
+@test "pyslow prints the slow calls with their callers, and no others" {
+  script pyslow "$system" "$timed"
+  cat "$trace"
+  [ "$(grep -cE "^[0-9]+\.[0-9]{3} ms [^ ]+\([0-9]+\) sleeps_200_ms in $timed:11$" "$trace")" = 4 ]
+  diff - <(grep -A 4 -m 1 ' sleeps_200_ms in ' "$trace" | tail -n 4) <<CALLERS
+    called by both in $timed:20
+    called by main in $timed:44
+    called by <module> in $timed:1
+
+CALLERS
+  [ "$(grep -cE "^[0-9.]+ ms .* both in $timed:22$" "$trace")" = 3 ]
+  [ "$(grep -c ' ms .* computes_100_ms in ' "$trace")" = 3 ]
+  grep -q " ms .* waits_for_the_lock in $timed:" "$trace"
+  # 100 by default
+  [ "$(slower_than 100)" = all ]
+  documented pyslow '[0-9]+\.[0-9]{3} ms python3\([0-9]+\) sleeps_200_ms in .*/timed.py:11' '    called by main in .*/timed.py:44'
+}
+
+# "all" if each of the calls in $trace took as many milliseconds, and there is one.
+slower_than() {
+  awk -v least="$1" '$2 == "ms" { n++; if ($1 < least) bad = 1 } END { if (n && !bad) print "all" }' "$trace"
+}
+
+@test "pygc has each collection that the workload makes, and sums and histograms of all" {
+  cat >"$BATS_TEST_TMPDIR/collects.py" <<'PY'
+import gc
+import os
+
+gc.disable()
+for generation, times in (1, 5), (2, 7):
+    for _ in range(times):
+        cycle = []
+        cycle.append(cycle)
+        del cycle
+        gc.collect(generation)
+os._exit(0)
+PY
+  script pygc "$system" -I -S "$BATS_TEST_TMPDIR/collects.py"
+  cat "$trace"
+  [ "$(awk '$4 == 1 && $6 == 1' "$trace" | wc -l)" = 5 ]
+  [ "$(awk '$4 == 2' "$trace" | wc -l)" = 7 ]
+  grep -qx '@collected\[1\]: 5' "$trace"
+  grep -qE '^@pauses_us\[2\]: count 7, average [0-9]+, total [0-9]+$' "$trace"
+  [ "$(sed -n '/^@pause_us\[2\]/,/^$/s/.*) \+\([0-9]\+\) |.*/\1/p' "$trace" | paste -sd+ | bc)" = 7 ]
+  documented pygc '  TIME\(ms\)     PID PROGRAM         GEN  PAUSE\(us\)  COLLECTED' ' +[0-9]+ +[0-9]+ python3 +2 +[0-9]+ +1' \
+    '@pause_us\[2\]: ?' '@pauses_us\[2\]: count [78], average [0-9]+, total [0-9]+'
+  # a limit hides lines only
+  script "pygc 0 10000000" "$system" -I -S "$BATS_TEST_TMPDIR/collects.py"
+  refute grep -E '^ +[0-9]+ +[0-9]+ python3 ' "$trace"
+  grep -q '^@pauses_us\[2\]: count 7, ' "$trace"
+}
+
+@test "pyflow is what sys.setprofile() sees, indented by depth" {
+  local program=$BATS_TEST_TMPDIR/call_stack.py
+  cp "$top/test/workloads/call_stack.py" "$program"
+  expect_events "$system" "$program"
+  script "pyflow 0 $program" "$system" "$program" >/dev/null
+  cat "$trace"
+  diff "$expected.functions" <(sed -nE 's/^ *[0-9]+ [^ ]+\([0-9]+\): *([<=])[=>] *(.*) in .*:([0-9]+)$/\1 \2 \3/p' "$trace" | tr '=' '>')
+  grep -F ' in ' "$trace" | refute grep -vF " in $program:"
+  # each line stands one further in than the call that it is in
+  awk '/ => / { match($0, / +=> /); if (RLENGTH - 4 != depth++) exit 1 }
+       / <= / { match($0, / +<= /); if (RLENGTH - 4 != --depth) exit 1 }' "$trace"
+  documented pyflow '  TIME' ' *[0-9]+ python3\([0-9]+\):  +=> [^ ]+ in .*.py:[0-9]+' ' *[0-9]+ python3\([0-9]+\): <= <module> in .*.py:[0-9]+'
+}
+
+# Starts a Python with the shim that calls FUNCTION 127 times and makes $folder/FUNCTION, whenever $folder/go
+# is there and that file is not; its PID, or that of the COMMAND which starts it, is $!.
+# usage: waiting FUNCTION COMMAND...
+waiting() {
+  cat >"$folder/$1.py" <<PY
+import os, time
+def $1(): pass
+open("$folder/started.$1", "w")
+while True:
+    while not os.path.exists("$folder/go") or os.path.exists("$folder/$1"): time.sleep(0.02)
+    for _ in range(127): $1()
+    open("$folder/$1", "w")
+PY
+  LD_PRELOAD=$shim setsid "${@:2}" "$system" "$folder/$1.py" 3>&- &
+  soon test -e "$folder/started.$1"
+}
+
+@test "a PID selects that process and its children, also one that runs already" {
+  local folder=$BATS_TEST_TMPDIR one parent
+  waiting one && one=$!
+  # shellcheck disable=SC2016
+  waiting child sh -c '"$@"; true' sh && parent=$!
+  waiting other
+  programs+=("$one" "$parent" "$(pgrep -P "$parent")" $!)
+  # shellcheck disable=SC2016
+  counts() {
+    rm -f "$folder/go"
+    sleep 0.1
+    rm -f "$folder"/{one,child,other}
+    PROGRAM_ARGUMENTS=$1 bpftrace_while "$(cat "$top/build/bpftrace/pycalls.bt")" \
+      sh -c 'touch "$0/go"; until [ -e "$0/one" ] && [ -e "$0/child" ] && [ -e "$0/other" ]; do sleep 0.05; done' "$folder"
+  }
+  counted_calls() {
+    sed -nE 's/^(@calls\[(one|child|other),) .*: /\1 /p' "$trace" | sort
+  }
+  counts "$one"
+  [ "$(counted_calls)" = '@calls[one, 127' ]
+  counts "$parent"
+  [ "$(counted_calls)" = '@calls[child, 127' ]
+  counts 0
+  [ "$(counted_calls)" = $'@calls[child, 127\n@calls[one, 127\n@calls[other, 127' ]
+}
+
+@test "stap-python SCRIPT --backend bpftrace -c traces the command from its first line to its last, with the shim" {
+  trace=$BATS_TEST_TMPDIR/trace
+  launcher pyslow.stp --backend bpftrace -c "$system $timed" 450 >"$trace"
+  cat "$trace"
+  grep -q " ms .* <module> in $timed:60$" "$trace"
+  [ "$(slower_than 450)" = all ]
+  # what needs a shell; names of up to 127 bytes
+  mkdir -p "$BATS_TEST_TMPDIR/$(printf 'long%.0s' {1..15})"
+  cp "$counted" "$BATS_TEST_TMPDIR"/longlong*
+  launcher pycalls --backend bpftrace -c "cd '$BATS_TEST_TMPDIR'/longlong* && $system \$PWD/counted.py; echo ready" >"$trace"
+  grep -qx ready "$trace"
+  grep -q '^@calls\[called_127, .*/longlong[^ ]*/counted.py\]: 127$' "$trace"
+  # all of its start
+  grep -qF '@calls[_install_external_importers, <frozen importlib._bootstrap' "$trace"
+}
+
+@test "stap-python SCRIPT --backend bpftrace -x traces a running process" {
+  start_program env LD_PRELOAD="$shim" "$system"
+  run env --default-signal=INT timeout -k 5 -s INT 3 "$launcher" pycalls --backend bpftrace -x "$program"
+  echo "$output"
+  [[ $output == *"@calls[fib, $BATS_TEST_TMPDIR/program.py]: "* ]]
+  program_ends
+}
+
+@test "stap-python --backend says in one line what it can't do" {
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  refuses 2 'no bpftrace script pystacks in .*: there are pycalls, pyflow, pygc, pyslow, pytop$' pystacks --backend bpftrace
+  refuses 2 '--backend is bpftrace' pycalls --backend dtrace
+  refuses 2 '--backend is bpftrace' pycalls --backend
+  refuses 2 "unknown option '-G': with bpftrace there are -x PID and -c CMD" pycalls --backend bpftrace -G top=1
+  refuses 2 'either -x or -c' pycalls --backend bpftrace -x 1 -c true
+  refuses 2 '-c needs a value' pycalls --backend bpftrace -c
+  refuses 2 '-x python3: give a PID' pycalls --backend bpftrace -x python3
+  refuses 1 '4194305: no such process' pycalls --backend bpftrace -x 4194305
+  "$system" -c 'import time; time.sleep(100)' 3>&- &
+  programs+=($!)
+  soon runs $! "$system"
+  refuses 1 "$!: the shim is not loaded: run stap-python attach $!" pycalls --backend bpftrace -x $!
+  launcher() {
+    PATH=$BATS_TEST_TMPDIR/bin "$(type -P timeout)" -k 5 60 "$launcher" "$@"
+  }
+  refuses 127 'bpftrace not found: install the package bpftrace' pycalls --backend bpftrace
+}
+
+@test "make puts the path of the shim into the scripts, in the tree and where it installs" {
+  local destdir=$BATS_TEST_TMPDIR/destdir script
+  timeout -k 5 60 make -s -C "$top" DESTDIR="$destdir" shim_path='/usr/lib/*/x/libpython-stap.so.0' install
+  for script in "$top"/scripts/bpftrace/*.bt; do
+    grep -q '^usdt:@SHIM@:python:' "$script"
+    grep -qF "](bpftrace/${script##*/})" "$top/scripts/README.md"
+    grep -q "^usdt:$shim:python:" "$top/build/bpftrace/${script##*/}"
+    script=$destdir/usr/local/share/systemtap/examples/cpython/bpftrace/${script##*/}
+    [ -x "$script" ]
+    grep -qF 'usdt:/usr/lib/*/x/libpython-stap.so.0:python:' "$script"
+    refute grep -F '@SHIM@' "$script" "$top/build/bpftrace/${script##*/}"
+  done
+}
