@@ -193,3 +193,16 @@ os.execv(sys.argv[1], sys.argv[1:])'
   [ "$(stat -c '%u %s' "/proc/$program/root$shim")" = '65534 0' ]
   program_ends
 }
+
+@test "attach says which version of glibc a root lacks for the shim; the program runs on" {
+  make_root
+  local newest
+  make_tree
+  newest=$(grep -aoE 'GLIBC_2\.[0-9]+' "$shim" | sort -uV | tail -n 1)
+  shim=$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0
+  sed "s/$newest/${newest/_2/_9}/" "$top/build/libpython-stap.so.0" >"$shim"
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  start_in_root
+  attach_refuses "dlopen\(\) failed in it: .*version .${newest/_2/_9}. not found"
+  program_ends
+}
