@@ -37,7 +37,7 @@ document() {
 @test "the README has at most 150 lines, and a real trace of a running service on its first screen" {
   [ "$(wc -l <"$top/README.md")" -le 150 ]
   head -n 30 "$top/README.md" | grep -E '^ +CALLS +TIME.us. +FUNCTION +FILE$'
-  head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python attach [0-9]+ '
+  head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python pycalls -x [0-9]+ '
   head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python pycalls -x [0-9]+ '
 }
 
