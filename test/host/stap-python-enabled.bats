@@ -153,14 +153,14 @@ some_environments() {
 @test "another user's record is in the state folder, and shows root's too" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv
-  local python mine state=$BATS_TEST_TMPDIR/home/state pythons
+  local of_root mine state=$BATS_TEST_TMPDIR/home/state pythons
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   [ -x "$top" ] || skip "needs a checkout that others can read"
   some_environments 2
-  python=${pythons[0]} mine=${pythons[1]}
+  of_root=${pythons[0]} mine=${pythons[1]}
   mkdir -p "$BATS_TEST_TMPDIR/home" "$BATS_TEST_TMPDIR/machine/$BATS_TEST_TMPDIR"
   chown -R 65534 "$BATS_TEST_TMPDIR/env2" "$BATS_TEST_TMPDIR/home"
-  launcher enable "$python"
+  launcher enable "$of_root"
   other() {
     local variable=$1
     shift
@@ -186,7 +186,7 @@ some_environments() {
   chmod -R a+rX "$BATS_TEST_TMPDIR/machine"
   run other "STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine" enable --list
   echo "$output"
-  [ "$output" = "$python, by $(site_of "$python")/python_stap.pth" ]
+  [ "$output" = "$of_root, by $(site_of "$of_root")/python_stap.pth" ]
   run other "STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine" disable --all
   [ "$output" = "nothing is enabled" ]
 }

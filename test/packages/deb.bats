@@ -175,7 +175,7 @@ stock_in_force() {
   need autopkgtest
   use_debian bookworm
   STAP_VM_ROOT=$root unshare --mount bash -euc "source '$top/test/vm/lib.sh' && mount_into '$root' &&
-    timeout -k 5 300 autopkgtest --summary-file='$BATS_TEST_TMPDIR/summary' '$top'/build/deb/systemtap-cpython_*.deb '$top'/build/deb/systemtap-cpython-tapset_*.deb \
+    timeout -k 5 300 autopkgtest --summary-file='$BATS_TEST_TMPDIR/summary' '$top'/build/deb/{python3-stap,systemtap-cpython}_*.deb '$top'/build/deb/systemtap-cpython-tapset_*.deb \
       '$top'/build/deb/systemtap-cpython_*.dsc -- chroot '$root'" >"$BATS_TEST_TMPDIR/log" 2>&1 || {
     tail -n 40 "$BATS_TEST_TMPDIR/log"
     return 1
@@ -192,7 +192,7 @@ EOF_SUMMARY
   use_root trixie
   # apt's own, of its first use in a root
   timeout -k 5 400 piuparts --existing-chroot="$root" --no-upgrade-test --no-eatmydata --ignore=/var/cache/debconf/tmp.ci \
-    "$top"/build/deb/systemtap-cpython{,-tapset}_*.deb >"$BATS_TEST_TMPDIR/log" 2>&1 || {
+    "$top"/build/deb/{python3-stap,systemtap-cpython{,-tapset}}_*.deb >"$BATS_TEST_TMPDIR/log" 2>&1 || {
     grep -A 9 -E ' (ERROR|FAIL)' "$BATS_TEST_TMPDIR/log"
     return 1
   }
