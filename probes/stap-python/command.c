@@ -13,17 +13,36 @@
 
 #include "text.h"
 
-void die(int status, const char *text, ...)
+/* One line on stderr. */
+static void print_line(const char *text, va_list values) __attribute__((format(printf, 1, 0)));
+
+static void print_line(const char *text, va_list values)
 {
-    va_list values;
     char *line;
-    va_start(values, text);
-    fflush(stdout);
     if (vasprintf(&line, text, values) < 0)
         abort();
     fprintf(stderr, "stap-python: %s\n", printable(line));
+}
+
+void die(int status, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    fflush(stdout);
+    print_line(text, values);
     va_end(values);
     exit(status);
+}
+
+void warn(const char *text, ...)
+{
+    va_list values;
+    /* If stdout can't be written, that is the error, and finish() says so. */
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return;
+    va_start(values, text);
+    print_line(text, values);
+    va_end(values);
 }
 
 void finish(int status)

@@ -13,6 +13,9 @@ enum { FAILED = 1, USAGE = 2 };
  * this status. */
 void die(int status, const char *text, ...) __attribute__((format(printf, 2, 3), noreturn));
 
+/* Prints the same line, and returns; nothing if stdout could not be written. */
+void warn(const char *text, ...) __attribute__((format(printf, 1, 2)));
+
 /* Exits with this status, or with FAILED and an error line if stdout could not be written. */
 void finish(int status) __attribute__((noreturn));
 
