@@ -101,8 +101,6 @@ static int attach_in_child(const struct chosen *chosen)
     const char *why;
     fflush(NULL);
     pid_t child = fork();
-    if (child < 0)
-        die(FAILED, "attach: %d: %s", chosen->pid, strerror(errno));
     if (child == 0) {
         const struct process process = {.pid = chosen->pid, .start = chosen->start};
         if (!(why = attach_to(chosen->pid)))
@@ -111,9 +109,13 @@ static int attach_in_child(const struct chosen *chosen)
             exit(ENDED);
         die(REFUSED, "attach: %d: %s", chosen->pid, why);
     }
-    if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-        die(FAILED, "attach: %d: its child process was killed", chosen->pid);
-    return WEXITSTATUS(status);
+    if (child < 0)
+        warn("attach: %d: cannot start a process for it: %s", chosen->pid, strerror(errno));
+    else if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+        warn("attach: %d: the process of ours that attached to it was killed", chosen->pid);
+    else
+        return WEXITSTATUS(status);
+    return REFUSED;
 }
 
 /* The processes that had their turn, and how many went which way. */

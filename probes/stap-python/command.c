@@ -13,6 +13,8 @@
 
 #include "text.h"
 
+static void print_line(const char *text, va_list values) __attribute__((format(printf, 1, 0)));
+
 static void print_line(const char *text, va_list values)
 {
     char *line;
@@ -22,14 +24,6 @@ static void print_line(const char *text, va_list values)
     fprintf(stderr, "stap-python: %s\n", printable(line));
 }
 
-void say(const char *text, ...)
-{
-    va_list values;
-    va_start(values, text);
-    print_line(text, values);
-    va_end(values);
-}
-
 void die(int status, const char *text, ...)
 {
     va_list values;
@@ -37,6 +31,17 @@ void die(int status, const char *text, ...)
     print_line(text, values);
     va_end(values);
     exit(status);
+}
+
+void warn(const char *text, ...)
+{
+    va_list values;
+    /* If stdout can't be written, that is the error, and finish() says so. */
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return;
+    va_start(values, text);
+    print_line(text, values);
+    va_end(values);
 }
 
 void finish(int status)

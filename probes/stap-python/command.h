@@ -9,10 +9,11 @@
 /* Exit statuses: it can't be done; usage error. */
 enum { FAILED = 1, USAGE = 2 };
 
-/* Prints one line on stderr: "stap-python: " and the printf() text, made printable. */
-void say(const char *text, ...) __attribute__((format(printf, 1, 2)));
+/* Prints one line on stderr: "stap-python: " and the printf() text, made printable.  Nothing if
+ * stdout could not be written. */
+void warn(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, and exits with this status. */
+/* Prints such a line in any case, and exits with this status. */
 void die(int status, const char *text, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* Exits with this status, or with FAILED and an error line if stdout could not be written. */

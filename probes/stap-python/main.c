@@ -31,7 +31,7 @@ static const char usage[] =
     "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
     "  --list-scripts          list the scripts and what they show\n"
-    "  help [COMMAND]          the same as --help; each command has a --help too\n"
+    "  help [COMMAND]          this text, or the command's; the same as --help\n"
     "  -V, --version           show which version this is\n"
     "\n"
     "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim, "

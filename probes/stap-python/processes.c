@@ -6,10 +6,10 @@
 #include "processes.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "file.h"
 #include "process.h"
 #include "text.h"
@@ -75,11 +75,8 @@ void processes_choose_descendants(struct processes *processes)
 
 void processes_warn_of_hidden(size_t count)
 {
-    /* If stdout can't be written, that is the error. */
-    if (!count || fflush(stdout) != 0)
-        return;
-    fprintf(stderr, "stap-python: %zu process%s could not be looked at: %s\n", count,
-            count == 1 ? "" : "es",
-            geteuid() == 0 ? "the kernel denies access (a container without CAP_SYS_PTRACE?)"
-                           : "run this as root");
+    if (count)
+        warn("%zu process%s could not be looked at: %s", count, count == 1 ? "" : "es",
+             geteuid() == 0 ? "the kernel denies access (a container without CAP_SYS_PTRACE?)"
+                            : "run this as root");
 }

@@ -71,9 +71,9 @@ static void say_why_unknown(const struct process *process, const char *why)
     if (!process->start)
         die(FAILED, "%d: %s", process->pid, why);
     if (maps_of(process->pid))
-        say("%d: it does not run CPython; only what it starts from now on is traced", process->pid);
+        warn("%d: it does not run CPython; only what it starts from now on is traced", process->pid);
     else
-        say("%d: whether it has the shim is unknown: %s", process->pid, why);
+        warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
 
 void prepare_target(const char *code, pid_t pid)
@@ -96,9 +96,9 @@ void prepare_target(const char *code, pid_t pid)
     if (why && own == NOTHING)
         die(FAILED, "%d lacks the markers, and the shim can't be loaded: %s", pid, why);
     if (why)
-        say("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
+        warn("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
     else
-        say("attached to %d: %s", pid,
+        warn("attached to %d: %s", pid,
             process_is_active(&process, ACTIVE_MS)
                 ? "active"
                 : "loaded; it becomes active when Python code next runs there");
@@ -141,9 +141,9 @@ void say_what_runs(const char *code)
     /* Others may have some that we can't look into. */
     const char *whose = geteuid() == 0 ? "" : " of yours";
     if (!all)
-        say("no Python%s runs; stap-python run CMD starts one with the shim", whose);
+        warn("no Python%s runs; stap-python run CMD starts one with the shim", whose);
     else
-        say("%u Python%s%s run%s, %u with the shim%s%s", all, all == 1 ? "" : "s", whose,
+        warn("%u Python%s%s run%s, %u with the shim%s%s", all, all == 1 ? "" : "s", whose,
             all == 1 ? "s" : "", with_shim,
             with_own ? format(", %u with live markers of CPython's own", with_own) : "",
             with_shim + with_own == all

@@ -235,6 +235,27 @@ PY
   grep -qx "$child: active: $shim" <<<"$output"
 }
 
+@test "a fault while attach works on one of many ends its turn, and no other's" {
+  need gcc
+  alone '
+    printf "void spin(volatile int *until) { while (!*until) ; }\n" >"$dir/spin.c"
+    gcc -O2 -shared -fPIC -o "$dir/spin.so" "$dir/spin.c"
+    /usr/bin/python3 -c "import ctypes
+open(\"$dir/spins\", \"w\").close()
+ctypes.PyDLL(\"$dir/spin.so\").spin(ctypes.byref(ctypes.c_int(0)))" & first=$!
+    while [ ! -e "$dir/spins" ]; do sleep 0.05; done
+    python; second=$!
+    echo "$first $second"
+    "$launcher" attach $first $second & attach=$!
+    sleep 1
+    kill -KILL "$(pgrep -P $attach)"
+    wait $attach || echo "status $?"'
+  read -r first second <<<"${lines[0]}"
+  [ "${lines[1]}" = "stap-python: attach: $first: the process of ours that attached to it was killed" ]
+  [ "${lines[2]}" = "$second: active: $shim" ]
+  [ "${lines[3]}" = 'status 1' ]
+}
+
 @test "attach of many without root takes one's own, and says what it may not look at" {
   need setpriv
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
