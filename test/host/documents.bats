@@ -38,7 +38,7 @@ document() {
   [ "$(wc -l <"$top/README.md")" -le 150 ]
   head -n 30 "$top/README.md" | grep -E '^ +CALLS +TIME.us. +FUNCTION +FILE$'
   head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python pycalls -x [0-9]+ '
-  head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python pycalls -x [0-9]+ '
+  head -n 40 "$top/README.md" | grep -E '^stap-python: attached to [0-9]+: active$'
 }
 
 @test "no link of a document leads nowhere, and no anchor" {
