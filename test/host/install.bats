@@ -43,8 +43,8 @@ installed() {
   cmp "$shim" "$destdir/opt/l/lib64/libpython-stap.so.0"
   [ "$(find "$destdir/opt/m/man3" -name '*.3stap' | wc -l)" = "$(find "$top/build/man" -name '*.3stap' | wc -l)" ]
   [ "$(cd "$destdir/opt/d/systemtap/examples/cpython" && find . -type f | sort)" = "$(cd "$top/scripts" && find . -type f | sort)" ]
-  [ "$(find "$destdir/opt/d" -name '*.stp' ! -perm 755 | wc -l)" = 0 ]
-  [ "$(find "$destdir/opt/d" "$destdir/opt/m" "$destdir/opt/t" -type f ! -name '*.stp' ! -name '*.d' ! -perm 644 | wc -l)" = 0 ]
+  [ "$(find "$destdir/opt/d" '(' -name '*.stp' -o -name '*.bt' ')' ! -perm 755 | wc -l)" = 0 ]
+  [ "$(find "$destdir/opt/d" "$destdir/opt/m" "$destdir/opt/t" -type f ! -name '*.stp' ! -name '*.d' ! -name '*.bt' ! -perm 644 | wc -l)" = 0 ]
   [ "$(find "$destdir/opt/t" -type f ! -perm 644 | wc -l)" = 0 ]
   cmp "$top/LICENSE" "$destdir/opt/doc/LICENSE"
   for file in "$top"/tapset/*.stp "$top"/tapset/*.stpm "$top/build/python_objects.stp"; do

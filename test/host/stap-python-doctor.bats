@@ -155,12 +155,12 @@ stap_compiles_by() {
   echo "$output"
   [ "$status" = 0 ]
   grep -q '^ok    compile ' <<<"$output"
-  [ "$(cat "$asked")" = "C|-p4 -e probe process(\"$machine$shim\").mark(\"function__entry\") {}" ]
+  [ "$(cat "$asked")" = "C|-p4 -e probe process(\"$machine$shim\").mark(\"function__entry\") { println(\$arg3) }" ]
   # Debian 13's
   stap_compiles_by 'cat >&2 <<C' 'In file included from stap_src.c:9:' \
-    '/usr/share/systemtap/runtime/linux/uprobes-inode.c:25:9: error: too many arguments to function' 'make[1]: *** [x.o] Error 1' \
+    "/usr/share/systemtap/runtime/linux/uprobes-inode.c:50:17: error: 'uprobe_unregister' undeclared here (not in a function)" 'make[1]: *** [x.o] Error 1' \
     'Pass 4: compilation failed.  [man error::pass4]' C 'exit 1'
-  finds compile 'cannot compile a probe of a program for this kernel: .*uprobes-inode.c:25:9: error: too many arguments to function$' \
+  finds compile 'cannot compile a probe of a program for this kernel: .*uprobes-inode.c:50:17: error: .uprobe_unregister. undeclared here' \
     '5\.2 or later.*stap-python pyflow --backend bpftrace'
   stap_compiles_by 'echo "semantic error: no match" >&2; exit 1'
   finds compile ': semantic error: no match$' bpftrace

@@ -40,7 +40,7 @@ setup() {
 
 @test "every source file names its licence" {
   local missing
-  missing=$(project_files | grep -E '\.(c|h|d|awk|stp|py|sh|bash|bats|list)$|^Makefile$' | xargs grep -L 'SPDX-License-Identifier: MIT') || true
+  missing=$(project_files | grep -E '\.(c|h|d|awk|stp|bt|py|sh|bash|bats|list)$|^Makefile$' | xargs grep -L 'SPDX-License-Identifier: MIT') || true
   echo "$missing"
   [ -z "$missing" ]
 }
