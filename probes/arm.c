@@ -141,7 +141,8 @@ static bool arm_by(bool (*act)(struct interp *, unsigned))
         return false;
     /* Calls into CPython may let another thread run, which may arm the same interpreter. */
     if (atomic_exchange(&interp->arming, true)) {
-        interp->armed_for = NOT_ARMED; /* the other one may have seen another want */
+        if (!hook_busy())                  /* by a hook of the program's that sees us do so */
+            interp->armed_for = NOT_ARMED; /* the other one may have seen another want */
         return false;
     }
     /* After interp_of(): so a later change finds the record on the list. */

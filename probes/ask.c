@@ -36,6 +36,8 @@ static const struct hook *knocker(void)
     return *hook;
 }
 
+static bool answer(void);
+
 /* Set by atexit's function, at the end of the main interpreter. */
 static atomic_bool closed;
 
@@ -46,6 +48,7 @@ void ask_close(void)
 
 void ask_open(void)
 {
+    hook_answer = answer;
     closed = false;
 }
 
@@ -124,8 +127,6 @@ static void ask_312(unsigned wanted, bool look)
     }
     interp_unlock();
 }
-
-static bool answer(void);
 
 /* GIL held, or no other thread. */
 static bool knock_at(struct interp *interp, bool again)
@@ -217,16 +218,31 @@ static void ask_stuck(unsigned wanted)
         hook_knocks = 1;
 }
 
-/* An interpreter that ends waits for the lock (3.8 and later), or for the watcher. */
+/* The record of the only interpreter; NULL if there are more, or CPython has ended.  CPython puts
+ * new ones first.  An interpreter that ends waits for the lock (3.8 and later), or for the watcher.
+ */
+static struct interp *only_interp(void)
+{
+    struct interp *interp = interp_first();
+    PyInterpreterState *newest = py.PyInterpreterState_Head();
+    while (interp && interp->state != newest)
+        interp = interp->next;
+    return interp && interp->is_main && interp->started && !(py.minor >= 8 && interp->ended)
+               ? interp
+               : NULL;
+}
+
+/* What ask_knock() knocked at. */
+static struct interp *knocked_interp;
+
 bool ask_knock(void)
 {
+    if (py.minor >= 12)
+        return false;
     bool knocked = false;
     interp_lock();
-    struct interp *interp = interp_first();
-    if (py.minor <= 11 && interp && !interp->next && interp->is_main && interp->started &&
-        !(py.minor >= 8 && interp->ended) && !closed && !interp->knocked &&
-        !atomic_exchange(&interp->arming, true)) {
-        hook_answer = answer;
+    struct interp *interp = only_interp();
+    if (interp && !closed && !interp->knocked && !atomic_exchange(&interp->arming, true)) {
         hook_knocks = 1;
         interp->knocked = knocked = true;
         if (!knocker()->knock_alone(interp)) {
@@ -234,6 +250,7 @@ bool ask_knock(void)
             hook_knocks = 0;
         }
         interp->arming = false;
+        knocked_interp = interp;
     }
     interp_unlock();
     knocked_alone = knocked;
@@ -242,8 +259,7 @@ bool ask_knock(void)
 
 bool ask_answered(void)
 {
-    struct interp *interp = main_interp();
-    return !interp || !interp->knocked;
+    return !knocked_interp->knocked;
 }
 
 void ask_interpreters(unsigned wanted, bool look)

@@ -27,7 +27,7 @@ void ask_interpreters(unsigned wanted, bool look);
  * Called as ask_interpreters() is. */
 bool ask_knock(void);
 
-/* Whether a thread has done it since.  Called on the watcher's thread, no GIL. */
+/* After that: whether a thread has done it since.  Called on the watcher's thread, no GIL. */
 bool ask_answered(void);
 
 /* Whether all interpreters have done so.  Called on the watcher's thread; no GIL, takes the list's

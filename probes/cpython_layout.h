@@ -272,8 +272,7 @@ static inline int thread_tracing(const PyThreadState *thread, int minor)
 /* ---------------------------------------------------------------- interpreters and the runtime */
 
 /* Where PyInterpreterState has its eval_frame: Include/pystate.h (3.6, 3.7), Include/internal/
- * pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11; there its dict lies 24 bytes before).  0:
- * nowhere.  Compared by evaluator.c. */
+ * pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11).  0: nowhere.  Compared by evaluator.c. */
 static inline size_t interpreter_eval_frame_offset(int minor)
 {
     if (sizeof(void *) != 8)
@@ -281,8 +280,6 @@ static inline size_t interpreter_eval_frame_offset(int minor)
     static const uint16_t offsets[] = {112, 464, 568, 1400, 1368, 1424}; /* 3.6 to 3.11 */
     return minor >= 6 && minor <= 11 ? offsets[minor - 6] : 0;
 }
-
-enum { INTERPRETER_DICT_BEFORE_EVAL_FRAME_39 = 24 };
 
 /* _PyRuntimeState.interpreters, 3.7 to 3.11: Include/internal/pystate.h (3.7), pycore_pystate.h
  * (3.8), pycore_runtime.h (3.9-3.11).  Compared by thread_states.c. */

@@ -43,24 +43,30 @@ bool evaluator_found(PyInterpreterState *state)
     return found;
 }
 
-static bool is_place_known(PyInterpreterState *state)
+/* Whether what the public function sets is seen there. */
+static bool shows(PyInterpreterState *state, void *evaluator)
+{
+    py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
+    return *slot_of(state) == evaluator;
+}
+
+static bool is_place_known(PyInterpreterState *state, void *other)
 {
     if (!interpreter_eval_frame_offset(py.minor) || !evaluator_default())
         return false;
-    void **slot = slot_of(state);
     if (py.minor <= 8)
-        return *slot == evaluator_default();
-    if (!py.PyInterpreterState_GetDict || !py._PyInterpreterState_GetEvalFrameFunc)
+        return evaluator_found(state);
+    if (evaluator_of(state) != evaluator_default())
         return false;
-    PyObject *dict = py.PyInterpreterState_GetDict(state); /* borrowed; made here */
-    char *place = (char *)slot - INTERPRETER_DICT_BEFORE_EVAL_FRAME_39;
-    return dict && *(PyObject **)place == dict &&
-           evaluator_of(state) == (*slot ? *slot : evaluator_default());
+    void *before = *slot_of(state);
+    bool known = shows(state, other);
+    py._PyInterpreterState_SetEvalFrameFunc(state, evaluator_default());
+    return known && *slot_of(state) == before;
 }
 
-void evaluator_learn_place(PyInterpreterState *state)
+void evaluator_learn_place(PyInterpreterState *state, void *other)
 {
-    place_known = is_place_known(state);
+    place_known = is_place_known(state, other);
 }
 
 bool evaluator_replace_default(PyInterpreterState *state, void *evaluator)

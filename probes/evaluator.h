@@ -28,7 +28,8 @@ void evaluator_set(PyInterpreterState *state, void *evaluator);
  * here. */
 bool evaluator_replace_default(PyInterpreterState *state, void *evaluator);
 
-/* Finds out whether that can be done, before it first is.  GIL held. */
-void evaluator_learn_place(PyInterpreterState *state);
+/* Finds out whether that can be done, before it first is; 3.9 and later by setting the other
+ * evaluator for a moment.  GIL held. */
+void evaluator_learn_place(PyInterpreterState *state, void *other);
 
 #endif

@@ -73,7 +73,7 @@ static inline bool hook_is_knocked(void)
 
 /* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
  * is to do nothing.  Called by the frame hook, and by profile functions, while hook_knocks is not
- * 0.  GIL held; an exception in flight stays.  Set by arm.c before it first knocks. */
+ * 0.  GIL held; an exception in flight stays.  Set by ask.c before it first knocks. */
 extern bool (*hook_answer)(void);
 
 #endif

@@ -414,15 +414,17 @@ static enum hook_result knock(struct interp *interp, bool again)
 
 static void start(struct interp *interp)
 {
-    if (interp->is_main)
-        evaluator_learn_place(interp->state);
+    if (!interp->is_main)
+        return;
+    evaluator_learn_place(interp->state, hook());
+    if (!next_evaluator)
+        next_evaluator = evaluator_default();
 }
 
 static bool knock_alone(struct interp *interp)
 {
-    if (layouts_311 == UNKNOWN || has_front || interp->front || (next_evaluator && !is_default()))
+    if (layouts_311 == UNKNOWN || has_front || interp->front || !is_default())
         return false;
-    next_evaluator = evaluator_default();
     return evaluator_replace_default(interp->state, hook());
 }
 

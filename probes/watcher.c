@@ -263,10 +263,10 @@ static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
 }
 
 /* Asks the interpreters for the wanted markers. */
-static enum begin ask(struct watcher *self, unsigned wanted, bool look)
+static enum begin ask(struct watcher *self, unsigned wanted, bool change, bool look)
 {
     int gil = 0;
-    enum begin begin = ask_without_gil(self);
+    enum begin begin = change ? ask_without_gil(self) : BEGIN_LATER;
     if (begin != BEGIN_LATER)
         return begin;
     begin = begin_to_ask(self, &gil);
@@ -315,7 +315,7 @@ static void *watch(void *data)
                 debug_log("a thread has set a seccomp filter: hooks stay as they are");
             if (filtered)
                 continue;
-            enum begin begin = ask(self, wanted, look);
+            enum begin begin = ask(self, wanted, change, look);
             if (begin == BEGIN_NEVER)
                 break;
             if (begin == BEGUN)
