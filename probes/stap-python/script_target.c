@@ -71,7 +71,8 @@ static void say_why_unknown(const struct process *process, const char *why)
     if (!process->start)
         die(FAILED, "%d: %s", process->pid, why);
     if (maps_of(process->pid))
-        warn("%d: it does not run CPython; only what it starts from now on is traced", process->pid);
+        warn("%d: it does not run CPython; only what it starts from now on is traced",
+             process->pid);
     else
         warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
@@ -99,9 +100,9 @@ void prepare_target(const char *code, pid_t pid)
         warn("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
     else
         warn("attached to %d: %s", pid,
-            process_is_active(&process, ACTIVE_MS)
-                ? "active"
-                : "loaded; it becomes active when Python code next runs there");
+             process_is_active(&process, ACTIVE_MS)
+                 ? "active"
+                 : "loaded; it becomes active when Python code next runs there");
 }
 
 /* ---------------------------------------------------------------- without */
@@ -144,9 +145,9 @@ void say_what_runs(const char *code)
         warn("no Python%s runs; stap-python run CMD starts one with the shim", whose);
     else
         warn("%u Python%s%s run%s, %u with the shim%s%s", all, all == 1 ? "" : "s", whose,
-            all == 1 ? "s" : "", with_shim,
-            with_own ? format(", %u with live markers of CPython's own", with_own) : "",
-            with_shim + with_own == all
-                ? ""
-                : "; stap-python attach --all loads it into the rest, which stap-python ps lists");
+             all == 1 ? "s" : "", with_shim,
+             with_own ? format(", %u with live markers of CPython's own", with_own) : "",
+             with_shim + with_own == all
+                 ? ""
+                 : "; stap-python attach --all loads it into the rest, which stap-python ps lists");
 }

@@ -18,6 +18,19 @@ _stap_python_globals() {
   "${COMP_WORDS[0]}" "${COMP_WORDS[1]}" --help 2>/dev/null | sed -nE 's/^-G ([A-Za-z0-9_]+=).*/\1/p'
 }
 
+# What may follow in the line of a script: the options that matter, of stap and of ours.
+_stap_python_script() {
+  case ${COMP_WORDS[COMP_CWORD - 1]} in
+    -x) words=$(_stap_python_pids) ;;
+    -G)
+      compopt -o nospace 2>/dev/null
+      words=$(_stap_python_globals)
+      ;;
+    --backend) words=bpftrace ;;
+    "${COMP_WORDS[1]}") words='-c -G -x --backend' ;;
+  esac
+}
+
 _stap_python() {
   local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps enable disable'
   COMPREPLY=()
@@ -44,10 +57,6 @@ _stap_python() {
           mapfile -t COMPREPLY < <(compgen -c -- "$word" | grep -xE 'python3(\.[0-9]+t?)?' | sort -u)
         fi
         ;;
-      py*)
-        ((COMP_CWORD != 2)) || words=' --backend'
-        [[ ${COMP_WORDS[COMP_CWORD - 1]} != --backend ]] || words=' bpftrace'
-        ;;
       run)
         if ((COMP_CWORD == 2)); then
           mapfile -t COMPREPLY < <(compgen -c -- "$word")
@@ -60,17 +69,7 @@ _stap_python() {
         words=$commands
         ;;
       attach | doctor | ps) ;;
-      *)
-        # a script, with the options of stap's that matter
-        case ${COMP_WORDS[COMP_CWORD - 1]} in
-          -x) words=$(_stap_python_pids) ;;
-          -G)
-            compopt -o nospace 2>/dev/null
-            words=$(_stap_python_globals)
-            ;;
-          "${COMP_WORDS[1]}") words='-c -G -x' ;;
-        esac
-        ;;
+      *) _stap_python_script ;;
     esac
     case ${COMP_WORDS[1]} in
       attach) words+=' --all --children --name' ;;

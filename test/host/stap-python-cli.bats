@@ -124,7 +124,7 @@ completions() {
   refute grep -qx "$$" <(completions 'stap-python pycalls -x ')
   [ "$(completions 'stap-python pytop -v -G ')" = $'compopt -o nospace\nby_process=\nclear=\ntop=' ]
   [ "$(completions 'stap-python pytop -G t' | tail -n 1)" = top= ]
-  [ "$(completions 'stap-python pygc ')" = $'-c\n-G\n-x\n--help' ]
+  [ "$(completions 'stap-python pygc ')" = $'-c\n-G\n-x\n--backend\n--help' ]
   completions 'stap-python enable pyth' | grep -qx python3
   refute grep -x python3-config <(completions 'stap-python enable pyth')
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
