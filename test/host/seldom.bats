@@ -56,15 +56,26 @@ own_evaluator() {
   done
 }
 
-@test "a list of gc.callbacks that is the program's own may go" {
+# The same with a case that loads the shim itself, as attach does.
+# usage: goes_on_attached CASE CONDITION MARKERS
+goes_on_attached() {
   local python
   need gcc readelf
-  make_semaphores "$BATS_TEST_TMPDIR" gc__start
+  make_semaphores "$BATS_TEST_TMPDIR" "$3"
   for python in $(few_pythons); do
-    run timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" has_a_list_of_gc_callbacks_that_goes "$shim"
-    echo "$python: $status $output"
+    "$python" -c "import sys; sys.exit(not ($2))" || continue
+    run timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" "$1" "$shim"
+    echo "$python $1: $status $output"
     [ "$status $output" = "0 fine" ]
   done
+}
+
+@test "a list of gc.callbacks that is the program's own may go" {
+  goes_on_attached has_a_list_of_gc_callbacks_that_goes True gc__start
+}
+
+@test "an interpreter that starts after the shim was loaded into a running Python has its hooks" {
+  goes_on_attached starts_an_interpreter_after_attach '(3, 9) <= sys.version_info < (3, 12)' function__entry
 }
 
 @test "every callback of the program's hears of a collection in which the tracer leaves" {

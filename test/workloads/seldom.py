@@ -177,6 +177,31 @@ def has_a_list_of_gc_callbacks_that_goes(shim):
     return "fine"
 
 
+def starts_an_interpreter_after_attach(shim):
+    "The main one calls functions all the time; CPython says which evaluator each has (3.9 to 3.11)."
+    python = ctypes.pythonapi
+    head, following, evaluator = (
+        python.PyInterpreterState_Head,
+        python.PyInterpreterState_Next,
+        python._PyInterpreterState_GetEvalFrameFunc,
+    )
+    head.restype = following.restype = evaluator.restype = ctypes.c_void_p
+    following.argtypes = evaluator.argtypes = [ctypes.c_void_p]
+    ctypes.CDLL(shim)  # as attach does
+    go_on(1.5)
+    sub = interpreters.create()
+    go_on(0.3)
+    probe(1)
+    go_on(1)
+    interpreters.run_string(sub, "def f(): pass\nfor _ in range(9): f()")
+    seen, state = set(), head()
+    while state:
+        seen.add(evaluator(state))
+        state = following(state)
+    default = ctypes.cast(python._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    return "fine" if len(seen) == 1 and default not in seen else "not each has the hook"
+
+
 def loses_its_tracer_in_a_gc_callback():
     log = []
 
