@@ -5,15 +5,16 @@
 load ../helper
 
 # Runs a case of seldom.py in each interpreter for which CONDITION is true, with the markers armed that match
-# the regular expression MARKERS.
-# usage: goes_on CASE CONDITION MARKERS
+# the regular expression MARKERS.  With SHIM it loads that itself, as attach does.
+# usage: goes_on CASE CONDITION MARKERS [SHIM]
 goes_on() {
-  local python
+  local python preload=$shim
   need gcc readelf
   make_semaphores "$BATS_TEST_TMPDIR" "$3"
+  [ $# -lt 4 ] || preload=''
   for python in $(few_pythons); do
     "$python" -c "import sys; sys.exit(not ($2))" || continue
-    run env LD_PRELOAD="$shim" timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" "$1"
+    run env LD_PRELOAD="$preload" timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" "$1" "${@:4}"
     echo "$python $1: $status $output"
     [ "$status $output" = "0 fine" ]
   done
@@ -56,26 +57,12 @@ own_evaluator() {
   done
 }
 
-# The same with a case that loads the shim itself, as attach does.
-# usage: goes_on_attached CASE CONDITION MARKERS
-goes_on_attached() {
-  local python
-  need gcc readelf
-  make_semaphores "$BATS_TEST_TMPDIR" "$3"
-  for python in $(few_pythons); do
-    "$python" -c "import sys; sys.exit(not ($2))" || continue
-    run timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" "$1" "$shim"
-    echo "$python $1: $status $output"
-    [ "$status $output" = "0 fine" ]
-  done
-}
-
 @test "a list of gc.callbacks that is the program's own may go" {
-  goes_on_attached has_a_list_of_gc_callbacks_that_goes True gc__start
+  goes_on has_a_list_of_gc_callbacks_that_goes True gc__start "$shim"
 }
 
 @test "an interpreter that starts after the shim was loaded into a running Python has its hooks" {
-  goes_on_attached starts_an_interpreter_after_attach '(3, 9) <= sys.version_info < (3, 12)' function__entry
+  goes_on starts_an_interpreter_after_attach '(3, 9) <= sys.version_info < (3, 12)' function__entry "$shim"
 }
 
 @test "every callback of the program's hears of a collection in which the tracer leaves" {
