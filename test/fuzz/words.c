@@ -7,6 +7,7 @@
  */
 #include "fuzz.h"
 #include "stap-python/process.h"
+#include "stap-python/record.h"
 #include "stap-python/shim.h"
 
 #include <errno.h>
@@ -32,6 +33,14 @@ int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
 const char *__wrap_attach_process(const struct process *process);
 int __wrap_isatty(int fd);
+int __wrap_script_backend(const char *path, char **arguments);
+int __wrap_ps_main(char **arguments);
+size_t __wrap_records_read(bool with_root, struct record **found);
+void __wrap_record_add(const char *path, const char *name, const char *text);
+void __wrap_record_drop(const char *path);
+bool __wrap_file_replace(const char *path, const char *text, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_rmdir(const char *path);
 void __wrap_say_what_runs(const char *code);
 size_t __wrap_interpreters_find(struct interpreter **found);
 int __wrap_symlink(const char *target, const char *path);
@@ -42,7 +51,10 @@ int __wrap_execvp(const char *file, char *const *arguments);
 
 char *__wrap_output_of(const char *const *arguments, int seconds, int *status)
 {
-    fuzz_check(strncmp(arguments[1], "-I", 2) == 0, "something else is run");
+    const char *name = strrchr(arguments[0], '/');
+    fuzz_check(strncmp(arguments[1], "-I", 2) == 0 ||
+                   strcmp(name ? name + 1 : arguments[0], "systemctl") == 0,
+               "something else is run");
     (void)seconds;
     *status = answer ? 0 : -1;
     return strdup(answer ? answer : "");
@@ -70,6 +82,39 @@ int __wrap_isatty(int fd)
 {
     (void)fd;
     return 0;
+}
+
+/* It starts bpftrace, and the command. */
+int __wrap_script_backend(const char *path, char **arguments)
+{
+    (void)path, (void)arguments;
+    fuzz_leave(0);
+    return 0;
+}
+
+/* Which are not of the input. */
+int __wrap_ps_main(char **arguments)
+{
+    (void)arguments;
+    return 0;
+}
+
+/* Nothing has been enabled before. */
+size_t __wrap_records_read(bool with_root, struct record **found)
+{
+    (void)with_root;
+    *found = NULL;
+    return 0;
+}
+
+void __wrap_record_add(const char *path, const char *name, const char *text)
+{
+    fuzz_check(*path == '/' && !strchr(name, '\n') && text, "a record that can't be read again");
+}
+
+void __wrap_record_drop(const char *path)
+{
+    (void)path;
 }
 
 /* Which are not of the input. */
@@ -105,6 +150,36 @@ static int refuse(const char *path)
     const char *name = strrchr(path, '/');
     fuzz_check(name && strncmp(name, "/python_stap.", 13) == 0, "another file is touched");
     errno = EACCES;
+    return -1;
+}
+
+bool __wrap_file_replace(const char *path, const char *text, mode_t mode)
+{
+    static const char services[] = "/etc/systemd/system/";
+    (void)text;
+    fuzz_check((mode & ~0644u) == 0, "a file that others may write to");
+    if (strncmp(path, services, sizeof services - 1) != 0)
+        return refuse(path) == 0;
+    path = strchr(path + sizeof services - 1, '/');
+    fuzz_check(path && strcmp(path, "/50-systemtap-cpython.conf") == 0,
+               "another file of systemd's");
+    errno = EACCES;
+    return false;
+}
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    if (!running)
+        return __real_mkdir(path, mode);
+    errno = EEXIST;
+    return -1;
+}
+
+int __wrap_rmdir(const char *path)
+{
+    (void)path;
+    errno = ENOTEMPTY;
     return -1;
 }
 
