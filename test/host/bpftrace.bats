@@ -173,13 +173,14 @@ PY
   waiting child sh -c '"$@"; true' sh && parent=$!
   waiting other
   programs+=("$one" "$parent" "$(pgrep -P "$parent")" $!)
+  # once these have the hooks
   # shellcheck disable=SC2016
   counts() {
     rm -f "$folder/go"
     sleep 0.1
     rm -f "$folder"/{one,child,other}
     PROGRAM_ARGUMENTS=$1 bpftrace_while "$(cat "$top/build/bpftrace/pycalls.bt")" \
-      sh -c 'touch "$0/go"; until [ -e "$0/one" ] && [ -e "$0/child" ] && [ -e "$0/other" ]; do sleep 0.05; done' "$folder"
+      sh -c 'sleep 0.5; touch "$0/go"; until [ -e "$0/one" ] && [ -e "$0/child" ] && [ -e "$0/other" ]; do sleep 0.05; done' "$folder"
   }
   counted_calls() {
     sed -nE 's/^(@calls\[(one|child|other),) .*: /\1 /p' "$trace" | sort
