@@ -5,9 +5,7 @@
  */
 #include "script_target.h"
 
-#include <dirent.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,13 +14,8 @@
 #include "command.h"
 #include "file.h"
 #include "process.h"
+#include "processes.h"
 #include "text.h"
-
-/* The text of /proc/PID/maps, NULL if it can't be read. */
-static char *maps_of(pid_t pid)
-{
-    return contents(rooted(format("/proc/%d/maps", pid)), 16 << 20);
-}
 
 /* ---------------------------------------------------------------- CPython's own markers */
 
@@ -70,7 +63,7 @@ static void say_why_unknown(const struct process *process, const char *why)
 {
     if (!process->start)
         die(FAILED, "%d: %s", process->pid, why);
-    if (maps_of(process->pid))
+    if (!process->is_hidden)
         warn("%d: it does not run CPython; only what it starts from now on is traced",
              process->pid);
     else
@@ -107,31 +100,16 @@ void prepare_target(const char *code, pid_t pid)
 
 /* ---------------------------------------------------------------- without */
 
-static int is_pid(const struct dirent *entry)
-{
-    return pid_of(entry->d_name) != 0;
-}
-
-/* process_open(), but quick for the many processes whose maps do not name a Python. */
-static bool open_python(pid_t pid, struct process *process)
-{
-    const char *why;
-    char *maps = maps_of(pid);
-    bool may_be = maps && strstr(maps, "python");
-    free(maps);
-    return may_be && process_open(pid, process, &why);
-}
-
 void say_what_runs(const char *code)
 {
-    struct dirent **entries;
     unsigned all = 0, with_shim = 0, with_own = 0;
-    int count = scandir(rooted("/proc"), &entries, is_pid, NULL);
-    if (count < 0)
+    if (!exists(rooted("/proc")))
         return;
-    for (int i = 0; i < count; i++) {
+    struct processes processes = processes_find();
+    for (size_t i = 0; i < processes.count; i++) {
         struct process process;
-        if (!open_python(pid_of(entries[i]->d_name), &process))
+        const char *why;
+        if (!process_open(processes.all[i].pid, &process, &why))
             continue;
         all++;
         if (process.shim)

@@ -50,6 +50,16 @@ def ends(child, status):
     return False
 
 
+def a_child_runs(fork):
+    "Whether the child of this function calls Python functions, and ends."
+    child = fork()
+    if child == 0:
+        for _ in for_seconds(0.05):
+            step(1)
+        sys.exit(7)
+    return ends(child, 7)
+
+
 def in_c_with_a_lock():
     "A fork handler takes a lock for which another thread waits, with the GIL, if it gets that in the middle."
     library.hold_over_forks()
@@ -78,12 +88,7 @@ def in_c_beside_a_thread_that_sleeps():
     "The child runs Python, of which CPython knows nothing, whatever the shim's thread did."
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     for _ in for_seconds(3):
-        child = fork()
-        if child == 0:
-            for _ in for_seconds(0.05):
-                step(1)
-            sys.exit(7)
-        if not ends(child, 7):
+        if not a_child_runs(fork):
             return "a child hangs"
 
 
@@ -96,12 +101,7 @@ def in_c_after_calls():
         set_semaphores(n % 2)
         for _ in for_seconds(0.15):
             step(1)
-        child = library.fork_late()
-        if child == 0:
-            for _ in for_seconds(0.05):
-                step(1)
-            sys.exit(7)
-        if not ends(child, 7):
+        if not a_child_runs(library.fork_late):
             return "a child hangs"
 
 
