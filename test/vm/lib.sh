@@ -60,10 +60,12 @@ mount_into() {
 
 # The program $1 of PATH that is not one of our own stand-ins.
 real() {
-  local found
-  while read -r found; do
+  local found all
+  # All of them first: who still writes when we return would say so where SIGPIPE is ignored.
+  mapfile -t all < <(PATH=$tools_path type -aP "$1")
+  for found in "${all[@]}"; do
     case $(readlink -f "$found") in "$vm"/*) ;; *) echo "$found" && return ;; esac
-  done < <(PATH=$tools_path type -aP "$1")
+  done
   die 127 "$1 is not installed"
 }
 
