@@ -244,7 +244,7 @@ struct thread_312 {
 };
 
 /* From 3.13 on PyThreadState has its current frame itself, which shown.c looks for: behind what it
- * begins with, among its first words. */
+ * begins with, among its first words; so does layout.c. */
 enum { THREAD_FIRST_WORD = sizeof(struct thread_head) / sizeof(void *), THREAD_WORDS = 24 };
 
 /* Up to 3.11. */

@@ -1,7 +1,7 @@
 /*
- * Publishes which CPython this is and where its frames have what (layout_page.h): at once the
- * version, and the rest when a first frame has shown that it's right.  The offsets are those of
- * cpython_layout.h.
+ * Publishes which CPython this is, and where its threads and frames have what (layout_page.h): at
+ * once the version, and the rest when a first frame has shown that it's right.  The offsets are
+ * those of cpython_layout.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +10,7 @@
 #include "cpython_layout.h"
 #include "debug.h"
 #include "frame.h"
+#include "thread_slot.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -57,6 +58,7 @@ void layout_publish(void)
             LAYOUT_ADDRESS);
         return;
     }
+    thread_slot_prepare();
     const char *version = py.Py_GetVersion(); /* "3.11.2 (main, ..." */
     size_t length = strcspn(version, " ");
     if (length < sizeof page.version)
@@ -166,25 +168,23 @@ static bool is_right_for_owner(const char *frame)
            (unsigned char)frame[page.frame_owner] < (unsigned char)LAYOUT_OWNED_BY_C;
 }
 
+enum answer { RIGHT, WRONG, NOT_TOLD };
+
 /* Whether the frame's caller is where it is looked for, perhaps behind a frame between C and
- * Python. Of 3.11 hook_frame.c has found that out; the frame that it hands over here may have no
- * caller. */
-static enum { RIGHT, WRONG, NOT_TOLD } is_right_for_back(PyFrameObject *object, const void *frame)
+ * Python.  A frame that has none says only that there is none. */
+static enum answer is_right_for_back(PyFrameObject *object, const void *frame)
 {
-    if (py.minor == 11)
-        return RIGHT;
     PyFrameObject *back = frame_back(object);
-    if (!back)
-        return NOT_TOLD;
-    char *caller = word(frame, page.frame_back);
-    if (py.minor >= 12 && caller && caller != frame_of(back))
+    char *caller = word(frame, page.frame_back), *wanted = back ? frame_of(back) : NULL;
+    if (py.minor >= 12 && caller && caller != wanted)
         caller = word(caller, page.frame_back);
-    bool same = caller == frame_of(back);
-    py.Py_DecRef((PyObject *)back);
-    return same ? RIGHT : WRONG;
+    enum answer answer = caller != wanted ? WRONG : back ? RIGHT : NOT_TOLD;
+    if (back)
+        py.Py_DecRef((PyObject *)back);
+    return answer;
 }
 
-static void check(PyFrameObject *object, PyObject *code)
+static enum answer check_frame(PyFrameObject *object, PyObject *code)
 {
     fill_in_frame();
     fill_in_code(code);
@@ -192,21 +192,92 @@ static void check(PyFrameObject *object, PyObject *code)
     if (!is_right_for_code(code) || !frame ||
         ((uintptr_t)word(frame, page.frame_code) & ~CODE_TAG) != (uintptr_t)code ||
         !is_right_for_instruction(object, frame, (char *)code) || !is_right_for_owner(frame)) {
-        layout_settled = true;
         debug_log("no stack traces: frames in this CPython are not as in the release");
-        return;
+        return WRONG;
     }
-    int back = is_right_for_back(object, frame);
-    if (back == NOT_TOLD)
-        return;
-    layout_settled = true;
-    if (back == WRONG) {
+    enum answer back = is_right_for_back(object, frame);
+    if (back == WRONG)
         debug_log("no stack traces: the callers of frames are not found");
-        return;
+    return back;
+}
+
+/* ---------------------------------------------------------------- the thread as a witness */
+
+/* From 3.13 on: the one among the state's first words that is the frame; 0: none or several. */
+static unsigned find_frame(PyThreadState *state, const void *frame)
+{
+    unsigned found = 0;
+    for (unsigned at = THREAD_FIRST_WORD; at < THREAD_WORDS; at++) {
+        if (((void **)state)[at] != frame)
+            continue;
+        if (found)
+            return 0;
+        found = at;
     }
-    page.lines = py.minor >= 11 ? LINES_LOCATIONS : py.minor == 10 ? LINES_LINETABLE : LINES_LNOTAB;
-    if (!replace_page())
+    return found * (unsigned)sizeof(void *);
+}
+
+/* Whether the innermost frame of the calling thread is found, which this one may be. */
+static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
+{
+    if (py.minor >= 13) {
+        page.thread_frame = (uint16_t)find_frame(state, frame);
+        return page.thread_frame;
+    }
+    if (py.minor == 12) {
+        page.thread_cframe = offsetof(struct thread_312, cframe);
+        page.thread_frame = offsetof(struct cframe_312, current_frame);
+    } else if (py.minor == 11) {
+        page.thread_cframe = offsetof(struct thread_311, cframe);
+        page.thread_frame = offsetof(struct cframe_311, current_frame);
+    } else
+        page.thread_frame = offsetof(struct thread_36, frame);
+    const char *from = page.thread_cframe ? word(state, page.thread_cframe) : (char *)state;
+    return from && word(from, page.thread_frame) == frame;
+}
+
+static enum answer check_thread(PyFrameObject *object)
+{
+    const char *why;
+    PyThreadState *state = py.PyThreadState_Get();
+    /* Not in a thread that runs another interpreter than it began with. */
+    if (py.PyGILState_GetThisThreadState() != state ||
+        !fill_in_thread_frame(state, frame_of(object)))
+        return NOT_TOLD;
+    page.thread_slot = thread_slot_find(&why);
+    if (page.thread_slot)
+        return RIGHT;
+    debug_log("no stack traces without a marker: %s", why);
+    return WRONG;
+}
+
+/* ---------------------------------------------------------------- both */
+
+/* A frame that is not the innermost one, such as one that a hook is about to start, says nothing of
+ * the thread; the next one may. */
+enum { MOST_FRAMES = 100 };
+
+/* What is not told is published as far as it goes, and compared again with the next frame. */
+static void check(PyFrameObject *object, PyObject *code)
+{
+    static unsigned frames;
+    struct layout_page before = page;
+    enum answer frame = check_frame(object, code), thread = NOT_TOLD;
+    page.lines = LINES_UNKNOWN;
+    if (frame != WRONG) {
+        page.lines = py.minor >= 11   ? LINES_LOCATIONS
+                     : py.minor == 10 ? LINES_LINETABLE
+                                      : LINES_LNOTAB;
+        thread = before.thread_slot ? RIGHT : check_thread(object);
+    } else
+        page.thread_slot = 0;
+    if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
         debug_log("no stack traces: their page could not be mapped");
+    bool told = frame == WRONG || (frame == RIGHT && thread != NOT_TOLD);
+    layout_settled = told || ++frames == MOST_FRAMES;
+    if (!told && layout_settled && thread == NOT_TOLD)
+        debug_log(
+            "no stack traces without a marker: the frame of a thread was not found in its state");
 }
 
 void layout_check(PyFrameObject *object)

@@ -10,11 +10,12 @@
 
 #include <stdatomic.h>
 
-/* Maps the page.  Called once, by the loader; no GIL. */
+/* Maps the page.  Called once, by the loader, under the dynamic linker's lock; no GIL. */
 void layout_publish(void);
 
-/* Compares what is known of this CPython's frames with what the public functions say of one, and
- * publishes it if it's right.  Called with frames that markers report, until one was enough to
+/* Compares what is known of this CPython's frames and threads with what the public functions say of
+ * one, and publishes it if it's right.  Called as the main interpreter starts, or with the shim's
+ * first call in one that runs; then with frames that markers report, until one was enough to
  * decide.  Any thread, GIL held, no exception in flight; so with those below. */
 void layout_check(PyFrameObject *frame);
 

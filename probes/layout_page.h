@@ -13,7 +13,7 @@
 /* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
  * leave programs their memory. */
 #define LAYOUT_ADDRESS 0x550070790000UL
-#define LAYOUT_MAGIC 0x31707473 /* "stp1" */
+#define LAYOUT_MAGIC 0x32707473 /* "stp2" */
 
 struct layout_page {
     uint32_t magic;
@@ -31,6 +31,13 @@ struct layout_page {
     uint16_t frame_owner; /* of that byte; 0 where there is none */
     /* In a code object: two str, an int, a bytes, the first instruction. */
     uint16_t code_filename, code_name, code_first_line, code_lines, code_instructions;
+
+    /* From the thread pointer to the thread's PyThreadState, which is NULL in a thread that has
+     * none; 0: not known, nor are the rest. */
+    int32_t thread_slot;
+    /* In a PyThreadState: the innermost frame; if thread_cframe is not 0, it is at thread_frame in
+     * what that points to. */
+    uint16_t thread_cframe, thread_frame;
 };
 
 enum { LAYOUT_OWNED_BY_C = 3 }; /* FRAME_OWNED_BY_CSTACK, 3.12 and 3.13 */

@@ -11,6 +11,7 @@
 #include "daemons.h"
 #include "debug.h"
 #include "fork.h"
+#include "layout.h"
 #include "watcher.h"
 
 #include <stddef.h>
@@ -46,6 +47,7 @@ void setup_main(void)
         return;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
+    layout_meet_current();
     if (py.minor == 6) /* it has no GIL until one is asked for */
         py.PyEval_InitThreads();
     watcher_know_main_thread();

@@ -29,6 +29,9 @@ typedef int pid_t;
 #define MAXSTRINGLEN 512
 #endif
 #define PAGE_SIZE 4096UL
+#define TASK_SIZE (0x800000000000UL - PAGE_SIZE)
+#define pagefault_disable() ((void)0)
+#define pagefault_enable() ((void)0)
 #define HZ 250
 
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
@@ -48,7 +51,8 @@ static int user_byte(unsigned long address);
 static unsigned long user_reads, user_bytes;
 
 /* How many bytes could not be copied. */
-static inline unsigned long _stp_copy_from_user(void *to, const char *from, unsigned long size)
+static inline unsigned long __copy_from_user_inatomic(void *to, const char *from,
+                                                      unsigned long size)
 {
     user_reads++;
     for (unsigned long i = 0; i < size; i++) {
@@ -76,6 +80,10 @@ static inline long _stp_strncpy_from_user(char *to, const char *from, long size)
     }
     return size;
 }
+
+/* What was warned of, last. */
+static char warned[256];
+#define _stp_warn(...) ((void)snprintf(warned, sizeof warned, __VA_ARGS__))
 
 /* What was printed. */
 static char printed[1 << 22];
@@ -135,6 +143,10 @@ struct mm_struct {
 struct task_struct {
     struct mm_struct *mm;
     pid_t pid, tgid;
+    char comm[16];
+    struct {
+        unsigned long fsbase, tpidr_el0;
+    } thread;
     struct task_struct *real_parent;
     u64 start_time, self_exec_id;
     struct {
@@ -147,11 +159,17 @@ struct task_struct {
 static struct mm_struct current_mm;
 static struct task_struct first_task = {.mm = &current_mm, .pid = 1};
 static struct task_struct *current = &first_task;
+#define for_each_thread(process, thread) for (thread = (process); thread; thread = NULL)
+#define task_user_tls(task) (&(task)->thread.tpidr_el0)
 #define rcu_read_lock() ((void)0)
 #define rcu_read_unlock() ((void)0)
 #define rcu_dereference(pointer) (pointer)
 #define assert_is_myproc() ((void)0)
-#define DEFINE_RAW_SPINLOCK(name) int name
+typedef int raw_spinlock_t;
+#define DEFINE_RAW_SPINLOCK(name) raw_spinlock_t name
+#define in_nmi() false
+#define raw_spin_trylock(lock) (*(lock) == 0)
+#define raw_spin_unlock(lock) ((void)*(lock))
 #define raw_spin_lock_irqsave(lock, flags) ((void)(flags = 0), (void)*(lock))
 #define raw_spin_unlock_irqrestore(lock, flags) ((void)flags, (void)*(lock))
 
@@ -171,6 +189,8 @@ static unsigned long jiffies;
 #define ktime_get_ns() now_ns
 #define time_before(a, b) ((long)((a) - (b)) < 0)
 #define READ_ONCE(word) (word)
+#define xchg(word, value) __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST)
+#define read_sysreg(name) (current->thread.name)
 #define KERNEL_VERSION(a, b, c) ((a)*65536 + (b)*256 + (c))
 #define LINUX_VERSION_CODE KERNEL_VERSION(6, 12, 0)
 void *kallsyms_lookup_name(const char *name);

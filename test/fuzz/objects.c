@@ -97,6 +97,33 @@ static void check_effort(unsigned long most, const char *function)
     user_reads = user_bytes = 0;
 }
 
+/* What is read of the running thread, whose own address the process may set. */
+static void check_running(void)
+{
+    void (*const strings[])(char *) = {python_funcname_0, python_filename_0};
+    current->thread.fsbase = current->thread.tpidr_el0 = head.object;
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+        char *string = room();
+        strings[i](string);
+        check_string(string, "python_funcname");
+        check_effort(100000, "python_funcname");
+    }
+    python_lineno_0();
+    check_effort(500000, "python_lineno");
+    char *string = room();
+    python_backtrace_2(string, 0, 1LL << 40);
+    check_string(string, "python_backtrace");
+    check_effort(500000, "python_backtrace");
+    printed_length = 0;
+    printed[0] = '\0';
+    print_python_threads_1((signed char)head.depth);
+    check_text(printed, "print_python_threads");
+    check_effort(500000, "print_python_threads");
+    s64 stack = __python_stack_take_2("program", head.depth & 1);
+    check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take");
+    check_effort(500000, "__python_stack_take");
+}
+
 /* Stacks of names that the process controls. */
 static void check_stacks(const uint8_t *data, size_t size)
 {
@@ -179,6 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     python_version_0(string);
     check(memchr(string, '\0', MAXSTRINGLEN), "python_version");
     free(string);
+    check_running();
     if (head.has_layout & 4)
         check_stacks(memory, memory_size);
     free(copy);

@@ -38,6 +38,10 @@ class Memory:
         return self.words(1, 0, 0, name, basicsize, itemsize, *[0] * 15, flags, *[0] * 10, base)
 
 
+# struct layout_page
+LAYOUT = "<I20s11H2xi2H"
+
+
 class Python:
     "The objects of a CPython, as python_objects.stp.in knows them."
 
@@ -106,8 +110,8 @@ class Python:
         n = self.minor
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
-            "<I20s11H2x",
-            0x31707473,
+            LAYOUT,
+            0x32707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
             24 if n >= 11 else 0,
@@ -120,12 +124,15 @@ class Python:
             68 if n >= 12 else 72 if n == 11 else 40 if n >= 8 else 36,
             filename + (24 if n >= 11 else 16),
             184 if n >= 11 else 0,
+            8,
+            56 if n in (11, 12) else 0,
+            24 if n <= 10 else 8 if n == 11 else 0 if n == 12 else 72,
         )
 
     def frames(self, names, table):
         "A stack; the last one's PyFrameObject."
-        layout = struct.unpack("<I20s11H2x", self.layout())
-        (_, _, _, object_frame, back, code_at, instruction, owner, filename_at, name_at, first_line, lines, codes) = layout
+        layout = struct.unpack(LAYOUT, self.layout())
+        (_, _, _, object_frame, back, code_at, instruction, owner, filename_at, name_at, first_line, lines, codes) = layout[:13]
         frame = 0
         for name in names:
             code = bytearray(256)
@@ -144,7 +151,15 @@ class Python:
             else:
                 struct.pack_into("<i", made, instruction, 4)
             frame = self.memory.put(bytes(made))
+        self.innermost = frame
         return self.memory.words(1, 0, 0, frame) if object_frame else frame
+
+    def thread(self, _):
+        "A thread that runs its frame: the thread pointer."
+        cframe, at = struct.unpack(LAYOUT, self.layout())[-2:]
+        frame = self.memory.put(bytes(at) + struct.pack("<Q", self.innermost))
+        state = self.memory.put(bytes(cframe) + struct.pack("<Q", frame)) if cframe else frame
+        return self.memory.words(0, state)
 
     def seed(self, name, object, flags=3):
         head = self.layout() + struct.pack("<QBB6x", object, 20, flags)
@@ -155,6 +170,8 @@ for minor in (9, 10, 11, 13, 14):
     table = bytes([0x80, 0, 0x81, 2]) * 4 if minor < 11 else bytes([0x82, 3, 1, 2, 0xE9, 2, 0xF0, 65, 3])
     p = Python(minor)
     p.seed("stack", p.frames(["<module>", "f", "\u00e9t\u00e9", "\ud800\U0001f40d"], table))
+    p = Python(minor)
+    p.seed("running", p.thread(p.frames(["<module>", "f;g", "h"], table)))
     p = Python(minor)
     numbers = p.list(p.int(0), p.int(-5), p.int(2**62), p.int(2**64 - 1), p.int(-(2**70)), p.int(1, "bool"))
     floats = [p.float(x) for x in (0.0, -1.5, 1e300, 1e-300, 0.1, float("nan"), float("-inf"))]
@@ -167,7 +184,7 @@ for minor in (9, 10, 11, 13, 14):
     p = Python(minor)
     long_name = p.memory.type("x" * 200, 0, 16, 0, p.base)
     p.seed("types", p.list(p.memory.words(1, long_name), p.memory.words(1, p.types["code"])))
-seed("objects", "names", bytes(72) + b"\x07" + bytes(7) + b"\x85abcde\x03xyz\x83f;g" * 3)
+seed("objects", "names", bytes(struct.calcsize(LAYOUT)) + bytes(9) + b"\x07" + bytes(6) + b"\x85abcde\x03xyz\x83f;g" * 3)
 
 
 # ---- descriptions

@@ -327,15 +327,28 @@ print(os.listdir("/proc/self/task") == [str(os.getpid())], threading.active_coun
   done
 }
 
-@test "the page at a fixed address tells the version, and once functions were probed what frames have where" {
-  local python program
+@test "the page at a fixed address tells the version, and where threads and frames have what, with no marker probed" {
+  local python program attached
   program=$(workload page.py)
+  gcc -shared -fPIC -x c -o "$BATS_TEST_TMPDIR/key.so" - <<'C'
+#include <pthread.h>
+pthread_key_t other_key;
+__attribute__((constructor)) static void make(void)
+{
+    pthread_key_create(&other_key, 0);
+}
+C
   for python in $(pythons); do
     echo "$python"
-    LD_PRELOAD=$shim "$python" "$program" 0
-    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program" 1
-    bpftrace_while "$(function_markers | head -n 2)" env LD_PRELOAD="$shim" "$python" "$program" 1
-    refute "$python" "$program" 0
+    LD_PRELOAD=$shim "$python" "$program"
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program"
+    refute "$python" "$program"
+    attached=$BATS_TEST_TMPDIR/attached-$(version_of "$python")
+    LD_PRELOAD=$BATS_TEST_TMPDIR/key.so "$python" "$program" "$attached" 3>&- &
+    until [ -e "$attached.ready" ]; do sleep 0.1; done
+    "$top/build/stap-python" attach $!
+    touch "$attached"
+    wait $!
   done
 }
 

@@ -7,6 +7,7 @@
  */
 #include "tapset.h"
 
+#include <pthread.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -48,6 +49,15 @@ void *kallsyms_lookup_name(const char *name)
     return strcmp(name, "task_sched_runtime") == 0 ? (void *)cpu_clock : NULL;
 }
 
+static void *thread_pointer(void)
+{
+#ifdef __x86_64__
+    return (void *)pthread_self();
+#else
+    return __builtin_thread_pointer();
+#endif
+}
+
 /* From now on this thread runs, of a process that was started by another thread, with that program.
  */
 void run_thread(int number, int parent, int pid, int start_time, int execs, const char *program)
@@ -77,6 +87,12 @@ void leave_cpu(int is_queued, int state)
 {
     current->on_rq = is_queued;
     current->__state = (unsigned)state;
+}
+
+/* The calling thread is the one that runs, as the kernel knows it. */
+void run_here(void)
+{
+    current->thread.fsbase = current->thread.tpidr_el0 = (unsigned long)thread_pointer();
 }
 
 void set_target(int pid)

@@ -1,4 +1,4 @@
-# objects.py LIBRARY ROOM audited|stacks: reads this process with the tapset's C functions in LIBRARY, and
+# objects.py LIBRARY ROOM audited|stacks|running: reads this process with the tapset's C functions in LIBRARY, and
 # compares python_argstr() with what workloads/audited.py expects, or python_backtrace() with the stack that
 # Python walks, in each frame of workloads/stacks.py.  ROOM is the size of SystemTap's strings.
 #
@@ -10,11 +10,13 @@ import io
 import os
 import re
 import sys
+import threading
 
 library = ctypes.CDLL(sys.argv[1])
+library.__python_stack_take_2.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
 room = ctypes.create_string_buffer(int(sys.argv[2]))
-workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3] + ".py")
+workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
 with open(workload, "rb") as file:
     source = file.read().decode("utf-8")
 compared = 0
@@ -85,11 +87,57 @@ def here(last=None):
     return last
 
 
-def stacks():
+def run_stacks(here):
     # all but its own here()
     text = re.sub(r"def here\(.*?\n\n\n", lambda found: "\n" * found.group().count("\n"), source, flags=re.DOTALL)
     exec(compile(text, workload, "exec"), {"here": here})
-    for none in 0, 0xDEAD, id(sys._getframe()) + 1, id(len):
+
+
+def running_here(last=None):
+    "The stack of this thread, as a probe finds it that interrupts it."
+    library.run_here()
+    frame = sys._getframe()
+    # one line, as it is in the stack
+    lines = stack_of(frame); library.print_python_backtrace_2(0, 1000)
+    compare("".join(lines), library.take_printed().decode("utf-8"))
+    compare("string", string(library.python_funcname_0))
+    return last
+
+
+def sample(number):
+    library.run_here()
+    stack = library.__python_stack_take_2(b"program", 0)
+    compare("f_%d (<string>)" % number, string(library.__python_stack_name_2, stack, 1))
+
+
+def names():
+    "Code objects that are freed, each with another one at its address."
+    for number in range(500):
+        scope = {}
+        exec("def f_%d(sample):\n    sample(%d)" % (number, number), scope)
+        scope["f_%d" % number](sample)
+
+
+def running():
+    run_stacks(running_here)
+    names()
+    failed = []
+
+    def thread():
+        try:
+            run_stacks(running_here)
+        except BaseException as error:
+            failed.append(error)
+
+    other = threading.Thread(target=thread)
+    other.start()
+    other.join()
+    compare([], failed)
+
+
+def stacks():
+    run_stacks(here)
+    for none in 0xDEAD, id(sys._getframe()) + 1, id(len):
         compare("<unknown>\n", string(library.python_backtrace_2, none, 64))
     compare("...\n", string(library.python_backtrace_2, id(sys._getframe()), 0))
     compare(sys.version.split()[0], string(library.python_version_0))

@@ -1,0 +1,122 @@
+# Stacks of running threads, in probes that are no markers of Python's, and the scripts that are made of them.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  scripts_setup
+}
+
+# With PYTHON_STAP_DEBUG the shim would say that it sets a hook: script() allows no message.
+@test "pyprof's stacks are all possible, its shares right, and no hook is set" {
+  local python seconds=6 points=6
+  if [ -n "${EVERY:-}" ]; then seconds=30 points=1.5; fi
+  for python in $(guest_pythons); do
+    script pyprof 997 -c "env PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim $python $top/test/workloads/sampled.py $seconds" >/dev/null
+    echo "$python"
+    grep -F '[unknown]' "$printed" || true
+    grep -vF '[unknown]' "$printed" | "$system" "$top/test/workloads/sampled.py" check "$points"
+  done
+}
+
+@test "not one stack is unknown between a program's first line and its last" {
+  local python
+  for python in $(guest_pythons); do
+    echo "$python"
+    cat >"$BATS_TEST_TMPDIR/unknown.stp" <<'STP'
+global began, samples, unknown, maybe
+probe perf.sw.cpu_clock.hz(997) {
+  if (!python_in_target() || (!began && python_filename() !~ "/sampled.py$")) next
+  began = 1
+  stack = python_backtrace()
+  samples++
+  if (stack =~ "<unknown>") maybe++
+  else if (stack != "") { unknown += maybe; maybe = 0 }
+}
+probe end { printf("%d samples, %d unknown\n", samples, unknown) }
+STP
+    run stap "$BATS_TEST_TMPDIR/unknown.stp" -c "env LD_PRELOAD=$shim $python $top/test/workloads/sampled.py 4"
+    echo "$output"
+    [[ $output =~ ([0-9]+)" samples, 0 unknown" ]]
+    [ "${BASH_REMATCH[1]}" -gt 500 ]
+  done
+}
+
+@test "a system call, a page fault, a context switch and a function of C tell which Python function they are in" {
+  cat >"$BATS_TEST_TMPDIR/places.stp" <<'STP'
+global seen, lines
+function place(name:string) {
+  if (pid() == target() && python_filename() =~ "/places.py$") {
+    seen[name, python_funcname()] <<< 1
+    lines[name] = python_lineno()
+  }
+}
+probe process.syscall { if (syscall_name($syscall) =~ "^(p?select6?|connect)$") place(syscall_name($syscall)) }
+probe perf.type(1).config(2).sample(1) { place("page fault") }
+probe perf.type(1).config(3).sample(1) { place("context switch") }
+probe process("/usr/lib/*/libc.so.6").function("malloc") !, process("/lib64/libc.so.6").function("malloc") {
+  if (ulong_arg(1) > 5000 && ulong_arg(1) < 5100) place("malloc")
+}
+probe end {
+  foreach ([name, caller] in seen) printf("%s %s %d\n", name, caller, @count(seen[name, caller]))
+  foreach (name in lines) printf("line %s %d\n", name, lines[name])
+}
+STP
+  run stap "$BATS_TEST_TMPDIR/places.stp" -c "env LD_PRELOAD=$shim $system $top/test/workloads/places.py 3"
+  echo "$output"
+  grep -qE '^p?select6? sleeps [1-9]' <<<"$output"
+  grep -qE '^context switch sleeps [1-9]' <<<"$output"
+  grep -qE '^page fault faults [1-9]' <<<"$output"
+  grep -qE '^connect connects [1-9]' <<<"$output"
+  grep -qE '^malloc allocates [1-9]' <<<"$output"
+  grep -qxE "line p?select6? $(grep -n 'select.select' "$top/test/workloads/places.py" | cut -d: -f1)" <<<"$output"
+  refute grep -E '^(p?select6?|connect|malloc) (faults|<module>)' <<<"$output"
+}
+
+@test "pydump prints each thread's stack once, and which of them sleep" {
+  local pid
+  cat >"$BATS_TEST_TMPDIR/threads.py" <<'PY'
+import threading
+import time
+
+
+def waits():
+    lock.acquire()
+
+
+def naps():
+    time.sleep(600)
+
+
+lock = threading.Lock()
+lock.acquire()
+for function in waits, naps, naps:
+    threading.Thread(target=function, daemon=True).start()
+while True:
+    time.sleep(0.2)
+PY
+  pid=$(start_in_guest "$BATS_TEST_TMPDIR/threads.py")
+  script pydump -x "$pid"
+  end_in_guest "$pid"
+  [ "$(grep -c '^Thread [0-9]* "python3", asleep$' "$printed")" = 4 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 10, in naps$" "$printed")" = 2 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 6, in waits$" "$printed")" = 1 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 18, in <module>$" "$printed")" = 1 ]
+}
+
+@test "pyprof's table of each second has the shares of functions" {
+  script pyprof -G live=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/sampled.py 4"
+  # in each sample but those of the start; what it calls has the most
+  awk '/main \(/ { if ($2 > 20 && $1 < 5) main++ } /spin \(/ { if ($1 > 20 && $1 == $2) spin++ }
+       END { exit !(main && spin) }' "$printed"
+  [ "$(grep -c '^ OWN(%) TOTAL(%)  FUNCTION$' "$printed")" -ge 3 ]
+}
+
+@test "of a Python without the shim they say once what to do" {
+  script_says pyprof -c "$system -c 'import time
+end = time.time() + 5
+while time.time() < end: pass'"
+  [ "$(grep -c 'WARNING: python3 (\([0-9]*\)) and perhaps others have no shim, and so no Python stack: stap-python attach \1$' "$printed.said")" = 1 ]
+  grep -qE '^python3;\[no Python\] [0-9]+$' "$printed"
+}
