@@ -25,21 +25,41 @@ setup() {
   for python in $(guest_pythons); do
     echo "$python"
     cat >"$BATS_TEST_TMPDIR/unknown.stp" <<'STP'
-global began, samples, unknown, maybe
+global began, samples, unknown, maybe, numbers[4000]
 probe perf.sw.cpu_clock.hz(997) {
   if (!python_in_target() || (!began && python_filename() !~ "/sampled.py$")) next
   began = 1
   stack = python_backtrace()
   samples++
+  if (stack != "" && stack !~ "[.][.][.]") numbers[python_stack(), stack] <<< 1
   if (stack =~ "<unknown>") maybe++
   else if (stack != "") { unknown += maybe; maybe = 0 }
 }
-probe end { printf("%d samples, %d unknown\n", samples, unknown) }
+probe end {
+  printf("%d samples, %d unknown\n", samples, unknown)
+  foreach ([number, text] in numbers- limit 20) {
+    printf("%stext, number %d:\n", text, number > 0)
+    print_python_stack(number)
+    print_python_stack_folded(number)
+    println(" folded")
+  }
+}
 STP
     run stap "$BATS_TEST_TMPDIR/unknown.stp" -c "env LD_PRELOAD=$shim $python $top/test/workloads/sampled.py 4"
     echo "$output"
     [[ $output =~ ([0-9]+)" samples, 0 unknown" ]]
     [ "${BASH_REMATCH[1]}" -gt 500 ]
+    # the number of a stack is that of its text: the same functions and lines, in the other order when folded
+    awk '
+      /^File "/ { match($0, /", line /); file = substr($0, 7, RSTART - 7); split(substr($0, RSTART + 8), part, ", in ")
+                  text = text part[2] " (" file ":" part[1] ")\n"; next }
+      /text, number 1:$/ { wanted = text; text = ""; lines = ""; next }
+      / folded$/ { sub(/ folded$/, ""); count = split($0, name, ";"); folded = ""
+                   for (i = count; i > 0; i--) folded = folded name[i] "\n"
+                   if (lines != wanted || folded != wanted) { print "not the same:", wanted, lines, folded; bad = 1 }
+                   compared++; text = ""; next }
+      { lines = lines $0 "\n" }
+      END { exit bad || compared < 10 }' <<<"$output"
   done
 }
 
