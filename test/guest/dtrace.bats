@@ -68,7 +68,7 @@ def step():
     time.sleep(0.002)
 
 
-end = time.time() + 20
+end = time.time() + 120
 while time.time() < end:
     step()
 PY
