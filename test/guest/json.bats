@@ -303,3 +303,49 @@ PY
   need_time
   refuses 'pysyscalls: json=1 is for the summary: leave out trace=1' pysyscalls -G json=1 -G trace=1
 }
+
+# site executes lines of the .pth files in site-packages, as "<string>".
+@test "with user=1 the scripts show the program's own functions alone, and count what others do for them as theirs" {
+  local name
+  counted pycalls -G user=1 -G json=1 -G top=2000
+  rows "$counted" <<'PY'
+assert {name: row["calls"] for name, row in of_file.items()} == names, of_file
+assert {row["file"] for row in rows} <= {sys.argv[2], "<string>"}, rows
+PY
+  [ -n "${EVERY:-}" ] || return 0
+  for name in pytop pywho pytime pysyscalls 'pydist .' 'pyline .'; do
+    echo "$name"
+    # shellcheck disable=SC2086
+    counted $name -G user=1 -G json=1
+    rows "$counted" <<'PY'
+assert {row["file"] for row in rows} - {"<string>"} == {sys.argv[2]}, rows
+if "syscall" in rows[0]:
+    # those of an import that fails, and of a thread that starts
+    calls = {row["syscall"] for row in rows if row["function"] == "main"}
+    assert calls >= {"newfstatat", "getppid"} and calls & {"clone", "clone3"}, calls
+PY
+  done
+  for name in 'pymalloc -G stacks=1' pyblocked 'pyslow 190'; do
+    echo "$name"
+    # shellcheck disable=SC2086
+    timed $name -G user=1 -G json=1 -DMAXSTRINGLEN=4096
+    rows <<'PY'
+# stacks begin with a function of the program, and are whole from there on
+assert all("/timed.py" in row["stack"][0] or '"<string>"' in row["stack"][0] for row in rows), rows
+functions = [[frame.split()[-1] for frame in row["stack"]] for row in rows]
+assert ["main", "<module>"] in functions, functions
+if "kind" not in rows[0]:
+    assert [stack for stack in functions if stack[:3] == ["holder", "run", "_bootstrap_inner"]], functions
+PY
+  done
+  timed pystacks -G user=1
+  refute grep -vE '^python3[.0-9]*;(<module>|holder)[; ]' "$printed"
+  grep -qE '^python3[.0-9]*;<module>;main;both;sleeps_200_ms [0-9]{6,}$' "$printed"
+  refute grep -E 'bootstrap|;run' "$printed"
+  counted pyflow -G user=1
+  [ "$(grep -c "=> called_127 in $counted:" "$printed")" = 127 ]
+  refute grep -vF -e " in $counted:" -e ' in <string>:' "$printed"
+  counted pytrace -G user=1
+  [ "$(grep -c '"ph":"B".*"name":"called_127"' "$printed")" = 127 ]
+  refute grep '"cat":' <(grep -vF -e "\"cat\":\"$counted\"" -e '"cat":"<string>"' "$printed")
+}

@@ -126,7 +126,7 @@ LINES
 
 @test "a parameter that a script doesn't have, and a wrong argument, are refused before stap runs" {
   fake_stap
-  refuses 2 'pytop: unknown -G topp; there are: by_process, clear, json, top \(see stap-python pytop --help\)$' pytop -G topp=5
+  refuses 2 'pytop: unknown -G topp; there are: by_process, clear, json, top, user \(see stap-python pytop --help\)$' pytop -G topp=5
   refuses 2 'pytop: unknown -G to; there are' pytop -Gtop=3 -vGto=5
   # not a parameter: what its argument sets
   refuses 2 'pygc: unknown -G least; there are: json \(' pygc -G least=5

@@ -379,6 +379,17 @@ def targets():
     expect([[1, 1, 1], [1, 1, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0]], inside)
 
 
+def files():
+    own = """app.py|/srv/shop/app.py|<string>|<template>||/home/a/lib/python/x.py|/srv/lib/python3/x.py|/srv/lib/python3.x/x.py
+/opt/lib/python3.11|/opt/lib/python3.11d/x.py|/opt/libs/python3.11/x.py|/opt/lib32/python3.11/x.py|/home/a/site-packages.py
+/usr/lib/python3.py|frozen os|/srv/mylib/python.py|/srv/<frozen os>""".replace("\n", "|").split("|")
+    others = """/usr/lib/python3.11/threading.py|/usr/lib64/python3.13/os.py|/usr/local/lib/python3.12/site-packages/flask/app.py
+/home/a/.venv/lib/python3.9/site-packages/x.py|/srv/site-packages/x.py|/usr/lib/python3/dist-packages/gunicorn/config.py
+/opt/dist-packages/x.py|/opt/x/lib/python3.13t/os.py|<frozen importlib._bootstrap>|<frozen os>|/usr/lib/python3/x.py
+/root/.pyenv/versions/3.6.15/lib/python3.6/os.py|/srv/lib/x/lib64/lib/python3.6/os.py""".replace("\n", "|").split("|")
+    expect(own, [file for file in own + others if ask("__python_users_file", file)])
+
+
 def versions():
     said = ctypes.create_string_buffer(512)
     for program, version in (b"python3.11", b"3.11"), (b"python3.12d", b"3.12"), (b"python3", b""), (b"xpython3.9", b""):
@@ -402,6 +413,7 @@ for test in (
     evictions,
     histograms,
     targets,
+    files,
     versions,
     forks,
 ):
