@@ -307,9 +307,13 @@ PY
 # site executes lines of the .pth files in site-packages, as "<string>".
 @test "with user=1 the scripts show the program's own functions alone, and count what others do for them as theirs" {
   local name
-  counted pycalls -G user=1 -G json=1 -G top=2000
+  script pycalls -G user=1 -G by_process=1 -G json=1 -G top=2000 -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $counted'"
   rows "$counted" <<'PY'
-assert {name: row["calls"] for name, row in of_file.items()} == names, of_file
+pids = {row["pid"] for row in rows}
+assert len(pids) == 2, pids
+for pid in pids:
+    own = {row["function"]: row["calls"] for row in rows if row["pid"] == pid and row["file"] == sys.argv[2]}
+    assert own == names, own
 assert {row["file"] for row in rows} <= {sys.argv[2], "<string>"}, rows
 PY
   [ -n "${EVERY:-}" ] || return 0
@@ -348,4 +352,69 @@ PY
   counted pytrace -G user=1
   [ "$(grep -c '"ph":"B".*"name":"called_127"' "$printed")" = 127 ]
   refute grep '"cat":' <(grep -vF -e "\"cat\":\"$counted\"" -e '"cat":"<string>"' "$printed")
+}
+
+# Two processes, one after the other.
+twice() {
+  script "$@" -c "env LD_PRELOAD=$shim sh -c '$system $timed; $system $timed'"
+}
+
+@test "with by_process=1 the scripts have rows and stacks of each process" {
+  need_time
+  local name file=$BATS_TEST_TMPDIR/forks.py
+  for name in 'pytime -G top=1000' 'pymalloc -G stacks=1' 'pyline workloads/timed' 'pydist ^both$'; do
+    echo "$name"
+    # shellcheck disable=SC2086
+    twice $name -G by_process=1 -G json=1
+    rows <<'PY'
+pids = sorted({row["pid"] for row in rows if "rest_rows" not in row})
+assert len(pids) == 2 and pids[0] > 1, pids
+for own in [[row for row in rows if row.get("pid") == pid] for pid in pids]:
+    if "hits" in own[0]:
+        assert [row["hits"] for row in own if row["line"] == 11] == [4], own
+    elif "kind" in own[0]:
+        assert [row["stack"][0] for row in own if row["bytes"] == 41943045 and row["stack"][0].endswith("in allocates_8_mb")], own
+    else:
+        assert [row["calls"] for row in own if row["function"] == "both"] == [3], own
+PY
+  done
+  twice pydist -G by_process=1 '^both$'
+  [ "$(grep -cE "^both in $timed \([0-9]+\): 3 calls, total " "$printed")" = 2 ]
+  twice pyline -G by_process=1 workloads/timed
+  [ "$(awk '$2 == 4 && $3 ~ /:11$/ { print $1 }' "$printed" | sort -u | wc -l)" = 2 ]
+  sed -n 2p "$printed" | grep -qx '    PID       HITS  FILE:LINE'
+  twice pymalloc -G by_process=1 -G top=1000
+  head -n 1 "$printed" | grep -q '^    PID     COUNT '
+  [ "$(awk '$2 == 5 && $3 == 41943045 && $6 == "allocates_8_mb" { print $1 }' "$printed" | sort -u | wc -l)" = 2 ]
+  twice pystacks -G by_process=1
+  [ "$(grep -cE '^python3[.0-9]* \([0-9]+\);<module>;main;both;sleeps_200_ms [0-9]{6,}$' "$printed")" = 2 ]
+  refute grep -vE '^python3[.0-9]* \([0-9]+\);' "$printed"
+  twice pyblocked -G by_process=1 -G min=100000
+  [ "$(grep -cE '^python3[.0-9]* \([0-9]+\)$' "$printed")" -ge 8 ]
+  [ "$(grep -E '^python3[.0-9]* \([0-9]+\)$' "$printed" | sort -u | wc -l)" = 2 ]
+  # a child's system calls are its own, though it begins in a function of its parent
+  cat >"$file" <<'PY'
+import os
+
+
+def forks():
+    child = os.fork()
+    for _ in range(13 if child else 7):
+        os.getppid()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+forks()
+PY
+  script pysyscalls -G by_process=1 -G user=1 -G json=1 -c "env LD_PRELOAD=$shim $system $file"
+  rows "$file" <<'PY'
+calls = {row["calls"]: row["pid"] for row in rows if row["syscall"] == "getppid" and row["function"] == "forks"}
+assert sorted(calls) == [7, 13] and calls[7] != calls[13], rows
+assert {row["pid"] for row in rows if row["syscall"] in ("clone", "wait4")} == {calls[13]}, rows
+PY
+  script pysyscalls -G by_process=1 -G user=1 -c "env LD_PRELOAD=$shim $system $file"
+  [ "$(head -n 1 "$printed")" = "    PID    CALLS   TOTAL(us)   AVG(us)   MAX(us)  SYSCALL          FUNCTION                 FILE" ]
+  [ "$(awk '$6 == "getppid" && $7 == "forks" { print $2 }' "$printed" | sort -n | xargs)" = "7 13" ]
 }
