@@ -184,7 +184,7 @@ static void leave_cpu(u8 value)
     current->on_rq = value & 1;
     current->__state = value >> 1;
     if (__python_will_sleep_0())
-        __python_sleep_1(__python_stack_open_lines_1(value & 4 ? "inner\nouter\n" : name));
+        __python_sleep_1(__python_stack_open_lines_2("", value & 4 ? "inner\nouter\n" : name));
 }
 
 static void come_back(u8 value)
@@ -217,7 +217,7 @@ static void add_to_stack(u8 value)
     char name[4];
     snprintf(name, sizeof name, "%d", value);
     if (value & 1)
-        __python_row_add_9(2 + (value >> 7), "file", name, name, 1, 0, 0, 0, 0);
+        __python_row_add_8(value & 0x80 ? "process" : "", "file", name, 1, 0, 0, 0, 0);
     else
         __python_stack_add_6(__python_call_ended_note_0(), 1, 0, 0, 0, 0);
     added++;

@@ -98,6 +98,16 @@ static inline void _stp_print(const char *text)
     printed_length += length;
 }
 
+__attribute__((format(printf, 1, 2))) static inline void _stp_printf(const char *format, ...)
+{
+    char text[256];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    _stp_print(text);
+}
+
 __attribute__((format(printf, 3, 4))) static inline int scnprintf(char *to, size_t size,
                                                                   const char *format, ...)
 {
@@ -218,6 +228,7 @@ struct _Hist {
     int type, buckets;
 };
 #define _stp_val_to_bucket(value) (64 + fls((unsigned)(value)))
+#define _stp_bucket_to_val(bucket) ((bucket) <= 64 ? 0LL : 1LL << ((bucket)-65))
 #define _stp_stat_print_histogram(histogram, data) ((void)(histogram), (void)(data))
 
 #endif

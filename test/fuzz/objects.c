@@ -124,6 +124,47 @@ static void check_running(void)
     check_effort(500000, "__python_stack_take");
 }
 
+/* A string of JSON; what is behind it. */
+static const char *check_json(const char *text)
+{
+    check(*text++ == '"', "a string of JSON");
+    for (; *text != '"'; text++) {
+        check((u8)*text >= 0x20, "a control character in JSON");
+        if (*text != '\\')
+            continue;
+        text++;
+        check(*text && strchr("\"\\u", *text), "an escape of JSON");
+        if (*text == 'u')
+            check(strspn(text + 1, "0123456789abcdef") >= 4, "a character of JSON");
+    }
+    return text + 1;
+}
+
+/* Names of any bytes as JSON. */
+static void check_json_of(const char *name)
+{
+    char *string = room();
+    __python_json_1(string, name);
+    check(*check_json(string) == '\0', "the end of a string of JSON");
+    check_string(string, "json");
+    printed_length = 0;
+    __python_json_print_1(name);
+    check(*check_json(printed) == '\0', "the end of a printed string of JSON");
+    check_text(printed, "json_print");
+}
+
+static void check_json_array(const char *text)
+{
+    char separator = '[';
+    if (strcmp(text, "[]") == 0)
+        return;
+    while (*text == separator) {
+        text = check_json(text + 1);
+        separator = ',';
+    }
+    check(strcmp(text, "]") == 0, "an array of JSON");
+}
+
 /* Stacks of names that the process controls. */
 static void check_stacks(const uint8_t *data, size_t size)
 {
@@ -135,15 +176,16 @@ static void check_stacks(const uint8_t *data, size_t size)
         memcpy(name, data + 1, length);
         name[length] = '\0';
         /* Any number, even of no stack. */
+        check_json_of(name);
         number = __python_stack_open_3(*data & 0x80 ? stack : *data, "program", name);
         check(number >= 0 && number < PYTHON_STACKS, "open");
         __python_stack_close_1(number);
         stack = number;
-        number = __python_stack_open_lines_1(name);
+        number = __python_stack_open_lines_2(*data & 0x20 ? "program" : "", name);
         check(number >= 0 && number < PYTHON_STACKS, "open_lines");
         __python_stack_close_1(number);
         __python_stack_add_6(*data & 0x40 ? stack : *data, 1, *data, 0, 0, 0);
-        __python_histogram_add_3("file", name, *data);
+        __python_histogram_add_4("", "file", name, *data);
         sum += *data;
     }
     check(__python_stack_at_1(-1) == 0 && __python_stack_at_1(PYTHON_STACKS) == 0, "at");
@@ -156,6 +198,10 @@ static void check_stacks(const uint8_t *data, size_t size)
         __python_stack_print_1(__python_stack_at_1(number));
         __python_stack_print_lines_1(__python_stack_at_1(number));
         __python_histogram_print_1(__python_stack_at_1(number));
+        printed_length = 0;
+        __python_json_print_stack_1(__python_stack_at_1(number));
+        check_json_array(printed);
+        __python_histogram_print_json_1(__python_stack_at_1(number));
         char *string = room();
         __python_stack_name_2(string, __python_stack_at_1(number), (signed char)sum);
         check(memchr(string, '\0', MAXSTRINGLEN), "name");

@@ -122,7 +122,7 @@ completions() {
   completions 'stap-python help att' | grep -qx attach
   completions 'stap-python pycalls -x ' | grep -qx "${programs[0]}"
   refute grep -qx "$$" <(completions 'stap-python pycalls -x ')
-  [ "$(completions 'stap-python pytop -v -G ')" = $'compopt -o nospace\nby_process=\nclear=\ntop=' ]
+  [ "$(completions 'stap-python pytop -v -G ')" = $'compopt -o nospace\nby_process=\nclear=\njson=\ntop=\nuser=' ]
   [ "$(completions 'stap-python pytop -G t' | tail -n 1)" = top= ]
   [ "$(completions 'stap-python pygc ')" = $'-c\n-G\n-x\n--backend\n--help' ]
   completions 'stap-python enable pyth' | grep -qx python3

@@ -126,10 +126,10 @@ LINES
 
 @test "a parameter that a script doesn't have, and a wrong argument, are refused before stap runs" {
   fake_stap
-  refuses 2 'pytop: unknown -G topp; there are: by_process, clear, top \(see stap-python pytop --help\)$' pytop -G topp=5
+  refuses 2 'pytop: unknown -G topp; there are: by_process, clear, json, top, user \(see stap-python pytop --help\)$' pytop -G topp=5
   refuses 2 'pytop: unknown -G to; there are' pytop -Gtop=3 -vGto=5
   # not a parameter: what its argument sets
-  refuses 2 'pygc: unknown -G least; there is none \(' pygc -G least=5
+  refuses 2 'pygc: unknown -G least; there are: json \(' pygc -G least=5
   refuses 2 "pytop: -G top must be a number, not 'many' \(" pytop -G top=many
   refuses 2 "pytop: -G clear must be a number, not ''" pytop -G clear=
   refuses 2 "pytime: wrong argument 'x'; it takes none \(see stap-python pytime --help\)$" pytime -c true x

@@ -151,7 +151,7 @@ EOF
 
 @test "every function compiles" {
   run stap -p4 -e 'probe begin {
-    println(python_in_target(), python_version(), python_argstr(0))
+    println(python_in_target(), python_version(), python_argstr(0), __python_json(python_version()))
     println(python_backtrace(0), python_backtrace(0, 1))
     print_python_backtrace(0)
     print_python_backtrace(0, 1)

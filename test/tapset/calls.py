@@ -1,10 +1,11 @@
 # calls.py LIBRARY: tries, with the tapset's C functions in LIBRARY, what the tapset keeps of calls, sleeps and
-# stacks of names, and whether a process is in the target.  Threads begin and end calls, and the clock shows
-# what this program sets.
+# stacks of names, what it prints of them as JSON, and which processes and files a script looks at.  Threads begin
+# and end calls, and the clock shows what this program sets.
 #
 # SPDX-License-Identifier: MIT
 
 import ctypes
+import json
 import sys
 
 library = ctypes.CDLL(sys.argv[1])
@@ -15,7 +16,20 @@ CALLS = 65536  # tapset/python_calls.stp
 def ask(name, *arguments):
     function = getattr(library, "%s_%d" % (name, len(arguments)))
     function.restype = ctypes.c_longlong
-    return function(*(a.encode() if isinstance(a, str) else ctypes.c_longlong(a) for a in arguments))
+    return function(*(as_c(a) for a in arguments))
+
+
+def as_c(argument):
+    if isinstance(argument, int):
+        return ctypes.c_longlong(argument)
+    return argument if isinstance(argument, bytes) else argument.encode()
+
+
+# The same of a function that returns a string.
+def text_of(name, *arguments):
+    said = ctypes.create_string_buffer(512)
+    getattr(library, "%s_%d" % (name, len(arguments)))(said, *(as_c(a) for a in arguments))
+    return said.value.decode()
 
 
 def expect(expected, got):
@@ -204,9 +218,7 @@ def printed(stack, what="stack_print"):
 
 
 def name_of(stack, outwards=0):
-    said = ctypes.create_string_buffer(512)
-    getattr(library, "__python_stack_name_2")(said, ctypes.c_longlong(stack), ctypes.c_longlong(outwards))
-    return said.value.decode()
+    return text_of("__python_stack_name", stack, outwards)
 
 
 def of(what, stack):
@@ -239,7 +251,8 @@ def stacks():
     g = ask("__python_stack_open", f, "", "g")
     other = ask("__python_stack_open", outer, "", "g")
     expect([outer, f, g], [ask("__python_stack_open", *rest) for rest in ((0, "python", "main"), (outer, "", "f"), (f, "", "g"))])
-    expect(g, ask("__python_stack_open_lines", "g\nf\nmain\npython\n"))
+    expect(g, ask("__python_stack_open_lines", "", "g\nf\nmain\npython\n"))
+    expect(g, ask("__python_stack_open_lines", "python", "g\nf\nmain\n"))
     expect(4, len({outer, f, g, other} - {0}))
     for stack, time in (g, 10), (outer, 3), (other, 50), (g, 30), (g, 5):
         ask("__python_stack_add", stack, 1, time, 2, 1, time * 2)
@@ -249,6 +262,8 @@ def stacks():
     expect([3, 30, [45, 6, 3, 90]], [of("count", g), of("longest", g), sums(g)])
     expect(["python;main", "python;main;f;g", "python;main;g"], [printed(stack) for stack in (outer, g, other)])
     expect("g\nf\nmain\npython\n", printed(g, "stack_print_lines"))
+    expect('["g","f","main","python"]', printed(g, "json_print_stack"))
+    expect('[]', printed(0, "json_print_stack"))
     expect(["g", "f", "python", "", f], [name_of(g), name_of(g, 1), name_of(g, 3), name_of(g, 4), of("outer", g)])
     expect(["", 0, 0], [printed(1 << 40), of("count", -1), of("count", 0)])
     ask("__python_stack_add", 0, 7, 1, 0, 0, 0)
@@ -258,20 +273,80 @@ def stacks():
     ask("__python_stack_add", other, 4, 1, 0, 0, 0)
     expect([1, 4, other], [ask("__python_stacks_take"), ask("__python_stacks_taken"), ask("__python_stack_at", 0)])
     expect([4, 1], sums(other)[2:])
+    expect([4, 0, 0], [ask("__python_stacks_rest", *part) for part in ((0, 1), (1, 1), (1, 0))])
 
 
 def rows():
     for line, time in (10, 5), (9, 6), (10, 5):
-        ask("__python_row_add", 3, "x.py", "h", str(line), 1, time, 0, 0, 0)
-    ask("__python_row_add", 2, "x.py", "h", "", 1, 100, 0, 0, 0)
-    h, ten, nine = sorted_by(0)
-    expect([h, "h", "x.py"], [of("outer", ten), name_of(h), name_of(h, 1)])
+        ask("__python_row_add", "x.py", "h", str(line), 1, time, 0, 0, 0)
+    h = ask("__python_stack_open", 0, "x.py", "h")
+    ask("__python_stack_add", h, 1, 100, 0, 0, 0)
+    ask("__python_stack_close", h)
+    first, ten, nine = sorted_by(0)
+    expect([h, h, "h", "x.py"], [first, of("outer", ten), name_of(h), name_of(h, 1)])
+    expect(["x.py", "h", "10", ""], [text_of("__python_row_name", ten, inwards) for inwards in range(4)])
+    expect(["x.py", "h", "", ""], [text_of("__python_row_name", h, inwards) for inwards in range(4)])
     expect([[10, 2], [6, 1]], [[sums(row)[0], of("count", row)] for row in (ten, nine)])
-    ask("__python_stacks_sort", 0)
-    ask("__python_stacks_sort_names", 3)
-    expect(["9", "10", "h"], [name_of(ask("__python_stack_at", i)) for i in range(3)])
-    ask("__python_stack_add_in", h, "9", 1, 1, 0, 0, 0)
+    ask("__python_stack_add_in", h, "", "9", 1, 1, 0, 0, 0)
     expect(7, sums(nine)[0])
+    ask("__python_stack_add_in", h, "77", "9", 1, 50, 0, 0, 0)
+    expect(["x.py", "h", "77", "9"], [text_of("__python_row_name", sorted_by(0)[1], inwards) for inwards in range(4)])
+    # by file, line and process
+    for process, line, time in ("77", 9, 5), ("8", 9, 4), ("", 10, 3), ("8", 100, 2):
+        ask("__python_row_add", process, "y.py", str(line), 1, time * 1000, 0, 0, 0)
+    ask("__python_stacks_sort", 0)
+    ask("__python_stacks_sort_names", 4)
+    expect(["8 9", "77 9", " 10", "8 100"], ["%s %s" % (name_of(row, 2), name_of(row)) for row in (ask("__python_stack_at", i) for i in range(4))])
+
+
+def processes():
+    column = lambda *arguments: text_of("__python_process_column", *arguments)
+    expect(["", "", "    123 ", '"pid":123,'], [column(by_process, as_json, "123") for by_process in (0, 1) for as_json in (0, 1)])
+    expect(["(seldom) ", '"pid":0,'], [column(1, as_json, "(seldom)") for as_json in (0, 1)])
+
+
+def histograms():
+    for time in [0, 5, 7, 7, 300, 1 << 30]:
+        ask("__python_histogram_add", "", "z.py", "histogram", time)
+    row = next(row for row in sorted_by(0) if name_of(row) == "histogram")
+    expect([[0, 1], [4, 3], [256, 1], [1 << 30, 1]], json.loads(printed(row, "histogram_print_json")))
+    expect([], json.loads(printed(0, "histogram_print_json")))
+
+
+# Bytes, and the string that JSON has for them.
+JSON = (
+    (b"", ""),
+    (b"<module>", "<module>"),
+    (b'"q" \\ /', '"q" \\ /'),
+    (b"\1\t\n\r\33[31m\x7f", "\1\t\n\r\33[31m\x7f"),
+    ("caf\xe9 \u65e5\u672c \U0001f40d \x9b \ud7ff \ue000 \uffff \U0010ffff".encode(), "caf\xe9 \u65e5\u672c \U0001f40d \x9b \ud7ff \ue000 \uffff \U0010ffff"),
+    # not UTF-8: byte by byte
+    (b"a\xffb\xc3", r"a\377b\303"),
+    (b"\xe6\x97", r"\346\227"),
+    (b"\xf0\x9f\x90\"", r"\360\237\220" + '"'),
+    (b"\x80\xbf\xc0\x80\xc1\xbf\xf5\x80\x80\x80", r"\200\277\300\200\301\277\365\200\200\200"),
+    (b"\xe0\x9f\xbf \xed\xa0\x80 \xf0\x8f\xbf\xbf \xf4\x90\x80\x80", r"\340\237\277 \355\240\200 \360\217\277\277 \364\220\200\200"),
+)
+
+
+def json_strings():
+    for text, expected in JSON:
+        for got in text_of("__python_json", text), printed(text, "json_print"):
+            expect(expected, json.loads(got))
+            expect([], [c for c in got if ord(c) < 32 or 127 <= ord(c) < 160])
+    # cut: whole escapes and characters, and the quote
+    for byte, least in (b"x", 509), (b"\1", 84), (b'"', 254), (b"\xff", 101), ("\u65e5".encode(), 168):
+        string = json.loads(text_of("__python_json", byte * (511 // len(byte))))
+        expect(True, string == json.loads(text_of("__python_json", byte)) * (len(string) // len(json.loads(text_of("__python_json", byte)))))
+        expect(True, least - 6 <= len(string.replace(r"\377", "x")) <= least)
+    # what SystemTap has cut in a character has no half of it, and what is printed is whole
+    for character in "\xe9", "\u65e5", "\U0001f40d":
+        for before in range(8):
+            text = (b"x" * before + character.encode() * 300)[:511 - before // 4]
+            expect(text.decode(errors="ignore"), json.loads(printed(text, "json_print")))
+            expect(True, text.decode(errors="ignore").startswith(json.loads(text_of("__python_json", text))))
+    expect(["a", 'b"', "", "c"], json.loads(printed('a\nb"\n\nc\n', "json_print_lines")))
+    expect([["a", "b"], []], [json.loads(printed(text, "json_print_lines")) for text in ("a\nb", "")])
 
 
 # What was used once is evicted, what is used often or held is not, and nothing is lost.
@@ -280,9 +355,9 @@ def evictions():
     held = ask("__python_stack_open", 0, "python", "held")
     total = sum(of("count", row) for row in sorted_by(-1))
     for number in range(room + 1000):
-        ask("__python_row_add", 2, "start.py", "f%d" % number, "", 1, 1, 0, 0, 0)
+        ask("__python_row_add", "", "start.py", "f%d" % number, 1, 1, 0, 0, 0)
         if number % 100 == 0:
-            ask("__python_row_add", 2, "work.py", "view", "", 1, 1, 0, 0, 0)
+            ask("__python_row_add", "", "work.py", "view", 1, 1, 0, 0, 0)
     left = sorted_by(-1)
     expect((room + 1099) // 100, of("count", next(row for row in left if name_of(row) == "view")))
     evicted, count = ask("__python_stacks_evicted_number"), ask("__python_stacks_evicted_count")
@@ -304,6 +379,17 @@ def targets():
     expect([[1, 1, 1], [1, 1, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0]], inside)
 
 
+def files():
+    own = """app.py|/srv/shop/app.py|<string>|<template>||/home/a/lib/python/x.py|/srv/lib/python3/x.py|/srv/lib/python3.x/x.py
+/opt/lib/python3.11|/opt/lib/python3.11d/x.py|/opt/libs/python3.11/x.py|/opt/lib32/python3.11/x.py|/home/a/site-packages.py
+/usr/lib/python3.py|frozen os|/srv/mylib/python.py|/srv/<frozen os>""".replace("\n", "|").split("|")
+    others = """/usr/lib/python3.11/threading.py|/usr/lib64/python3.13/os.py|/usr/local/lib/python3.12/site-packages/flask/app.py
+/home/a/.venv/lib/python3.9/site-packages/x.py|/srv/site-packages/x.py|/usr/lib/python3/dist-packages/gunicorn/config.py
+/opt/dist-packages/x.py|/opt/x/lib/python3.13t/os.py|<frozen importlib._bootstrap>|<frozen os>|/usr/lib/python3/x.py
+/root/.pyenv/versions/3.6.15/lib/python3.6/os.py|/srv/lib/x/lib64/lib/python3.6/os.py""".replace("\n", "|").split("|")
+    expect(own, [file for file in own + others if ask("__python_users_file", file)])
+
+
 def versions():
     said = ctypes.create_string_buffer(512)
     for program, version in (b"python3.11", b"3.11"), (b"python3.12d", b"3.12"), (b"python3", b""), (b"xpython3.9", b""):
@@ -313,7 +399,24 @@ def versions():
 
 
 library.pass_ = getattr(library, "pass")
-for test in times, recursion_and_notes, what_is_not_seen, room, sleeps, functions, stacks, rows, evictions, targets, versions, forks:
+for test in (
+    times,
+    recursion_and_notes,
+    what_is_not_seen,
+    room,
+    sleeps,
+    functions,
+    stacks,
+    rows,
+    processes,
+    json_strings,
+    evictions,
+    histograms,
+    targets,
+    files,
+    versions,
+    forks,
+):
     try:
         test()
     except AssertionError:
