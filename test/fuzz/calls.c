@@ -189,7 +189,7 @@ static void leave_cpu(u8 value)
 
 static void come_back(u8 value)
 {
-    s64 slept = __python_slept_1(value & 1);
+    s64 slept = __python_slept_0();
     check(slept >= 0, "a negative sleep");
     check(slept == 0 || __python_slept_stack_0() >= 0, "the stack of a sleep");
 }

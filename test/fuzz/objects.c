@@ -119,7 +119,7 @@ static void check_running(void)
     print_python_threads_1((signed char)head.depth);
     check_text(printed, "print_python_threads");
     check_effort(500000, "print_python_threads");
-    s64 stack = __python_stack_take_2("program", head.depth & 1);
+    s64 stack = __python_stack_take_3("program", head.depth % 3, head.depth >> 7);
     check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take");
     check_effort(500000, "__python_stack_take");
 }

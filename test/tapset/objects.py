@@ -13,7 +13,7 @@ import sys
 import threading
 
 library = ctypes.CDLL(sys.argv[1])
-library.__python_stack_take_2.restype = ctypes.c_longlong
+library.__python_stack_take_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
@@ -106,7 +106,7 @@ def running_here(last=None):
 
 def sample(number):
     library.run_here()
-    stack = library.__python_stack_take_2(b"program", 0)
+    stack = library.__python_stack_take_3(b"program", 0, 0)
     compare("f_%d (<string>)" % number, string(library.__python_stack_name_2, stack, 1))
 
 
