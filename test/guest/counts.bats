@@ -252,7 +252,7 @@ pywho|root|ERROR: pywho takes no arguments, but was given "root"
 pygc|7x|ERROR: pygc: MIN_US is a number of microseconds, not "7x"
 pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
 pysyscalls|-G top=0|ERROR: pysyscalls: top must be 1 to 2000, not 0
-pysyscalls|openat|ERROR: pysyscalls takes no arguments, but was given "openat"
+pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pymalloc|8|ERROR: pymalloc takes no arguments, but was given "8"
 pyflow|-p2 (|regex compilation error

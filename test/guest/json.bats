@@ -301,7 +301,7 @@ PY
 
 @test "json=1 is refused where there is no table" {
   need_time
-  refuses 'pysyscalls: json=1 is for the summary: leave out trace=1' pysyscalls -G json=1 -G trace=1
+  refuses 'pysyscalls: json=1 is for the summary: leave out trace' pysyscalls trace -G json=1
 }
 
 # site executes lines of the .pth files in site-packages, as "<string>".

@@ -85,7 +85,7 @@ PY
   tail -n +2 "$printed" | sort -s -c -k2,2nr
 }
 
-@test "pysyscalls with trace=1 shows calls and system calls, indented, in colour on demand" {
+@test "pysyscalls with trace shows calls and system calls, indented, in colour on demand" {
   need_time
   local escape=$'\033'
   cat >"$BATS_TEST_TMPDIR/calls.py" <<'PY'
@@ -107,7 +107,7 @@ def inner():
 
 outer()
 PY
-  script pysyscalls -G trace=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
+  script pysyscalls trace -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
   sed -nE '/=> <module> in .*calls.py:/,/<= <module> in .*calls.py:/p' "$printed" |
     sed -E "s,^ *[0-9]+ [^ (]+\([0-9]+\):,,; s, in $BATS_TEST_TMPDIR/, ,; s, = [0-9]+ \([0-9]+ us\)$, = N,; s,\([0-9]+ us\),(T us)," |
     grep -E '=|rmdir' >"$printed.text"
@@ -124,7 +124,7 @@ PY
  <= <module> calls.py:17
 EXPECTED
   refute grep "$escape\|CALLS" "$printed"
-  script pysyscalls -G trace=1 -G color=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
+  script pysyscalls trace -G color=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/calls.py"
   grep -qF " ${escape}[32m=> outer in $BATS_TEST_TMPDIR/calls.py:4${escape}[0m" "$printed"
   [ "$(grep -cE " ${escape}\[33mgetppid = [0-9]+ \([0-9]+ us\)${escape}\[0m" "$printed")" = 2 ]
   grep -qE " ${escape}\[31mrmdir = -2 \(ENOENT\) \([0-9]+ us\)${escape}\[0m" "$printed"
@@ -171,7 +171,7 @@ PY
   tail -n +2 "$printed" | sort -s -c -k2,2nr
 }
 
-@test "pymalloc with stacks=1 has each stack once, and counts what has no room" {
+@test "pymalloc with stacks=1 has each stack once" {
   need_time
   script pymalloc -G stacks=1 -G top=3 -c "env LD_PRELOAD=$shim $system $timed"
   # the first of them, up to the next
@@ -184,9 +184,6 @@ File "timed.py", line 60, in <module>
 EXPECTED
   [ "$(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9]+  [a-z ]+$' "$printed")" = 3 ]
   grep -qE '^and [0-9]+ more rows$' "$printed"
-  echo '66000 * function__entry "/srv/a.py" "f" 1 NULL NULL' >"$BATS_TEST_TMPDIR/deep"
-  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pymalloc -c "$driver $BATS_TEST_TMPDIR/deep"
-  grep -q '^WARNING: lost: 465 calls, as too many were open at a time' "$printed.said"
 }
 
 # Starts a program that does a bit of everything twice, as traced.py and other.py; their PIDs are in $traced
