@@ -15,6 +15,7 @@
 #include "list.h"
 #include "ps.h"
 #include "run.h"
+#include "sampler.h"
 #include "script.h"
 #include "shim.h"
 
@@ -28,6 +29,7 @@ static const char usage[] =
     "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
     "  attach PID...           load the shim into running Pythons; also by name, or into all\n"
     "  ps                      show the Pythons that run, and whether the shim is active in them\n"
+    "  record, top, dump       where a process uses the CPU, and what its threads do, by samples\n"
     "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
     "  --list-scripts          list the scripts and what they show\n"
@@ -62,7 +64,8 @@ int main(int count, char **arguments)
         int (*main)(char **);
     } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
                     {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main},
-                    {"ps", ps_main}};
+                    {"ps", ps_main},         {"record", record_main}, {"top", top_main},
+                    {"dump", dump_main}};
     (void)count;
     find_source_tree();
     if (!arguments[0] || !arguments[1])

@@ -72,19 +72,6 @@ char *script_file(const char *name)
 
 /* ---------------------------------------------------------------- the command of -c */
 
-/* The word in single quotes, for a shell. */
-static char *quoted(const char *word)
-{
-    char *result = malloc(4 * strlen(word) + 3), *end = result;
-    if (!result)
-        abort();
-    *end++ = '\'';
-    for (; *word; word++)
-        end = *word == '\'' ? stpcpy(end, "'\\''") : (*end = *word, end + 1);
-    strcpy(end, "'");
-    return result;
-}
-
 /* The same command, with the shim.  stap splits it into words itself unless it needs a shell. */
 static char *with_shim(const char *command)
 {

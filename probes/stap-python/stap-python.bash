@@ -32,7 +32,7 @@ _stap_python_script() {
 }
 
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps enable disable'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps record top dump enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # names only: what compgen -W is given, it expands
@@ -67,6 +67,13 @@ _stap_python() {
         ;;
       help)
         words=$commands
+        ;;
+      record | top | dump)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+          -p | --pid) words=$(_stap_python_pids) ;;
+          *) words=--pid && [ "${COMP_WORDS[1]}" = dump ] || words='--pid --rate --duration' ;;
+        esac
+        [ "${COMP_WORDS[1]}" != record ] || words+=' --output --format --threads'
         ;;
       attach | doctor | ps) ;;
       *) _stap_python_script ;;

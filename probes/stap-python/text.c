@@ -118,3 +118,15 @@ char *field_of(const char *text, const char *name)
     }
     return NULL;
 }
+
+char *quoted(const char *word)
+{
+    char *result = malloc(4 * strlen(word) + 3), *end = result;
+    if (!result)
+        abort();
+    *end++ = '\'';
+    for (; *word; word++)
+        end = *word == '\'' ? stpcpy(end, "'\\''") : (*end = *word, end + 1);
+    strcpy(end, "'");
+    return result;
+}

@@ -31,4 +31,7 @@ char *first_characters(const char *text, size_t most);
  * before it; NULL if text is NULL or has no such line. */
 char *field_of(const char *text, const char *name);
 
+/* The word in single quotes, for a shell. */
+char *quoted(const char *word);
+
 #endif

@@ -12,7 +12,7 @@ load launcher
   [ "$status $output" = "0 stap-python $(cat "$top/VERSION")" ]
   run launcher -V
   [ "$status $output" = "0 stap-python $(cat "$top/VERSION")" ]
-  for command in '' run doctor list attach ps enable disable; do
+  for command in '' run doctor list attach ps record top dump enable disable; do
     # shellcheck disable=SC2086
     run launcher $command --help
     [ "$status" = 0 ]
@@ -84,7 +84,7 @@ load launcher
   mandoc -T lint -W warning "$BATS_TEST_TMPDIR/stap-python.8"
   mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx |
     grep -q "systemtap-cpython $(cat "$top/VERSION") *$(date -u -r "$top/probes/stap-python/stap-python.8" +%F)"
-  for word in run doctor list attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
+  for word in run doctor list record top dump attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
     grep -qF -- "$word" "$BATS_TEST_TMPDIR/page"
   done
 }

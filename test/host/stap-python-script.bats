@@ -244,3 +244,38 @@ LINES
   run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls -c true
   refute grep -qF '<-E>' <<<"$output"
 }
+
+# The stand-in for stap runs with these words behind the script.
+# usage: samples SCRIPT "<WORD> <WORD>..." ARGUMENTS...
+samples() {
+  run quietly "${@:3}"
+  echo "${*:3}: $status $output"
+  [ "$status" = 5 ]
+  [ "${lines[*]:1}" = "<$top/scripts/$1.stp>${2:+ $2}" ]
+}
+
+@test "record, top and dump run pyprof and pydump, with the options of py-spy's commands" {
+  local pid preload="env 'LD_PRELOAD=$top/build/libpython-stap.so.0'"
+  fake_stap
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  pid=$!
+  programs+=("$pid")
+  soon runs "$pid" /usr/bin/python3
+  samples pyprof "<-x> <$pid>" record -p "$pid"
+  samples pyprof "<-x> <$pid> <-o> <file> <-E> <probe timer.s(10) { exit() }> <-G> <threads=1> <200>" \
+    record --rate 200 --pid "$pid" --output file --duration 10 --format raw --threads
+  samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
+  samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
+  samples pyprof "<-E> <probe timer.s(2) { exit() }> <-x> <$pid> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
+  samples pydump "<-x> <$pid>" dump -p "$pid"
+  refuses 2 'record: name a process by -p PID, or a command behind --' record
+  refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
+  refuses 2 'dump: name a process by -p PID \(see' dump true
+  refuses 2 "dump: '1x' is no PID" dump -p 1x
+  refuses 2 'top: unknown option, or one without its value' top -o file -p "$pid"
+  refuses 2 'record: unknown option, or one without its value' record -p
+  refuses 2 "record: the rate must be a number from 1 on, not '0'" record -r 0 -p "$pid"
+  refuses 2 "record: the duration, in seconds, must be a number from 1 on, not '1.5'" record -d 1.5 -p "$pid"
+  refuses 2 'record: the format is folded \(raw\), not .svg.: flamegraph.pl makes' record -f svg -p "$pid"
+  refuses 1 '4194305: no such process' dump -p 4194305
+}
