@@ -21,14 +21,16 @@ static bool matches(const char *pattern, const char *text)
            (fnmatch(pattern, text, 0) == 0 || (slash && fnmatch(pattern, slash + 1, 0) == 0));
 }
 
-/* Whether its command name, program or script matches one of the names. */
+/* Whether its command name, the word that called it, its program or script matches one of the
+ * names.  uwsgi's workers have command names of their own. */
 static bool is_wanted_by_name(const struct wish *wish, const struct process *process)
 {
     char *command = process_text(process->pid, "comm");
     char *name = strndup(command, strcspn(command, "\n")), *script = started_script(process);
+    const char *called = started_strings(process->pid, "cmdline")[0];
     for (size_t i = 0; i < wish->name_count; i++)
-        if (matches(wish->names[i], name) || matches(wish->names[i], process->python.path) ||
-            matches(wish->names[i], script))
+        if (matches(wish->names[i], name) || matches(wish->names[i], called) ||
+            matches(wish->names[i], process->python.path) || matches(wish->names[i], script))
             return true;
     return false;
 }

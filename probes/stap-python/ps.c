@@ -28,7 +28,7 @@ static const char usage[] =
     "  SHIM       active: tracers see its markers; loaded: they will when Python code next runs;\n"
     "             off: it was started with PYTHON_STAP=off; -: not loaded, stap-python attach PID\n"
     "             loads it; can't: and why attach would refuse\n"
-    "  VENV       its virtual environment, by pyvenv.cfg or VIRTUAL_ENV\n"
+    "  VENV       its virtual environment, by pyvenv.cfg, uwsgi's options or VIRTUAL_ENV\n"
     "  CONTAINER  its container; \"other root\" or \"other mounts\" if it sees other files than "
     "we\n"
     "  COMMAND    as it was started, cut at the width of the terminal\n"

@@ -70,7 +70,26 @@ static void say_why_unknown(const struct process *process, const char *why)
         warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
 
-void prepare_target(const char *code, pid_t pid)
+/* SystemTap traces what a process starts from then on, but not what it has started. */
+static void say_what_is_left_out(pid_t pid)
+{
+    unsigned pythons = 0;
+    const char *why;
+    struct processes processes = processes_find();
+    processes_choose(&processes, pid);
+    processes_choose_descendants(&processes);
+    for (size_t i = 0; i < processes.count; i++) {
+        struct process process;
+        if (processes.all[i].chosen && processes.all[i].pid != pid)
+            pythons += process_open(processes.all[i].pid, &process, &why);
+    }
+    if (pythons)
+        warn("-x does not trace the %u Python%s that %d has already started: to see %s, "
+             "stap-python attach --children %d, then leave out -x",
+             pythons, pythons == 1 ? "" : "s", pid, pythons == 1 ? "it" : "them", pid);
+}
+
+static void make_visible(const char *code, pid_t pid)
 {
     struct process process;
     const char *why;
@@ -96,6 +115,12 @@ void prepare_target(const char *code, pid_t pid)
              process_is_active(&process, ACTIVE_MS)
                  ? "active"
                  : "loaded; it becomes active when Python code next runs there");
+}
+
+void prepare_target(const char *code, pid_t pid)
+{
+    make_visible(code, pid);
+    say_what_is_left_out(pid);
 }
 
 /* ---------------------------------------------------------------- without */

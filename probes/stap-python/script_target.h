@@ -9,8 +9,9 @@
 #include <sys/types.h>
 
 /* Loads the shim into the process of -x, unless it is loaded there or CPython's own markers are all
- * that the script with this code probes; says on stderr that it did, or what can't be known.  Exits
- * with an error line if there is no such process, or the shim can't be loaded. */
+ * that the script with this code probes; says on stderr that it did, or what can't be known, and
+ * how many Pythons it has started already, which stap does not trace.  Exits with an error line if
+ * there is no such process, or the shim can't be loaded. */
 void prepare_target(const char *code, pid_t pid);
 
 /* Says on stderr how many Pythons run that this user may look into, and how many of them have what

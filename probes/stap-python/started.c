@@ -150,6 +150,27 @@ static char *called_as(const struct process *process)
     return path && is_there(pid, path) ? path : NULL;
 }
 
+/* What uwsgi's command line names as its virtual environment. */
+static char *uwsgi_venv(pid_t pid)
+{
+    static const char *const options[] = {"-H", "--home", "--pyhome", "--venv", "--virtualenv"};
+    char program[PATH_MAX] = "/";
+    if (readlink(rooted(format("/proc/%d/exe", pid)), program, sizeof program - 1) <= 0 ||
+        strncmp(strrchr(program, '/'), "/uwsgi", 6) != 0)
+        return NULL;
+    for (char **word = started_strings(pid, "cmdline"); *word; word++)
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+            size_t length = strlen(options[i]);
+            if (strncmp(*word, options[i], length) != 0)
+                continue;
+            if (!(*word)[length])
+                return word[1];
+            if ((*word)[length] == '=')
+                return *word + length + 1;
+        }
+    return NULL;
+}
+
 char *started_venv(const struct process *process)
 {
     pid_t pid = process->pid;
@@ -161,6 +182,7 @@ char *started_venv(const struct process *process)
                    ? home
                    : NULL;
     }
-    char *venv = started_variable(pid, "VIRTUAL_ENV");
+    char *venv = uwsgi_venv(pid);
+    venv = venv ? venv : started_variable(pid, "VIRTUAL_ENV");
     return venv && *venv == '/' && is_there(pid, format("%s/pyvenv.cfg", venv)) ? venv : NULL;
 }

@@ -28,8 +28,9 @@ char *started_variable(pid_t pid, const char *name);
 char *started_script(const struct process *process);
 
 /* The directory of the virtual environment, as the process sees it: by the pyvenv.cfg beside or
- * above the program's directory, as Python itself finds it; by VIRTUAL_ENV for a program that is
- * not called python, or no longer says how it was called.  NULL: none. */
+ * above the program's directory, as Python itself finds it; for a program that is not called
+ * python, or no longer says how it was called, by uwsgi's options, then by VIRTUAL_ENV.  NULL:
+ * none. */
 char *started_venv(const struct process *process);
 
 #endif

@@ -96,7 +96,7 @@ PY
   [ "${lines[-1]}" = 'at last 1' ]
 }
 
-@test "attach --name takes what has that command name, program, script or module" {
+@test "attach --name takes what has that command name, program, script, module or first word" {
   alone '
     mkdir -p "$dir/srv/shop"
     cp "$dir/ticks.py" "$dir/srv/shop/serve.py"
@@ -112,10 +112,13 @@ PY
     ./python-of-ours "$dir/ticks.py" & program=$!
     wait_for "$dir/$program.ticks"
     python env COMM=shopkeeper /usr/bin/python3; comm=$!
+    # as uwsgi workers
+    COMM=uWSGIWorker1Cor bash -c "exec -a /usr/bin/served /usr/bin/python3 \"$dir/ticks.py\"" & called=$!
+    wait_for "$dir/$called.ticks"
     # it does not name a script: the word belongs to -c
     /usr/bin/python3 -c "import time; time.sleep(60)" serve.py & none=$!
     bash -c "exec -a serve.py sleep 60" &
-    echo "$script $module $program $comm $none"
+    echo "$script $module $program $comm $called $none"
     try() {
       echo "try $*"
       "$launcher" attach "$@" 2>&1 | sed "s/:.*//" | paste -sd" "
@@ -126,8 +129,10 @@ PY
     try --name "python-of-*"
     try --name shopkeeper
     try --name=shopkeepe[r] --name serve.py $comm
+    try --name served
+    try --name "/usr/*/served"
     try --name "serve"'
-  read -r script module program comm none <<<"${lines[0]}"
+  read -r script module program comm called none <<<"${lines[0]}"
   diff - <(printf '%s\n' "${lines[@]:1}") <<SAID
 try --name serve.py
 $script
@@ -141,6 +146,10 @@ try --name shopkeeper
 $comm
 try --name=shopkeepe[r] --name serve.py $comm
 $comm $script
+try --name served
+$called
+try --name /usr/*/served
+$called
 try --name serve
 stap-python
 SAID

@@ -80,7 +80,7 @@ field() {
   grep -qE "^ *${programs[1]} .* 3\.5 +can't: older than CPython 3\.6  " "$BATS_TEST_TMPDIR/ps"
 }
 
-@test "ps finds the virtual environment by how the program was called, or else by VIRTUAL_ENV" {
+@test "ps finds the virtual environment by how the program was called, or else by uwsgi's options and VIRTUAL_ENV" {
   local venv=$BATS_TEST_TMPDIR/venv other=$BATS_TEST_TMPDIR/other
   /usr/bin/python3 -m venv --without-pip "$venv"
   /usr/bin/python3 -m venv --without-pip "$other"
@@ -112,6 +112,16 @@ field() {
   cp /usr/bin/python3 "$BATS_TEST_TMPDIR/server"
   sleeper VIRTUAL_ENV="$other" "$BATS_TEST_TMPDIR/server"
   [ "$(field "$!" venv)" = "$other" ]
+  # uwsgi's command line names it
+  cp /usr/bin/python3 "$BATS_TEST_TMPDIR/uwsgi"
+  sleeper VIRTUAL_ENV="$venv" "$BATS_TEST_TMPDIR/uwsgi" -X --virtualenv="$other"
+  [ "$(field "$!" venv)" = "$other" ]
+  "$BATS_TEST_TMPDIR/uwsgi" -c 'import time; time.sleep(60)' -H "$other" &
+  programs+=($!)
+  soon runs "$!" "$BATS_TEST_TMPDIR/uwsgi"
+  [ "$(field "$!" venv)" = "$other" ]
+  sleeper "$BATS_TEST_TMPDIR/uwsgi" -X --home
+  [ "$(field "$!" venv)" = None ]
   # an environment that is not there
   sleeper VIRTUAL_ENV=/nonexistent /usr/bin/python3
   [ "$(field "$!" venv)" = None ]

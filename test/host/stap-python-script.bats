@@ -155,6 +155,22 @@ LINES
   program_ends
 }
 
+@test "-x of a process that has started Pythons says that stap does not trace them, and what to do" {
+  local child what='to see it, stap-python attach --children'
+  fake_stap
+  start_program sh -c '"$@" & wait' sh /usr/bin/python3
+  child=$(pgrep -P "$program")
+  programs+=("$child")
+  soon runs "$child" /usr/bin/python3
+  run quietly pycalls -x "$program"
+  cat "$said"
+  [ "$status" = 5 ]
+  [ "$(cat "$said")" = "stap-python: $program: it does not run CPython; only what it starts from now on is traced
+stap-python: -x does not trace the 1 Python that $program has already started: $what $program, then leave out -x" ]
+  says "attached to $child: active" pycalls -x "$child"
+  program_ends
+}
+
 @test "-x loads no shim where stap doesn't trace, and where CPython's own markers do" {
   local live
   fake_stap

@@ -52,7 +52,7 @@ kernel_version() {
 # keep the inode, to which uprobes are attached.
 mount_into() {
   local folder
-  for folder in /proc /sys /dev "${TMPDIR:-/tmp}" "$top"; do
+  for folder in /proc /sys /dev /dev/pts "${TMPDIR:-/tmp}" "$top"; do
     mkdir -p "$1$folder"
     mount --bind "$folder" "$1$folder"
   done
