@@ -28,7 +28,8 @@ static const char record_usage[] =
     "  -p, --pid PID          the process\n"
     "  -o, --output FILE      to this file\n"
     "  -d, --duration S       for so many seconds\n"
-    "  -r, --rate N           samples a second on each CPU (99)\n"
+    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
+    "(99)\n"
     "  -f, --format folded    the only one; raw, py-spy's name, is the same\n"
     "  -t, --threads          each thread apart\n";
 
@@ -42,7 +43,8 @@ static const char top_usage[] =
     "\n"
     "  -p, --pid PID          the process\n"
     "  -d, --duration S       for so many seconds\n"
-    "  -r, --rate N           samples a second on each CPU (99)\n";
+    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
+    "(99)\n";
 
 static const char dump_usage[] =
     "usage: stap-python dump -p PID\n"
@@ -131,10 +133,13 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
 
 static int sample(const struct sampler *sampler, char **arguments, char *global)
 {
-    static const struct option options[] = {
-        {"pid", required_argument, NULL, 'p'},      {"output", required_argument, NULL, 'o'},
-        {"duration", required_argument, NULL, 'd'}, {"rate", required_argument, NULL, 'r'},
-        {"format", required_argument, NULL, 'f'},   {"threads", no_argument, NULL, 't'},       {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"duration", required_argument, NULL, 'd'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"format", required_argument, NULL, 'f'},
+                                            {"threads", no_argument, NULL, 't'},
+                                            {NULL, 0, NULL, 0}};
     struct line line = {.count = 0};
     char *rate = NULL;
     int letter, count = 0;

@@ -278,8 +278,8 @@ samples() {
   programs+=("$pid")
   soon runs "$pid" /usr/bin/python3
   samples pyprof "<-x> <$pid>" record -p "$pid"
-  samples pyprof "<-x> <$pid> <-o> <file> <-E> <probe timer.s(10) { exit() }> <-G> <threads=1> <200>" \
-    record --rate 200 --pid "$pid" --output file --duration 10 --format raw --threads
+  samples pyprof "<-x> <$pid> <-o> <file> <-E> <probe timer.s(10) { exit() }> <-G> <threads=1> <199>" \
+    record --rate 199 --pid "$pid" --output file --duration 10 --format raw --threads
   samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
   samples pyprof "<-E> <probe timer.s(2) { exit() }> <-x> <$pid> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
