@@ -280,6 +280,14 @@ static void check(PyFrameObject *object, PyObject *code)
             "no stack traces without a marker: the frame of a thread was not found in its state");
 }
 
+void layout_forget_threads(void)
+{
+    if (!page.thread_slot)
+        return;
+    page.thread_slot = 0;
+    layout_settled = false;
+}
+
 void layout_check(PyFrameObject *object)
 {
     /* Interpreters with a GIL each may call this at once; one is enough. */

@@ -47,6 +47,7 @@ void setup_main(void)
         return;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
+    layout_forget_threads();
     layout_meet_current();
     if (py.minor == 6) /* it has no GIL until one is asked for */
         py.PyEval_InitThreads();

@@ -352,6 +352,41 @@ C
   done
 }
 
+@test "the page tells where threads have their states also after Py_Finalize() and Py_Initialize()" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for the thread pointer"
+  need gcc
+  local library
+  cat >"$BATS_TEST_TMPDIR/again.c" <<'C'
+#include <pthread.h>
+#include <stddef.h>
+#include "layout_page.h"
+void Py_Initialize(void);
+int Py_FinalizeEx(void);
+void *PyThreadState_Get(void);
+int main(void)
+{
+    const struct layout_page *page = (const struct layout_page *)LAYOUT_ADDRESS;
+    int before = 0;
+    for (int i = 0; i < 3; i++) {
+        pthread_key_t key; /* from the second time on the one that CPython had before */
+        pthread_key_create(&key, NULL);
+        Py_Initialize();
+        if (*(void **)((char *)pthread_self() + page->thread_slot) != PyThreadState_Get() || page->thread_slot == before)
+            return 1;
+        before = page->thread_slot;
+        Py_FinalizeEx();
+    }
+    return 0;
+}
+C
+  for library in $(libpythons); do
+    echo "$library"
+    gcc -include stdint.h -I "$top/probes" -o "$BATS_TEST_TMPDIR/again" "$BATS_TEST_TMPDIR/again.c" "$library" \
+      -Wl,-rpath,"$(dirname "$library")"
+    PYTHONHOME=${library%/lib/*} LD_PRELOAD=$shim "$BATS_TEST_TMPDIR/again"
+  done
+}
+
 @test "where the program has its own use for that address, there is no page, and no harm" {
   local python=/usr/bin/python3
   cat >"$BATS_TEST_TMPDIR/taker.c" <<'C'
