@@ -101,7 +101,7 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
     switch (letter) {
     case 'p':
         if (!pid_of(optarg))
-            die(USAGE, "%s: '%s' is no PID", sampler->name, optarg);
+            die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
         add_two(line, "-x", optarg);
         break;
     case 'o':

@@ -287,7 +287,7 @@ samples() {
   refuses 2 'record: name a process by -p PID, or a command behind --' record
   refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
   refuses 2 'dump: name a process by -p PID \(see' dump true
-  refuses 2 "dump: '1x' is no PID" dump -p 1x
+  refuses 2 "dump: '1x' is not a PID" dump -p 1x
   refuses 2 'top: unknown option, or one without its value' top -o file -p "$pid"
   refuses 2 'record: unknown option, or one without its value' record -p
   refuses 2 "record: the rate must be a number from 1 on, not '0'" record -r 0 -p "$pid"
