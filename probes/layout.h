@@ -19,8 +19,8 @@ void layout_publish(void);
  * decide.  Any thread, GIL held, no exception in flight; so with those below. */
 void layout_check(PyFrameObject *frame);
 
-/* Has the threads' states looked for again: after Py_Finalize() and another Py_Initialize() they
- * may be elsewhere.  Called as the main interpreter starts. */
+/* Has the threads' states looked for again: a new Py_Initialize() may have put them elsewhere.
+ * Called as the main interpreter starts. */
 void layout_forget_threads(void);
 
 extern atomic_bool layout_settled;

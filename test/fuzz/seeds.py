@@ -161,6 +161,23 @@ class Python:
         state = self.memory.put(bytes(cframe) + struct.pack("<Q", frame)) if cframe else frame
         return self.memory.words(0, state)
 
+    def endless(self):
+        "A thread whose innermost frame is its own caller, with a line table that goes on and on."
+        _, _, _, _, back, code_at, instruction, _, _, _, _, lines, codes = struct.unpack(LAYOUT, self.layout())[:13]
+        thread, memory, frame = self.thread(0), self.memory.bytes, self.innermost - LOW
+        (code,) = struct.unpack_from("<Q", memory, frame + code_at)
+        (table,) = struct.unpack_from("<Q", memory, code - LOW + lines)
+        struct.pack_into("<Q", memory, frame + back, self.innermost)
+        if self.minor >= 11:
+            struct.pack_into("<Q", memory, frame + instruction, code + codes + 2**31 - 1)
+        else:
+            struct.pack_into("<i", memory, frame + instruction, 2**30 - 1)
+        struct.pack_into("<Q", memory, table - LOW + 16, 2**20)
+        # where objects.c has the memory again and again
+        start = -(-(2**40) // len(memory)) * len(memory)
+        struct.pack_into("<Q", memory, code - LOW + lines, start + table - LOW)
+        return thread
+
     def seed(self, name, object, flags=3):
         head = self.layout() + struct.pack("<QBB6x", object, 20, flags)
         seed("objects", "%s.3.%d" % (name, self.minor), head + bytes(self.memory.bytes))
@@ -172,6 +189,9 @@ for minor in (9, 10, 11, 13, 14):
     p.seed("stack", p.frames(["<module>", "f", "\u00e9t\u00e9", "\ud800\U0001f40d"], table))
     p = Python(minor)
     p.seed("running", p.thread(p.frames(["<module>", "f;g", "h"], table)))
+    p = Python(minor)
+    p.frames(["endless"], bytes(8))
+    p.seed("endless", p.endless())
     p = Python(minor)
     numbers = p.list(p.int(0), p.int(-5), p.int(2**62), p.int(2**64 - 1), p.int(-(2**70)), p.int(1, "bool"))
     floats = [p.float(x) for x in (0.0, -1.5, 1e300, 1e-300, 0.1, float("nan"), float("-inf"))]
