@@ -75,7 +75,9 @@ void print_script_help(const struct script_head *head)
         print_line(head, line, length);
         line += length + (line[length] == '\n');
     }
-    printf("\nexample: stap-python %s -c 'python3 PROGRAM.py'\n", head->name);
+    bool takes_command = strstr(head->text, " -c 'COMMAND");
+    printf("\nexample: stap-python %s %s\n", head->name,
+           takes_command ? "-c 'python3 PROGRAM.py'" : "-x PID");
     printf("its output: %s/%s_example.txt\n", head->folder, head->name);
 }
 

@@ -40,7 +40,7 @@ probe end {
   foreach ([number, text] in numbers- limit 20) {
     printf("%stext, number %d:\n", text, number > 0)
     print_python_stack(number)
-    print_python_stack_folded(number)
+    print_python_folded(number)
     println(" folded")
   }
 }

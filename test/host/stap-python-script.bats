@@ -97,16 +97,18 @@ LINES
 }
 
 @test "each script's --help is the comment at its head, as for stap-python, and its parameters are globals" {
-  local script name parameter
+  local script name parameter usages example
   fake_stap
   for script in "$top"/scripts/*.stp; do
     name=$(basename "$script" .stp)
     echo "$name"
+    usages=3 example="-c 'python3 PROGRAM.py'"
+    if [ "$name" = pydump ]; then usages=1 example='-x PID'; fi
     run launcher "$name" --help
     [ "$status" = 0 ]
     [[ ${lines[0]} == "$name - "* ]]
-    [ "$(grep -c "^\(usage: \|       \)stap-python $name\( \|$\)" <<<"$output")" = 3 ]
-    [ "${lines[-2]}" = "example: stap-python $name -c 'python3 PROGRAM.py'" ]
+    [ "$(grep -c "^\(usage: \|       \)stap-python $name\( \|$\)" <<<"$output")" = "$usages" ]
+    [ "${lines[-2]}" = "example: stap-python $name $example" ]
     [ -s "${lines[-1]#its output: }" ]
     # all of it, and nothing else
     diff <(sed -e '1,2d' -e '/SPDX/,$d' -e 's/^ \* \?//' "$script" | grep -v "stap .*$name\.stp") \
