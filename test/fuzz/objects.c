@@ -100,7 +100,13 @@ static void check_effort(unsigned long most, const char *function)
 /* What is read of the running thread, whose own address the process may set. */
 static void check_running(void)
 {
+    static __typeof__(*((struct file *)0)->f_path.dentry) name = {
+        {(const unsigned char *)"python3"}};
+    static struct file program = {{&name}};
     void (*const strings[])(char *) = {python_funcname_0, python_filename_0};
+    current_mm.exe_file = &program;
+    strcpy(current->comm, "\033]0;x");
+    jiffies += HZ;
     current->thread.fsbase = current->thread.tpidr_el0 = head.object;
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
         char *string = room();
@@ -110,6 +116,7 @@ static void check_running(void)
     }
     python_lineno_0();
     check_effort(500000, "python_lineno");
+    check_text(warned, "python_say_no_shim");
     char *string = room();
     python_backtrace_2(string, 0, 1LL << 40);
     check_string(string, "python_backtrace");
@@ -251,6 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     string = room();
     python_version_0(string);
     check(memchr(string, '\0', MAXSTRINGLEN), "python_version");
+    check_text(string, "python_version");
     free(string);
     check_running();
     if (head.has_layout & 4)

@@ -137,6 +137,6 @@ PY
   script_says pyprof -c "$system -c 'import time
 end = time.time() + 5
 while time.time() < end: pass'"
-  [ "$(grep -c 'WARNING: python3 (\([0-9]*\)) and perhaps others have no shim, and so no Python stack: stap-python attach \1$' "$printed.said")" = 1 ]
+  [ "$(grep -c 'WARNING: Python process \([0-9]*\) and perhaps others have no shim, and so no Python stack: stap-python attach \1$' "$printed.said")" = 1 ]
   grep -qE '^python3;\[no Python\] [0-9]+$' "$printed"
 }
