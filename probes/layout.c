@@ -113,8 +113,9 @@ static void fill_in_code(PyObject *code)
         FILL_IN_CODE(code_38);
     else
         FILL_IN_CODE(code_36);
+    page.code_size = (uint16_t)cpython_long(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
-        page.code_instructions = (uint16_t)cpython_long(cpython_type(code), "__basicsize__");
+        page.code_instructions = page.code_size;
 }
 
 /* ---------------------------------------------------------------- one frame as a witness */

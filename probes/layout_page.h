@@ -31,6 +31,7 @@ struct layout_page {
     uint16_t frame_owner; /* of that byte; 0 where there is none */
     /* In a code object: two str, an int, a bytes, the first instruction. */
     uint16_t code_filename, code_name, code_first_line, code_lines, code_instructions;
+    uint16_t code_size; /* its type's __basicsize__ */
 
     /* From the thread pointer to the thread's PyThreadState, which is NULL in a thread that has
      * none; 0: not known, nor are the rest. */

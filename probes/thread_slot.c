@@ -97,9 +97,18 @@ static struct key_value *first_values(void)
 
 /* ---------------------------------------------------------------- thread-local variables */
 
-/* Variables of a file that was loaded late may be elsewhere in each thread: on the heap, that is
- * far away. */
-enum { FARTHEST = 1 << 20 };
+/* Those of files that a program begins with are at the same place in each thread, beside the thread
+ * pointer: below it on x86-64, above it elsewhere.  Those of a file that was loaded late may be on
+ * the heap, elsewhere in each. */
+enum { FARTHEST = 1 << 16 };
+static bool is_beside(ptrdiff_t distance)
+{
+#if defined(__x86_64__) || defined(__s390x__)
+    return distance < 0 && distance > -FARTHEST;
+#else
+    return distance > 0 && distance < FARTHEST;
+#endif
+}
 
 /* CPython's variables: their distance from the thread pointer; no size: none are known. */
 static struct {
@@ -125,7 +134,7 @@ static int on_file(struct dl_phdr_info *info, size_t size, void *data)
     if (!is_it)
         return 0;
     ptrdiff_t distance = (char *)info->dlpi_tls_data - thread_pointer();
-    if (info->dlpi_tls_data && distance > -FARTHEST && distance < FARTHEST) {
+    if (info->dlpi_tls_data && is_beside(distance)) {
         variables.distance = distance;
         variables.size = block;
     }

@@ -38,8 +38,9 @@ class Memory:
         return self.words(1, 0, 0, name, basicsize, itemsize, *[0] * 15, flags, *[0] * 10, base)
 
 
+CODE_SIZE = 184  # of the type
 # struct layout_page
-LAYOUT = "<I20s11H2xi2H"
+LAYOUT = "<I20s12Hi2H"
 
 
 class Python:
@@ -59,7 +60,7 @@ class Python:
             "bytes": m.type("bytes", 1 << 27 | static, 33, 1, self.base),
             "float": m.type("float", static, 24, 0, self.base),
             "NoneType": m.type("NoneType", static, 16, 0, self.base),
-            "code": m.type("code", static, 184, 0, self.base),
+            "code": m.type("code", static, CODE_SIZE, 0, self.base),
         }
         self.types["bool"] = m.type("bool", 1 << 24 | static, 24, 4, self.types["int"])
 
@@ -124,6 +125,7 @@ class Python:
             68 if n >= 12 else 72 if n == 11 else 40 if n >= 8 else 36,
             filename + (24 if n >= 11 else 16),
             184 if n >= 11 else 0,
+            CODE_SIZE,
             8,
             56 if n in (11, 12) else 0,
             24 if n <= 10 else 8 if n == 11 else 0 if n == 12 else 72,

@@ -34,8 +34,8 @@ def compare(*pairs):
 def check():
     magic, version = struct.unpack("I20s", memory(ADDRESS, 24))
     (lines, object_frame, frame_back, frame_code, frame_instruction, frame_owner, code_filename,
-     code_name, code_first_line, code_lines, code_instructions, thread_slot, thread_cframe,
-     thread_frame) = struct.unpack("@11Hi2H", memory(ADDRESS + 24, 32))
+     code_name, code_first_line, code_lines, code_instructions, code_size, thread_slot, thread_cframe,
+     thread_frame) = struct.unpack("@12Hi2H", memory(ADDRESS + 24, 32))
     compare(("magic", magic, 0x32707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]))
     frame = sys._getframe()
     code, back = frame.f_code, frame.f_back
@@ -49,6 +49,7 @@ def check():
             ("code", word(inner(frame) + frame_code) & ~7, id(code)),
             ("filename", word(id(code) + code_filename), id(code.co_filename)),
             ("name", word(id(code) + code_name), id(code.co_name)),
+            ("size", code_size, type(code).__basicsize__),
             ("first line", struct.unpack("i", memory(id(code) + code_first_line, 4))[0], code.co_firstlineno))
     table = code.co_linetable if minor >= 10 else code.co_lnotab
     compare(("lines", word(id(code) + code_lines), id(table)))
