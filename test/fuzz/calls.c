@@ -187,7 +187,7 @@ static void leave_cpu(u8 value)
         __python_sleep_1(__python_stack_open_lines_2("", value & 4 ? "inner\nouter\n" : name));
 }
 
-static void come_back(u8 value)
+static void come_back(void)
 {
     s64 slept = __python_slept_0();
     check(slept >= 0, "a negative sleep");
@@ -282,7 +282,7 @@ static void step(u8 what, u8 value)
     case 4:
         return leave_cpu(value);
     case 5:
-        return come_back(value);
+        return come_back();
     case 6:
         return list_sleepers();
     case 7:
