@@ -47,11 +47,9 @@
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
-enum { REST_MS = 2, RESTS = 10 };
-enum { FORK_WAIT_MS = 100, GIL_WAIT_MS = 20 };
+enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, GIL_WAIT_MS = 20 };
 
-/* One watcher thread.  A thread may fork while another thread is ending one, so each has its own.
- */
+/* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
 struct watcher {
     pthread_t thread;
     pid_t id;             /* the kernel's, which the thread sets first */
@@ -77,7 +75,8 @@ static struct watcher *_Atomic running;
 /* The thread of watcher_attach(), until watcher_start() takes it for the running one. */
 static struct watcher *_Atomic attaching;
 
-/* What all interpreters were last asked to bring their hooks to; by whatever watcher. */
+/* What all interpreters were last asked to bring their hooks to, and did.  ~0u meanwhile: a thread
+ * may answer after the watcher that asked was stopped for a fork. */
 static unsigned settled;
 
 /* ---------------------------------------------------------------- sleep */
@@ -315,6 +314,8 @@ static void *watch(void *data)
                 debug_log("a thread has set a seccomp filter: hooks stay as they are");
             if (filtered)
                 continue;
+            if (change)
+                settled = ~0u;
             enum begin begin = ask(self, wanted, change, look);
             if (begin == BEGIN_NEVER)
                 break;

@@ -50,7 +50,7 @@ STP
     [[ $output =~ ([0-9]+)" samples, "([0-9]+)" unknown" ]]
     [ "${BASH_REMATCH[1]}" -gt 500 ]
     # one in a small sample says nothing
-    [ $((${BASH_REMATCH[2]} * 1000)) -le $((BASH_REMATCH[1] + 1000)) ]
+    [ $((BASH_REMATCH[2] * 1000)) -le $((BASH_REMATCH[1] + 1000)) ]
     # the number of a stack is that of its text: the same functions and lines, in the other order when folded
     awk '
       /^File "/ { match($0, /", line /); file = substr($0, 7, RSTART - 7); split(substr($0, RSTART + 8), part, ", in ")
