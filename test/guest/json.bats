@@ -361,7 +361,7 @@ twice() {
 
 @test "with by_process=1 the scripts have rows and stacks of each process" {
   need_time
-  local name file=$BATS_TEST_TMPDIR/forks.py
+  local name file=$top/test/workloads/child.py
   for name in 'pytime -G top=1000' 'pymalloc -G stacks=1' 'pyline workloads/timed' 'pydist ^both$'; do
     echo "$name"
     # shellcheck disable=SC2086
@@ -393,21 +393,6 @@ PY
   [ "$(grep -cE '^python3[.0-9]* \([0-9]+\)$' "$printed")" -ge 8 ]
   [ "$(grep -E '^python3[.0-9]* \([0-9]+\)$' "$printed" | sort -u | wc -l)" = 2 ]
   # a child's system calls are its own, though it begins in a function of its parent
-  cat >"$file" <<'PY'
-import os
-
-
-def forks():
-    child = os.fork()
-    for _ in range(13 if child else 7):
-        os.getppid()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-
-
-forks()
-PY
   script pysyscalls -G by_process=1 -G user=1 -G json=1 -c "env LD_PRELOAD=$shim $system $file"
   rows "$file" <<'PY'
 calls = {row["calls"]: row["pid"] for row in rows if row["syscall"] == "getppid" and row["function"] == "forks"}

@@ -67,22 +67,8 @@ thread.join()
 forks_5()
 PY
   # nothing of this child is in memory yet but what fork() has copied
-  cat >"$BATS_TEST_TMPDIR/child.py" <<'PY'
-import os
-
-
-def forks():
-    child = os.fork()
-    for _ in range(13 if child else 7):
-        os.getppid()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-
-
-forks()
-PY
-  script pysyscalls -G top=1000 -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $BATS_TEST_TMPDIR/calls.py; $system $BATS_TEST_TMPDIR/child.py'"
+  local child=$top/test/workloads/child.py
+  script pysyscalls -G top=1000 -c "env LD_PRELOAD=$shim sh -c '$system $counted; $system $timed; $system $BATS_TEST_TMPDIR/calls.py; $system $child'"
   [ "$(head -n 1 "$printed")" = "   CALLS   TOTAL(us)   AVG(us)   MAX(us)  SYSCALL          FUNCTION                 FILE" ]
   [ "$(calls getppid main "$counted")" = 19 ]
   [ "$(calls openat main "$counted")" = 3 ]
@@ -92,7 +78,7 @@ PY
   [ "$(calls getppid in_child_3 "$BATS_TEST_TMPDIR/calls.py")" = 15 ]
   [ "$(calls getppid forks_5 "$BATS_TEST_TMPDIR/calls.py")" = 10 ]
   [ "$(calls exit_group forks_5 "$BATS_TEST_TMPDIR/calls.py")" = 5 ]
-  [ "$(calls getppid forks "$BATS_TEST_TMPDIR/child.py")" = 20 ]
+  [ "$(calls getppid forks "$child")" = 20 ]
   # four sleeps of 200 ms, and one of 500 ms: until a time that Python computes before the call, so that all
   # between the two shortens the sleep, another thread's turn too
   took 4 190000 clock_nanosleep sleeps_200_ms "$timed"
