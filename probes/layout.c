@@ -29,6 +29,7 @@ _Static_assert(sizeof(struct layout_page) <= PAGE, "it is one page");
 atomic_bool layout_settled = true; /* until there is a page */
 
 static struct layout_page page = {.magic = LAYOUT_MAGIC};
+static bool is_known; /* there is a page, and this CPython's layouts are in cpython_layout.h */
 
 /* The tapset may read at any time, so a whole new page takes the old one's place: at worst there is
  * none for a moment. */
@@ -65,9 +66,10 @@ void layout_publish(void)
         memcpy(page.version, version, length);
     if (!replace_page())
         debug_log("no stack traces: their page could not be mapped");
-    else if (sizeof(void *) == 8 && py.minor <= CPYTHON_NEWEST_MINOR)
+    else if (sizeof(void *) == 8 && py.minor <= CPYTHON_NEWEST_MINOR) {
+        is_known = true;
         layout_settled = false;
-    else
+    } else
         debug_log("no stack traces: the frames of CPython 3.%d are not known", py.minor);
 }
 
@@ -237,13 +239,15 @@ static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
     return from && word(from, page.thread_frame) == frame;
 }
 
-static enum answer check_thread(PyFrameObject *object)
+/* Not by the frame that a marker reports, which a hook may be about to start. */
+static enum answer check_thread(void)
 {
     const char *why;
     PyThreadState *state = py.PyThreadState_Get();
+    PyFrameObject *innermost = py.PyEval_GetFrame();
     /* Not in a thread that runs another interpreter than it began with. */
-    if (py.PyGILState_GetThisThreadState() != state ||
-        !fill_in_thread_frame(state, frame_of(object)))
+    if (!innermost || py.PyGILState_GetThisThreadState() != state ||
+        !fill_in_thread_frame(state, frame_of(innermost)))
         return NOT_TOLD;
     page.thread_slot = thread_slot_find(&why);
     if (page.thread_slot)
@@ -254,14 +258,13 @@ static enum answer check_thread(PyFrameObject *object)
 
 /* ---------------------------------------------------------------- both */
 
-/* A frame that is not the innermost one, such as one that a hook is about to start, says nothing of
- * the thread; the next one may. */
+/* After so many frames it is as well as it can be told. */
 enum { MOST_FRAMES = 100 };
+static unsigned frames_seen;
 
 /* What is not told is published as far as it goes, and compared again with the next frame. */
 static void check(PyFrameObject *object, PyObject *code)
 {
-    static unsigned frames;
     struct layout_page before = page;
     enum answer frame = check_frame(object, code), thread = NOT_TOLD;
     page.lines = LINES_UNKNOWN;
@@ -269,13 +272,13 @@ static void check(PyFrameObject *object, PyObject *code)
         page.lines = py.minor >= 11   ? LINES_LOCATIONS
                      : py.minor == 10 ? LINES_LINETABLE
                                       : LINES_LNOTAB;
-        thread = before.thread_slot ? RIGHT : check_thread(object);
+        thread = before.thread_slot ? RIGHT : check_thread();
     } else
         page.thread_slot = 0;
     if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
         debug_log("no stack traces: their page could not be mapped");
     bool told = frame == WRONG || (frame == RIGHT && thread != NOT_TOLD);
-    layout_settled = told || ++frames == MOST_FRAMES;
+    layout_settled = told || ++frames_seen >= MOST_FRAMES;
     if (!told && layout_settled && thread == NOT_TOLD)
         debug_log(
             "no stack traces without a marker: the frame of a thread was not found in its state");
@@ -283,9 +286,10 @@ static void check(PyFrameObject *object, PyObject *code)
 
 void layout_forget_threads(void)
 {
-    if (!page.thread_slot)
+    if (!is_known)
         return;
     page.thread_slot = 0;
+    frames_seen = 0;
     layout_settled = false;
 }
 

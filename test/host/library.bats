@@ -47,14 +47,17 @@ make_library() {
   done
 }
 
-@test "the stack of the running thread is what Python itself walks, with no marker probed" {
-  local python
+@test "the stack of the running thread is what Python itself walks, with no marker probed, and with one since the start" {
+  local python when
   make_library 512
-  for python in $pythons; do
-    echo "$python"
-    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 512 running
-    echo "$output"
-    [[ $output == *" compared" ]]
+  for when in "with no marker" "with one since the start"; do
+    [ "$when" = "with no marker" ] || raise_semaphores "$BATS_TEST_TMPDIR" function__entry
+    for python in $pythons; do
+      echo "$python, $when"
+      run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 512 running
+      echo "$output"
+      [[ $output == *" compared" ]]
+    done
   done
 }
 
