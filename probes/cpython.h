@@ -83,6 +83,7 @@ struct cpython_allocator {
     NEED(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
     NEED(Py_ssize_t, PyDict_Size, (PyObject *)) \
+    NEED(int, PyDict_Next, (PyObject *, Py_ssize_t *, PyObject **, PyObject **)) \
     NEED(Py_ssize_t, PyObject_Hash, (PyObject *)) \
     NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \

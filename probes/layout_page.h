@@ -13,7 +13,7 @@
 /* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
  * leave programs their memory. */
 #define LAYOUT_ADDRESS 0x550070790000UL
-#define LAYOUT_MAGIC 0x32707473 /* "stp2" */
+#define LAYOUT_MAGIC 0x33707473 /* "stp3" */
 
 struct layout_page {
     uint32_t magic;
@@ -39,9 +39,25 @@ struct layout_page {
     /* In a PyThreadState: the innermost frame; if thread_cframe is not 0, it is at thread_frame in
      * what that points to. */
     uint16_t thread_cframe, thread_frame;
+
+    /* In a frame: its globals, a dict; 0: not known, nor are dicts. */
+    uint16_t frame_globals;
+    /* In a dict: its keys, and values that are apart from them.  In these keys: how many entries
+     * there are, and the indices, behind which the entries are. */
+    uint16_t dict_keys, dict_values, keys_count, keys_indices;
+    uint16_t keys_size; /* of the indices: see keys_form */
+    uint16_t keys_form;
 };
 
 enum { LAYOUT_OWNED_BY_C = 3 }; /* FRAME_OWNED_BY_CSTACK, 3.12 and 3.13 */
+
+/* An entry is a hash, the key and the value, of eight bytes each; without the hash where the third
+ * byte of KEYS_LOG2 is not 0. */
+enum layout_keys {
+    KEYS_UNKNOWN,
+    KEYS_COUNT, /* to 3.10: eight bytes: how many indices, of 1, 2, 4 or 8 bytes as they need */
+    KEYS_LOG2,  /* 3.11+: three bytes; the second one is log2 of the size of all in bytes */
+};
 
 enum layout_lines {
     LINES_UNKNOWN,   /* nothing but magic and version is filled in */

@@ -103,7 +103,7 @@ static void check_running(void)
     static __typeof__(*((struct file *)0)->f_path.dentry) name = {
         {(const unsigned char *)"python3"}};
     static struct file program = {{&name}};
-    void (*const strings[])(char *) = {python_funcname_0, python_filename_0};
+    void (*const strings[])(char *) = {python_funcname_0, python_filename_0, python_modulename_0};
     current_mm.exe_file = &program;
     strcpy(current->comm, "\033]0;x");
     jiffies += HZ;

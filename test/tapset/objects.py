@@ -118,9 +118,28 @@ def names():
         scope["f_%d" % number](sample)
 
 
+def modules():
+    "The name of the module, in globals of all kinds."
+    code = compile("library.run_here()\nlibrary.python_modulename_0(room)\nresult = room.value.decode('utf-8')", "x.py", "exec")
+    many = {str(number): number for number in range(2000)}
+    deleted = {str(number): number for number in range(300)}
+    deleted["__name__"] = "behind.deleted"
+    for number in range(300):
+        del deleted[str(number)]
+    for expected, scope in (
+        ("a.b", {"__name__": "a.b"}), ("", {}), ("", {1: 2, "__name": "x", "__name__s": "x", "__nam\xe9__": "x"}),
+        ("mixed", {"__name__": "mixed", 1: 2}), ("m\xf6d\u4e00", {"__name__": "m\xf6d\u4e00"}), ("<unknown>", {"__name__": 3}),
+        ("<unknown>", many), ("first", dict(__name__="first", **many)), ("behind.deleted", deleted),
+    ):
+        scope.update(library=library, room=room)
+        exec(code, scope)
+        compare(expected, scope["result"])
+
+
 def running():
     run_stacks(running_here)
     names()
+    modules()
     failed = []
 
     def thread():
