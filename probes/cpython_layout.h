@@ -123,6 +123,21 @@ struct inner_frame_312 {
 #define CODE_TAG ((uintptr_t)7)
 enum { OWNER_LAST_MINOR = 13 };
 
+/* Where a frame has its variables (f_localsplus, localsplus).  Up to 3.10 they are the last word of
+ * what the __basicsize__ of PyFrameObject counts; from 3.11 on that counts up to them, with the
+ * frame as a part of PyFrameObject (_f_frame_data).  Compared with it by layout_values.c. */
+static inline size_t frame_variables_offset(int minor, size_t basicsize)
+{
+    return minor <= 10 ? basicsize - sizeof(void *) : minor <= 13 ? 72 : 80;
+}
+static inline size_t frame_basicsize(int minor, size_t variables)
+{
+    return minor <= 10   ? variables + sizeof(void *)
+           : minor <= 12 ? variables + 48
+           : minor == 13 ? variables + 64
+                         : variables + 72;
+}
+
 /* ---------------------------------------------------------------- code objects */
 
 /* PyCodeObject: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  Compared by layout.c.
@@ -201,6 +216,13 @@ struct dict_entry {
 };
 struct dict_entry_of_str {
     PyObject *key, *value;
+};
+
+/* PyDictValues: what a dict or an object has apart from the keys.  Up to 3.12 values alone, with
+ * bytes before them in 3.11 and 3.12; from 3.13 on behind this: Include/internal/pycore_dict.h. */
+struct dict_values_313 {
+    uint8_t capacity, size, embedded, valid;
+    PyObject *values[];
 };
 
 /* ---------------------------------------------------------------- thread states, up to 3.12 */

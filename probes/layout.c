@@ -10,14 +10,13 @@
 #include "cpython_layout.h"
 #include "debug.h"
 #include "frame.h"
+#include "layout_values.h"
 #include "thread_slot.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "layout_page.h"
 
 #ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -80,7 +79,6 @@ static void fill_in_frame(void)
         page.frame_back = offsetof(struct inner_frame_312, previous);
         page.frame_code = offsetof(struct inner_frame_312, code);
         page.frame_instruction = offsetof(struct inner_frame_312, instruction);
-        page.frame_globals = offsetof(struct inner_frame_312, globals);
         if (py.minor <= OWNER_LAST_MINOR)
             page.frame_owner = offsetof(struct inner_frame_312, owner);
     } else if (py.minor == 11) {
@@ -88,11 +86,9 @@ static void fill_in_frame(void)
         page.frame_back = offsetof(struct inner_frame_311, previous);
         page.frame_code = offsetof(struct inner_frame_311, code);
         page.frame_instruction = offsetof(struct inner_frame_311, previous_instruction);
-        page.frame_globals = offsetof(struct inner_frame_311, globals);
     } else {
         page.frame_back = offsetof(struct frame_36, back);
         page.frame_code = offsetof(struct frame_36, code);
-        page.frame_globals = offsetof(struct frame_36, globals);
         page.frame_instruction = py.minor == 10  ? offsetof(struct frame_310, last_instruction)
                                  : py.minor >= 7 ? offsetof(struct frame_37, last_instruction)
                                                  : offsetof(struct frame_36, last_instruction);
@@ -121,23 +117,6 @@ static void fill_in_code(PyObject *code)
     page.code_size = (uint16_t)cpython_long(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
         page.code_instructions = page.code_size;
-}
-
-static void fill_in_dict(void)
-{
-    page.dict_keys = offsetof(struct dict_36, keys);
-    page.dict_values = offsetof(struct dict_36, values);
-    if (py.minor >= 11) {
-        page.keys_form = KEYS_LOG2;
-        page.keys_size = offsetof(struct dict_keys_311, log2_size);
-        page.keys_count = offsetof(struct dict_keys_311, entries);
-        page.keys_indices = offsetof(struct dict_keys_311, indices);
-    } else {
-        page.keys_form = KEYS_COUNT;
-        page.keys_size = offsetof(struct dict_keys_36, size);
-        page.keys_count = offsetof(struct dict_keys_36, entries);
-        page.keys_indices = offsetof(struct dict_keys_36, indices);
-    }
 }
 
 /* ---------------------------------------------------------------- one frame as a witness */
@@ -191,54 +170,6 @@ static bool is_right_for_owner(const char *frame)
            (unsigned char)frame[page.frame_owner] < (unsigned char)LAYOUT_OWNED_BY_C;
 }
 
-/* Where a dict whose values are beside its keys has an entry. */
-static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
-{
-    const unsigned char *size = (const unsigned char *)keys + page.keys_size;
-    size_t indices;
-    if (page.keys_form == KEYS_LOG2)
-        indices = (size_t)1 << (size[1] & 31);
-    else {
-        size_t count = *(const size_t *)size;
-        indices = count * (count <= UINT8_MAX    ? 1
-                           : count <= UINT16_MAX ? 2
-                           : count <= UINT32_MAX ? 4
-                                                 : 8);
-    }
-    *of_str = page.keys_form == KEYS_LOG2 && size[2] != 0;
-    size_t bytes = *of_str ? sizeof(struct dict_entry_of_str) : sizeof(struct dict_entry);
-    return (char *)keys + page.keys_indices + indices + (size_t)index * bytes;
-}
-
-/* By the entry that iteration has first, and its place among the entries. */
-static bool is_right_for_dict(PyObject *dict)
-{
-    Py_ssize_t next = 0;
-    PyObject *key, *value;
-    const char *keys = word(dict, page.dict_keys);
-    if (!keys || word(dict, page.dict_values) || !py.PyDict_Next(dict, &next, &key, &value) ||
-        *(const Py_ssize_t *)(keys + page.keys_count) < next)
-        return false;
-    bool of_str;
-    const char *entry = entry_at(keys, next - 1, &of_str);
-    const struct dict_entry_of_str *both =
-        (const void *)(of_str ? entry : entry + offsetof(struct dict_entry, key));
-    return both->key == key && both->value == value;
-}
-
-/* Whether the names of the frame's module are found. */
-static bool is_right_for_globals(PyFrameObject *object, const void *frame)
-{
-    PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
-    bool right =
-        globals && word(frame, page.frame_globals) == (char *)globals && is_right_for_dict(globals);
-    if (globals)
-        py.Py_DecRef(globals);
-    else
-        py.PyErr_Clear();
-    return right;
-}
-
 enum answer { RIGHT, WRONG, NOT_TOLD };
 
 /* Whether the frame's caller is where it is looked for, perhaps behind a frame between C and
@@ -269,12 +200,8 @@ static enum answer check_frame(PyFrameObject *object, PyObject *code)
     enum answer back = is_right_for_back(object, frame);
     if (back == WRONG)
         debug_log("no stack traces: the callers of frames are not found");
-    fill_in_dict();
-    if (!is_right_for_globals(object, frame)) {
-        debug_log(
-            "no names of modules in stack traces: dicts in this CPython are not as in the release");
-        page.frame_globals = 0;
-    }
+    if (back != WRONG)
+        layout_fill_in_values(&page, object, frame, code);
     return back;
 }
 
