@@ -133,14 +133,6 @@ static void find_qualified_names(void)
         py.Py_DecRef(spec);
 }
 
-static void find_tuple_items(void)
-{
-    PyObject *tuple = py.PyTuple_New(0);
-    if (tuple)
-        page->tuple_items = (uint16_t)cpython_long(cpython_type(tuple), "__basicsize__");
-    cpython_done(tuple);
-}
-
 /* ---------------------------------------------------------------- variables */
 
 #define FILL_IN_VARIABLES(type) \
@@ -226,7 +218,7 @@ void layout_fill_in_values(struct layout_page *in, PyFrameObject *object, const 
         page->keys_form = KEYS_UNKNOWN;
     }
     find_qualified_names();
-    find_tuple_items();
+    page->tuple_items = (uint16_t)cpython_long(py.tuple_type, "__basicsize__");
     fill_in_code_variables();
     if (!is_right_for_variables(object, code)) {
         debug_log("no values: the variables of frames in this CPython are not as in the release");

@@ -181,24 +181,32 @@ static int python_put_complex(struct python_text *text, unsigned long object)
     return 1;
 }
 
+/* (a, b) or (a), with no comma as there is in a tuple of one; whether it is a tuple. */
+static int python_put_call(struct python_text *text, unsigned long tuple, int depth)
+{
+    struct python_type type;
+    unsigned long items;
+    u64 count;
+    if (!python_read_type(&type, tuple) || !(type.flags & PYTHON_TUPLE) ||
+        !python_find_items(text->layout, tuple, &items, &count))
+        return 0;
+    if (count != 1) {
+        python_put_object(text, tuple, depth);
+        return 1;
+    }
+    python_puts(text, "(");
+    python_put_object(text, python_word(items), depth);
+    python_puts(text, ")");
+    return 1;
+}
+
 /* Name(args): Include/cpython/pyerrors.h, PyBaseExceptionObject: the dict and a tuple. */
-static int python_put_exception(struct python_text *text, unsigned long object, unsigned long address,
+static void python_put_exception(struct python_text *text, unsigned long object, unsigned long address,
                                 const struct python_type *type, int depth)
 {
-    unsigned long arguments = python_word(object + sizeof(struct python_object) + sizeof(u64)), items;
-    struct python_type known;
-    u64 count;
-    if (!python_read_type(&known, arguments) || !(known.flags & PYTHON_TUPLE) ||
-        !python_find_items(text->layout, arguments, &items, &count))
-        return 0;
     python_put_class_name(text, address, type);
-    if (count == 1) {
-        python_puts(text, "(");
-        python_put_object(text, python_word(items), depth + 1);
-        python_puts(text, ")");
-    } else
-        python_put_object(text, arguments, depth + 1);
-    return 1;
+    if (!python_put_call(text, python_word(object + sizeof(struct python_object) + sizeof(u64)), depth + 1))
+        python_puts(text, "(<unknown>)");
 }
 
 /* <enum.Name: value> */
@@ -348,8 +356,10 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
         python_puts(text, "...");
         return 1;
     }
-    if (type->flags & PYTHON_EXCEPTION)
-        return python_put_exception(text, object, address, type, depth);
+    if (type->flags & PYTHON_EXCEPTION) {
+        python_put_exception(text, object, address, type, depth);
+        return 1;
+    }
     if (type->flags & PYTHON_TYPE_OBJECT) {
         struct python_type class;
         if (!python_read(&class, object, sizeof class))

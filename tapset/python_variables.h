@@ -236,6 +236,31 @@ static void python_repr_text(char *to, unsigned long object)
     python_end_values(&text);
 }
 
+/* What function__return passes: an exception; or, where only its class and what it will be made with are there, a tuple
+ * of both. */
+static void python_exception_text(char *to, unsigned long object)
+{
+    struct layout_page layout;
+    struct python_text text;
+    struct python_type type;
+    u64 parts[2];
+    python_repr_text(to, object);
+    if (!object || !python_read_type(&type, object) || !(type.flags & PYTHON_TUPLE) || !python_read_layout(&layout) ||
+        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read(&type, parts[0], sizeof type))
+        return;
+    python_begin(&text, to, "...");
+    python_begin_values(&text, &layout);
+    python_put_class_name(&text, parts[0], &type);
+    if (!parts[1])
+        python_puts(&text, "()");
+    else if (!python_put_call(&text, parts[1], 0)) {
+        python_puts(&text, "(");
+        python_put_object(&text, parts[1], 0);
+        python_puts(&text, ")");
+    }
+    python_end_values(&text);
+}
+
 static void python_typename_text(char *to, unsigned long object)
 {
     unsigned long address = python_type_address(object);

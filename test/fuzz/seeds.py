@@ -260,7 +260,7 @@ seed(
     "all",
     r"""# a comment
 function__entry "x.py" "f" 3 0xdead "mod"   # and one more
-2 * function__return "\x41\n\t\\\"" NULL -7 NULL "m" * 3
+2 * function__return "\x41\n\t\\\"" NULL -7 NULL "m" * 3 NULL 0x30
 sleep 1
 2 * {
   3 * { # within
