@@ -100,6 +100,15 @@ void set_target(int pid)
     _stp_target = pid;
 }
 
+/* How many reads of the process there were since the last time. */
+unsigned long take_reads(void)
+{
+    static unsigned long before;
+    unsigned long reads = user_reads - before;
+    before = user_reads;
+    return reads;
+}
+
 /* What was printed since the last time. */
 const char *take_printed(void)
 {
