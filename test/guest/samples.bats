@@ -135,6 +135,17 @@ PY
   [ "$(grep -c '^ OWN(%) TOTAL(%)  FUNCTION$' "$printed")" -ge 3 ]
 }
 
+@test "pyprof joins the kernel's functions to the stacks of the functions that call it" {
+  script pyprof 997 -G kernel=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3" >/dev/null
+  sed -i "s, ($top/test/workloads/inner.py),,g" "$printed"
+  grep -E '<module>;(reads|hashes|spins)' "$printed"
+  # in their order, at the inner end alone, and without those of the interrupt itself
+  grep -qE '^python3;<module>;reads;([^;]+_\[k\];)+vfs_read_\[k\];([^;]+_\[k\];)*[^;]+_\[k\] [0-9]+$' "$printed"
+  grep -qE '^python3;<module>;spins [0-9]+$' "$printed"
+  refute grep -E '_\[k\];([^;]+;)*(reads|hashes|spins|<module>)[; ]' "$printed"
+  refute grep -E 'perf_swevent|stack_trace_save|python_' "$printed"
+}
+
 @test "of a Python without the shim they say once what to do" {
   script_says pyprof -c "$system -c 'import time
 end = time.time() + 5
