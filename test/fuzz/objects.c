@@ -39,6 +39,23 @@ static int user_byte(unsigned long address)
                : -1;
 }
 
+/* All of it is one file's, in parts of 4 MB, where the object is in the second. */
+struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
+{
+    static __typeof__(*((struct inode *)0)->i_sb) device;
+    static struct inode inode = {.i_sb = &device};
+    static __typeof__(*((struct file *)0)->f_path.dentry) name = {
+        {(const unsigned char *)"\033]0;lib.so"}};
+    static struct file file = {{&name}, &inode};
+    static struct vm_area_struct part = {.vm_file = &file};
+    (void)mm;
+    part.vm_start = address & ~0x3fffffUL;
+    part.vm_end = part.vm_start + 0x400000;
+    part.vm_pgoff = address >= head.object ? 1 : 0;
+    inode.i_ino++;
+    return head.has_layout & 8 ? NULL : &part;
+}
+
 static void check(bool holds, const char *what)
 {
     if (holds)
@@ -102,7 +119,7 @@ static void check_running(void)
 {
     static __typeof__(*((struct file *)0)->f_path.dentry) name = {
         {(const unsigned char *)"python3"}};
-    static struct file program = {{&name}};
+    static struct file program = {.f_path = {&name}};
     void (*const strings[])(char *) = {python_funcname_0, python_filename_0};
     current_mm.exe_file = &program;
     strcpy(current->comm, "\033]0;x");
@@ -129,6 +146,18 @@ static void check_running(void)
     s64 stack = __python_stack_take_3("program", head.depth % 3, head.depth >> 7);
     check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take");
     check_effort(500000, "__python_stack_take");
+}
+
+/* What the thread was in, by the symbols in its memory. */
+static void check_interrupted(void)
+{
+    struct pt_regs regs = {head.object};
+    s64 stack = __python_stack_open_3(0, "program", "f");
+    interrupted.user_mode_p = 1;
+    interrupted.uregs = &regs;
+    __python_stack_add_interrupted_3(stack, 1, 1);
+    __python_stack_close_1(stack);
+    check_effort(5000, "__python_stack_add_interrupted");
 }
 
 /* A string of JSON; what is behind it. */
@@ -261,6 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_text(string, "python_version");
     free(string);
     check_running();
+    check_interrupted();
     if (head.has_layout & 4)
         check_stacks(memory, memory_size);
     free(copy);

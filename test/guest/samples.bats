@@ -135,14 +135,15 @@ PY
   [ "$(grep -c '^ OWN(%) TOTAL(%)  FUNCTION$' "$printed")" -ge 3 ]
 }
 
-@test "pyprof joins the kernel's functions to the stacks of the functions that call it" {
-  script pyprof 997 -G kernel=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3" >/dev/null
+@test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
+  script pyprof 997 -G kernel=1 -G native=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3"
   sed -i "s, ($top/test/workloads/inner.py),,g" "$printed"
-  grep -E '<module>;(reads|hashes|spins)' "$printed"
+  grep -E '<module>;(reads|sums|spins)' "$printed"
   # in their order, at the inner end alone, and without those of the interrupt itself
   grep -qE '^python3;<module>;reads;([^;]+_\[k\];)+vfs_read_\[k\];([^;]+_\[k\];)*[^;]+_\[k\] [0-9]+$' "$printed"
+  grep -qE '^python3;<module>;sums;\[libz\.so\.1[^]]*\] crc32(_z)? [0-9]+$' "$printed"
   grep -qE '^python3;<module>;spins [0-9]+$' "$printed"
-  refute grep -E '_\[k\];([^;]+;)*(reads|hashes|spins|<module>)[; ]' "$printed"
+  refute grep -E '_\[k\];([^;]+;)*(reads|sums|spins|<module>)[; ]|\[[a-z][^]]*[.][^]]*\][^;]*;' "$printed"
   refute grep -E 'perf_swevent|stack_trace_save|python_' "$printed"
 }
 
