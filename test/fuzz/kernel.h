@@ -138,6 +138,11 @@ static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned shift)
     return (u64)((unsigned __int128)a * b >> shift);
 }
 
+static inline u64 div64_u64(u64 a, u64 b)
+{
+    return a / b;
+}
+
 /* One CPU, which runs one of the tasks. */
 struct inode {
     struct {

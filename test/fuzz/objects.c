@@ -237,6 +237,8 @@ static void check_stacks(const uint8_t *data, size_t size)
         printed_length = 0;
         __python_json_print_stack_1(__python_stack_at_1(number));
         check_json_array(printed);
+        printed_length = 0;
+        __python_speedscope_write_3(name, number, 99);
         __python_histogram_print_json_1(__python_stack_at_1(number));
         char *string = room();
         __python_stack_name_2(string, __python_stack_at_1(number), (signed char)sum);

@@ -274,6 +274,29 @@ def stacks():
     expect([4, 0, 0], [ask("__python_stacks_rest", *part) for part in ((0, 1), (1, 1), (1, 0))])
 
 
+# Twice: the second time others are sorted first.
+def speedscope():
+    names = [name for name, _ in JSON if name]
+    for time in range(2):
+        for at, name in enumerate(names):
+            stack = ask("__python_stack_open", 0, b"speed\x1b;\xff", name)
+            ask("__python_stack_add", stack, 10**7 * (1 + at * (1 - 2 * time)) + 10**9 * time, 0, 0, 0, 0)
+        count = ask("__python_stacks_sort", -1)
+        stacks = [ask("__python_stack_at", i) for i in range(count)]
+        ask("__python_speedscope_write", "it's \"pyprof\"", len(names), 99)
+        file = json.loads(library.take_printed().decode())
+        frames = [frame["name"] for frame in file["shared"]["frames"]]
+        profile, = file["profiles"]
+        expect(["sampled", "microseconds", "it's \"pyprof\"", 0], [profile[key] for key in ("type", "unit", "name", "startValue")])
+        expect(sum(profile["weights"]), profile["endValue"])
+        expect([of("count", stack) * 1000000 // 99 for stack in stacks[:len(names)]], profile["weights"])
+        expect(len(frames), len(set(frames)))
+        expect(set(range(len(frames))), set(sum(profile["samples"], [])))
+        expect({text for name, text in JSON if name} | {"speed\x1b;\\377"}, set(frames))
+        expect([frames.index("speed\x1b;\\377")] * len(names), [sample[0] for sample in profile["samples"]])
+        expect({2}, {len(sample) for sample in profile["samples"]})
+
+
 def rows():
     for line, time in (10, 5), (9, 6), (10, 5):
         ask("__python_row_add", "x.py", "h", str(line), 1, time, 0, 0, 0)
@@ -414,6 +437,7 @@ for test in (
     files,
     versions,
     forks,
+    speedscope,
 ):
     try:
         test()
