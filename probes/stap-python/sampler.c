@@ -144,8 +144,9 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         add_two(line, "-G", "threads=1");
         break;
     case 'i':
-        die(USAGE, "%s: samples are of threads on a CPU: stap-python pyblocked shows where threads "
-                   "sleep, and stap-python dump the stacks of all, once",
+        die(USAGE,
+            "%s: samples are of threads on a CPU: stap-python pyblocked shows where threads "
+            "sleep, and stap-python dump the stacks of all, once",
             sampler->name);
     default:
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",

@@ -143,9 +143,10 @@ static void check_running(void)
     print_python_threads_1((signed char)head.depth);
     check_text(printed, "print_python_threads");
     check_effort(500000, "print_python_threads");
-    s64 stack = __python_stack_take_3("program", head.depth % 3, head.depth >> 7);
-    check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take");
-    check_effort(500000, "__python_stack_take");
+    s64 stack = __python_stack_take_and_hold_3("program", head.depth % 3, head.depth >> 7);
+    check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take_and_hold");
+    check_effort(500000, "__python_stack_take_and_hold");
+    __python_stack_close_1(stack);
 }
 
 /* What the thread was in, by the symbols in its memory. */
@@ -217,9 +218,6 @@ static void check_stacks(const uint8_t *data, size_t size)
         check(number >= 0 && number < PYTHON_STACKS, "open");
         __python_stack_close_1(number);
         stack = number;
-        number = __python_stack_open_lines_2(*data & 0x20 ? "program" : "", name);
-        check(number >= 0 && number < PYTHON_STACKS, "open_lines");
-        __python_stack_close_1(number);
         __python_stack_add_6(*data & 0x40 ? stack : *data, 1, *data, 0, 0, 0);
         __python_histogram_add_4("", "file", name, *data);
         sum += *data;

@@ -45,8 +45,8 @@ struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
     while (!found && maps && fgets(line, sizeof line, maps)) {
         unsigned major, minor;
         char *name = strrchr(line, '/');
-        if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &part.vm_start, &part.vm_end, &part.vm_pgoff, &major,
-                   &minor, &inode.i_ino) != 6)
+        if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &part.vm_start, &part.vm_end, &part.vm_pgoff,
+                   &major, &minor, &inode.i_ino) != 6)
             abort();
         part.vm_pgoff >>= PAGE_SHIFT;
         device.s_dev = major << 20 | minor;
@@ -69,8 +69,8 @@ static s64 innermost(s64 stack)
     return stack;
 }
 
-/* Where a thread is interrupted at this address with this stack, and the kernel in so many functions,
- * below which the interrupt has so many of its own: the stack that is counted. */
+/* Where a thread is interrupted at this address with this stack, and the kernel in so many
+ * functions, below which the interrupt has so many of its own: the stack that is counted. */
 s64 interrupt_at(s64 stack, unsigned long address)
 {
     struct pt_regs regs = {address};
@@ -166,6 +166,12 @@ void run_here(void)
 void set_target(int pid)
 {
     _stp_target = pid;
+}
+
+/* The frame of the innermost open call. */
+s64 innermost_frame(void)
+{
+    return python_this_call()->frame;
 }
 
 /* How many reads of the process there were since the last time. */

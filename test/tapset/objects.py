@@ -13,7 +13,7 @@ import sys
 import threading
 
 library = ctypes.CDLL(sys.argv[1])
-library.__python_stack_take_3.restype = ctypes.c_longlong
+library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
 library.take_reads.restype = ctypes.c_ulong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
@@ -107,7 +107,7 @@ def running_here(last=None):
 
 def sample(number):
     library.run_here()
-    stack = library.__python_stack_take_3(b"program", 0, 0)
+    stack = library.__python_stack_take_and_hold_3(b"program", 0, 0)
     compare("f_%d (<string>)" % number, string(library.__python_stack_name_2, stack, 1))
 
 
@@ -121,7 +121,7 @@ def names():
 
 def sample_line(expected):
     library.run_here()
-    stack = library.__python_stack_take_3(b"", 1, 0)
+    stack = library.__python_stack_take_and_hold_3(b"", 1, 0)
     compare("f (<string>:%d)" % expected, string(library.__python_stack_name_2, stack, 1))
 
 
@@ -144,7 +144,7 @@ def recursive(depth, function):
 def sample_reads(style):
     library.run_here()
     library.take_reads()
-    if library.__python_stack_take_3(b"", style, 0) <= 0:
+    if library.__python_stack_take_and_hold_3(b"", style, 0) <= 0:
         sys.exit("no stack")
     return library.take_reads()
 
