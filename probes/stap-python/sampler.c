@@ -5,12 +5,16 @@
  */
 #include "sampler.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
+#include "flamegraph.h"
 #include "process.h"
 #include "script.h"
 #include "text.h"
@@ -21,16 +25,21 @@ static const char record_usage[] =
     "\n"
     "Samples where a Python process, and what it starts, uses the CPU, until it ends or Ctrl-C, "
     "and\n"
-    "prints its stacks in the folded form, which flamegraph.pl and speedscope.app read. The shim "
-    "is\n"
-    "loaded into the process if it lacks it. It is the script pyprof: stap-python pyprof --help.\n"
+    "prints its stacks. The shim is loaded into the process if it lacks it. It is the script "
+    "pyprof:\n"
+    "stap-python pyprof --help.\n"
     "\n"
     "  -p, --pid PID          the process\n"
     "  -o, --output FILE      to this file\n"
     "  -d, --duration S       for so many seconds\n"
     "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
     "(99)\n"
-    "  -f, --format folded    the only one; raw, py-spy's name, is the same\n"
+    "  -f, --format FORMAT    folded, or raw: a line for each stack, which flamegraph.pl reads; "
+    "speedscope:\n"
+    "                         a file for speedscope.app; flamegraph: an SVG, drawn by "
+    "flamegraph.pl\n"
+    "  -n, --native           with the function in C that the Python function was in, and its "
+    "library\n"
     "  -t, --threads          each thread apart\n";
 
 static const char top_usage[] =
@@ -61,10 +70,12 @@ struct sampler {
     bool runs_commands;
 };
 
-/* The command line of the script, as it grows. */
+/* The command line of the script, as it grows; and what is added to it at the end. */
 struct line {
-    char *words[24];
+    char *words[32];
     size_t count;
+    char *rate, *duration, *output;
+    bool draws; /* a flame graph */
 };
 
 static void add(struct line *line, char *word)
@@ -95,8 +106,18 @@ static char *command_of(char **words)
     return command;
 }
 
-/* Adds what one option stands for; of the rate, it is kept for later. */
-static void add_option(const struct sampler *sampler, int letter, struct line *line, char **rate)
+static void add_format(struct line *line, const char *name)
+{
+    line->draws = strcmp(name, "flamegraph") == 0 || strcmp(name, "svg") == 0;
+    if (strcmp(name, "speedscope") == 0)
+        add_two(line, "-G", "speedscope=1");
+    else if (!line->draws && strcmp(name, "folded") != 0 && strcmp(name, "raw") != 0)
+        die(USAGE, "record: the format is folded (or raw), speedscope or flamegraph, not '%s'",
+            name);
+}
+
+/* Adds what one option stands for. */
+static void add_option(const struct sampler *sampler, int letter, struct line *line)
 {
     switch (letter) {
     case 'p':
@@ -105,43 +126,105 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         add_two(line, "-x", optarg);
         break;
     case 'o':
-        add_two(line, "-o", optarg);
+        line->output = optarg;
         break;
     case 'd':
-        add_two(line, "-E",
-                format("probe timer.s(%s) { exit() }",
-                       number_for(sampler, "the duration, in seconds,", optarg)));
+        line->duration = number_for(sampler, "the duration, in seconds,", optarg);
         break;
     case 'r':
-        *rate = number_for(sampler, "the rate", optarg);
+        line->rate = number_for(sampler, "the rate", optarg);
         break;
     case 'f':
-        if (strcmp(optarg, "folded") != 0 && strcmp(optarg, "raw") != 0)
-            die(USAGE,
-                "%s: the format is folded (raw), not '%s': flamegraph.pl makes an SVG of it, and "
-                "speedscope.app reads it",
-                sampler->name, optarg);
+        add_format(line, optarg);
+        break;
+    case 'n':
+        add_two(line, "-G", "native=1");
         break;
     case 't':
         add_two(line, "-G", "threads=1");
         break;
+    case 'i':
+        die(USAGE,
+            "%s: samples are of threads on a CPU: stap-python pyblocked shows where threads "
+            "sleep, and stap-python dump the stacks of all, once",
+            sampler->name);
     default:
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
             sampler->name, sampler->name);
     }
 }
 
-static int sample(const struct sampler *sampler, char **arguments, char *global)
+/* The file at path for the results: it must be there, and writable, before minutes of sampling. */
+static int open_output(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0)
+        die(FAILED, "record: cannot write %s: %s", path, strerror(errno));
+    return fd;
+}
+
+/* The path as stap's -o has it, in which % begins a part of the date. */
+static char *for_stap(const char *path)
+{
+    char *text = calloc(2, strlen(path) + 1), *at = text;
+    if (!text)
+        abort();
+    for (; *path; path++) {
+        if (*path == '%')
+            *at++ = '%';
+        *at++ = *path;
+    }
+    return text;
+}
+
+/* What ends the script, and what shows meanwhile how far it is. */
+static void add_duration(struct line *line, bool shows)
+{
+    if (line->duration)
+        add_two(line, "-E", format("probe timer.s(%s) { exit() }", line->duration));
+    if (shows && isatty(STDERR_FILENO))
+        add_two(line, "-E",
+                format("probe timer.s(1) { __python_output_seconds(%s) } probe end { "
+                       "__python_output_seconds(-1) }",
+                       line->duration ? line->duration : "0"));
+}
+
+/* Runs the script; for a flame graph as a child. */
+static int run(const struct sampler *sampler, struct line *line)
+{
+    char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
+    int output = -1;
+    if (line->draws)
+        program = flamegraph_program();
+    if (line->output)
+        output = open_output(line->output);
+    if (line->draws)
+        folded = flamegraph_folded();
+    if (folded || line->output)
+        add_two(line, "-o", for_stap(folded ? folded : line->output));
+    if (line->rate)
+        add(line, line->rate);
+    if (!folded)
+        return script_main(path, line->words);
+    if (output >= 0 && ftruncate(output, 0) != 0 && errno != EINVAL)
+        die(FAILED, "record: cannot write %s: %s", line->output, strerror(errno));
+    return flamegraph_draw(program, script_command(path, line->words), folded,
+                           output >= 0 ? output : STDOUT_FILENO);
+}
+
+/* shows: progress, which a table would be mixed with. */
+static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
 {
     static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"duration", required_argument, NULL, 'd'},
                                             {"rate", required_argument, NULL, 'r'},
                                             {"format", required_argument, NULL, 'f'},
+                                            {"native", no_argument, NULL, 'n'},
                                             {"threads", no_argument, NULL, 't'},
+                                            {"idle", no_argument, NULL, 'i'},
                                             {NULL, 0, NULL, 0}};
     struct line line = {.count = 0};
-    char *rate = NULL;
     int letter, count = 0;
     bool chosen = false;
     help_if_asked(arguments, sampler->usage);
@@ -152,36 +235,35 @@ static int sample(const struct sampler *sampler, char **arguments, char *global)
     while ((letter = getopt_long(count + 1, arguments - 1, sampler->letters, options, NULL)) >= 0) {
         if (line.count > 16)
             die(USAGE, "%s: too many options", sampler->name);
-        add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line, &rate);
+        add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line);
         chosen |= letter == 'p';
     }
     char **command = arguments - 1 + optind;
     if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
         die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
             sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    add_duration(&line, shows);
     if (*command)
         add_two(&line, "-c", command_of(command));
     if (global)
         add_two(&line, "-G", global);
-    if (rate)
-        add(&line, rate);
-    return script_main(script_file(sampler->script), line.words);
+    return run(sampler, &line);
 }
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:t", true};
-    return sample(&record, arguments, NULL);
+    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti", true};
+    return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
     const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
-    return sample(&top, arguments, "live=1");
+    return sample(&top, arguments, "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
     const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
-    return sample(&dump, arguments, NULL);
+    return sample(&dump, arguments, NULL, false);
 }

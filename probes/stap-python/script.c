@@ -122,18 +122,12 @@ static char **stap_command(const char *stap, const char *path, char **arguments,
     return command;
 }
 
-int script_main(const char *path, char **arguments)
+/* The same, once all is looked at that stap needs. */
+static char **prepared_command(const char *path, const struct script_head *head, char **arguments)
 {
-    if (arguments[0] && strcmp(arguments[0], "--backend") == 0)
-        script_backend(path, arguments + 1);
     const char *stap = secure_getenv("STAP");
-    struct script_head head = script_head(path);
     struct stap_arguments given = stap_arguments(arguments);
-    if (given.help) {
-        print_script_help(&head);
-        return 0;
-    }
-    check_script_arguments(&head, &given);
+    check_script_arguments(head, &given);
     stap = stap && *stap ? stap : "stap";
     if (!program_in_path(stap))
         die(127, "%s not found: run stap-python doctor", stap);
@@ -141,7 +135,25 @@ int script_main(const char *path, char **arguments)
     if (source_tree)
         setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
     if (given.is_run)
-        look_at_processes(&head, &given);
+        look_at_processes(head, &given);
     bool says = given.is_run && !given.command && isatty(STDERR_FILENO);
-    exec_program(stap_command(stap, path, arguments, says));
+    return stap_command(stap, path, arguments, says);
+}
+
+char **script_command(const char *path, char **arguments)
+{
+    struct script_head head = script_head(path);
+    return prepared_command(path, &head, arguments);
+}
+
+int script_main(const char *path, char **arguments)
+{
+    if (arguments[0] && strcmp(arguments[0], "--backend") == 0)
+        script_backend(path, arguments + 1);
+    struct script_head head = script_head(path);
+    if (stap_arguments(arguments).help) {
+        print_script_help(&head);
+        return 0;
+    }
+    exec_program(prepared_command(path, &head, arguments));
 }

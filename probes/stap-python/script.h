@@ -19,4 +19,8 @@ char *script_file(const char *name);
  * the shim that it needs does not exist. */
 int script_main(const char *path, char **arguments);
 
+/* The command that script_main() would run, as exec_program() takes it, without --help and
+ * --backend. */
+char **script_command(const char *path, char **arguments);
+
 #endif

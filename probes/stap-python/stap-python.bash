@@ -73,7 +73,10 @@ _stap_python() {
           -p | --pid) words=$(_stap_python_pids) ;;
           *) words=--pid && [ "${COMP_WORDS[1]}" = dump ] || words='--pid --rate --duration' ;;
         esac
-        [ "${COMP_WORDS[1]}" != record ] || words+=' --output --format --threads'
+        case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
+          record-f | record--format) words='folded raw speedscope flamegraph' ;;
+          record*) words+=' --output --format --native --threads' ;;
+        esac
         ;;
       attach | doctor | ps) ;;
       *) _stap_python_script ;;

@@ -178,13 +178,25 @@ static void replace_thread(u8 value)
     current->se.sum_exec_runtime = 0;
 }
 
+/* The stack of these names, the inner one of which may be "", held as one that was read from a
+ * process. */
+static s64 note_stack(const char *outer, const char *inner)
+{
+    u32 number = python_make_stack(0, outer, strlen(outer));
+    if (number && *inner)
+        number = python_make_stack(number, inner, strlen(inner));
+    if (number)
+        python_note_stack(number);
+    return number;
+}
+
 static void leave_cpu(u8 value)
 {
     const char name[2] = {(char)('a' + value % 5), '\0'};
     current->on_rq = value & 1;
     current->__state = value >> 1;
     if (__python_will_sleep_0())
-        __python_sleep_1(__python_stack_open_lines_2("", value & 4 ? "inner\nouter\n" : name));
+        __python_sleep_1(value & 4 ? note_stack("outer", "inner") : note_stack(name, ""));
 }
 
 static void come_back(void)
@@ -209,7 +221,6 @@ static void set_note(u8 value)
     char name[4];
     snprintf(name, sizeof name, "%d", value);
     __python_call_set_note_1(__python_stack_open_3(__python_call_note_0(), "program", name));
-    __python_call_frame_0();
 }
 
 static void add_to_stack(u8 value)
@@ -227,7 +238,7 @@ static void add_to_stack(u8 value)
 static void fork_child(u8 value)
 {
     struct task_struct *parent = current, *child = &tasks[value % TASKS];
-    s64 frame = __python_call_frame_0(), note = __python_call_note_0(),
+    s64 frame = (s64)python_this_call()->frame, note = __python_call_note_0(),
         depth = __python_call_depth_0(), no_room = __python_calls_no_room_0();
     if (depth)
         __python_call_fork_0();
@@ -244,7 +255,7 @@ static void fork_child(u8 value)
     if (value & 0x40)
         check(!__python_call_depth_0(), "the calls of another program");
     else if (__python_calls_no_room_0() == no_room)
-        check(__python_call_depth_0() == depth && __python_call_frame_0() == frame &&
+        check(__python_call_depth_0() == depth && (s64)python_this_call()->frame == frame &&
                   __python_call_note_0() == note,
               "the calls of a child");
     else

@@ -7,6 +7,7 @@
 #ifndef KERNEL_H
 #define KERNEL_H
 
+#include <elf.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -137,7 +138,20 @@ static inline int fls64(u64 value)
     return value ? 64 - __builtin_clzll(value) : 0;
 }
 
+static inline u64 div64_u64(u64 a, u64 b)
+{
+    return a / b;
+}
+
 /* One CPU, which runs one of the tasks. */
+struct inode {
+    struct {
+        u32 s_dev;
+    } * i_sb;
+    unsigned long i_ino;
+    u32 i_generation;
+    s64 i_size;
+};
 struct file {
     struct {
         struct {
@@ -146,9 +160,13 @@ struct file {
             } d_name;
         } * dentry;
     } f_path;
+    struct inode *inode;
 };
 struct mm_struct {
     struct file *exe_file;
+    struct {
+        void *vdso;
+    } context;
 };
 struct task_struct {
     struct mm_struct *mm;
@@ -182,6 +200,44 @@ typedef int raw_spinlock_t;
 #define raw_spin_unlock(lock) ((void)*(lock))
 #define raw_spin_lock_irqsave(lock, flags) ((void)(flags = 0), (void)*(lock))
 #define raw_spin_unlock_irqrestore(lock, flags) ((void)flags, (void)*(lock))
+
+/* What is mapped: the first part that ends beyond an address, or NULL. */
+struct vm_area_struct {
+    unsigned long vm_start, vm_end, vm_pgoff;
+    struct file *vm_file;
+};
+struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address);
+#define PAGE_SHIFT 12
+#define file_inode(file) ((file)->inode)
+#define mmap_read_trylock(mm) ((mm) != NULL)
+#define mmap_read_unlock(mm) ((void)(mm))
+#define IS_ENABLED(option) 0
+
+/* Where it was interrupted, and the kernel's functions then. */
+struct pt_regs {
+    unsigned long ip;
+};
+static struct {
+    int user_mode_p;
+    struct pt_regs *uregs, *kregs;
+} __attribute__((unused)) interrupted;
+#define CONTEXT (&interrupted)
+#define REG_IP(regs) ((regs)->ip)
+#define CONFIG_STACKTRACE
+#define KSYM_SYMBOL_LEN 64
+#define MODULES_VADDR 0xffffffffc0000000UL
+#define MODULES_END 0xffffffffff000000UL
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))
+static unsigned long kernel_addresses[200];
+static unsigned kernel_addresses_count;
+static inline unsigned stack_trace_save(unsigned long *to, unsigned most, unsigned skip)
+{
+    unsigned count = min(kernel_addresses_count, most);
+    (void)skip;
+    memcpy(to, kernel_addresses, count * sizeof *to);
+    return count;
+}
+#define sprint_symbol_no_offset(to, address) sprintf(to, "f_%lx [module]", address)
 
 /* Tasks by their PIDs: task_of() says. */
 struct task_struct *task_of(pid_t pid);

@@ -39,6 +39,23 @@ static int user_byte(unsigned long address)
                : -1;
 }
 
+/* All of it is one file's, in parts of 4 MB, where the object is in the second. */
+struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
+{
+    static __typeof__(*((struct inode *)0)->i_sb) device;
+    static struct inode inode = {.i_sb = &device};
+    static __typeof__(*((struct file *)0)->f_path.dentry) name = {
+        {(const unsigned char *)"\033]0;lib.so"}};
+    static struct file file = {{&name}, &inode};
+    static struct vm_area_struct part = {.vm_file = &file};
+    (void)mm;
+    part.vm_start = address & ~0x3fffffUL;
+    part.vm_end = part.vm_start + 0x400000;
+    part.vm_pgoff = address >= head.object ? 1 : 0;
+    inode.i_ino++;
+    return head.has_layout & 8 ? NULL : &part;
+}
+
 static void check(bool holds, const char *what)
 {
     if (holds)
@@ -102,7 +119,7 @@ static void check_running(void)
 {
     static __typeof__(*((struct file *)0)->f_path.dentry) name = {
         {(const unsigned char *)"python3"}};
-    static struct file program = {{&name}};
+    static struct file program = {.f_path = {&name}};
     void (*const strings[])(char *) = {python_funcname_0, python_filename_0, python_modulename_0};
     current_mm.exe_file = &program;
     strcpy(current->comm, "\033]0;x");
@@ -143,9 +160,22 @@ static void check_running(void)
     print_python_threads_1((signed char)head.depth);
     check_text(printed, "print_python_threads");
     check_effort(500000, "print_python_threads");
-    s64 stack = __python_stack_take_3("program", head.depth % 3, head.depth >> 7);
-    check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take");
-    check_effort(500000, "__python_stack_take");
+    s64 stack = __python_stack_take_and_hold_3("program", head.depth % 3, head.depth >> 7);
+    check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take_and_hold");
+    check_effort(500000, "__python_stack_take_and_hold");
+    __python_stack_close_1(stack);
+}
+
+/* What the thread was in, by the symbols in its memory. */
+static void check_interrupted(void)
+{
+    struct pt_regs regs = {head.object};
+    s64 stack = __python_stack_open_3(0, "program", "f");
+    interrupted.user_mode_p = 1;
+    interrupted.uregs = &regs;
+    __python_stack_add_interrupted_3(stack, 1, 1);
+    __python_stack_close_1(stack);
+    check_effort(5000, "__python_stack_add_interrupted");
 }
 
 /* A string of JSON; what is behind it. */
@@ -205,9 +235,6 @@ static void check_stacks(const uint8_t *data, size_t size)
         check(number >= 0 && number < PYTHON_STACKS, "open");
         __python_stack_close_1(number);
         stack = number;
-        number = __python_stack_open_lines_2(*data & 0x20 ? "program" : "", name);
-        check(number >= 0 && number < PYTHON_STACKS, "open_lines");
-        __python_stack_close_1(number);
         __python_stack_add_6(*data & 0x40 ? stack : *data, 1, *data, 0, 0, 0);
         __python_histogram_add_4("", "file", name, *data);
         sum += *data;
@@ -225,6 +252,8 @@ static void check_stacks(const uint8_t *data, size_t size)
         printed_length = 0;
         __python_json_print_stack_1(__python_stack_at_1(number));
         check_json_array(printed);
+        printed_length = 0;
+        __python_speedscope_write_3(name, number, 99);
         __python_histogram_print_json_1(__python_stack_at_1(number));
         char *string = room();
         __python_stack_name_2(string, __python_stack_at_1(number), (signed char)sum);
@@ -292,6 +321,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_text(string, "python_version");
     free(string);
     check_running();
+    check_interrupted();
     if (head.has_layout & 4)
         check_stacks(memory, memory_size);
     free(copy);

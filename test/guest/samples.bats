@@ -135,6 +135,32 @@ PY
   [ "$(grep -c '^ OWN(%) TOTAL(%)  FUNCTION$' "$printed")" -ge 3 ]
 }
 
+@test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
+  script_says pyprof 199 -G kernel=1 -G native=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 4"
+  sed -i "s, ($top/test/workloads/inner.py),,g" "$printed"
+  grep -E '<module>;(reads|sums|spins)' "$printed"
+  # in their order, at the inner end alone, and without those of the interrupt itself
+  grep -qE '^python3;<module>;reads;([^;]+_\[k\];)+vfs_read_\[k\];([^;]+_\[k\];)*[^;]+_\[k\] [0-9]+$' "$printed"
+  grep -qE '^python3;<module>;sums;\[libz\.so\.1[^]]*\] crc32(_z)? [0-9]+$' "$printed"
+  grep -qE '^python3;<module>;spins [0-9]+$' "$printed"
+  refute grep -E '_\[k\];([^;]+;)*(reads|sums|spins|<module>)[; ]|\[[a-z][^]]*[.][^]]*\][^;]*;' "$printed"
+  refute grep -E 'perf_swevent|stack_trace_save|python_' "$printed"
+  # the same for speedscope
+  script_says pyprof 199 -G kernel=1 -G speedscope=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3"
+  /usr/bin/python3 - "$printed" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    said = json.load(file)
+profile, = said["profiles"]
+names = [frame["name"] for frame in said["shared"]["frames"]]
+stacks = [[names[frame] for frame in sample] for sample in profile["samples"]]
+assert len(profile["weights"]) == len(stacks) and sum(profile["weights"]) == profile["endValue"], profile
+assert any(stack[0] == "python3" and stack[2].startswith("reads (") and "vfs_read_[k]" in stack[3:] for stack in stacks), stacks
+PY
+}
+
 @test "of a Python without the shim they say once what to do" {
   script_says pyprof -c "$system -c 'import time
 end = time.time() + 5

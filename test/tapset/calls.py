@@ -10,6 +10,7 @@ import sys
 
 library = ctypes.CDLL(sys.argv[1])
 library.take_printed.restype = ctypes.c_char_p
+library.innermost_frame.restype = ctypes.c_longlong
 CALLS = 65536  # tapset/python_calls.stp
 
 
@@ -71,7 +72,7 @@ def times():
     library.pass_(100, 50)
     begin("inner", 2)
     expect(2, ask("__python_call_depth"))
-    expect(2, ask("__python_call_frame"))
+    expect(2, library.innermost_frame())
     library.pass_(1000, 300)
     expect(True, end("inner", 2))
     expect([1000, 1000, 300, 300], ended())
@@ -152,7 +153,7 @@ def forks():
     thread(2, parent=1, start_time=now)
     ask("__python_call_forked")
     library.pass_(500, 300)
-    expect([2, 2, 22], [ask("__python_call_" + what) for what in ("depth", "frame", "note")])
+    expect([2, 2, 22], [ask("__python_call_depth"), library.innermost_frame(), ask("__python_call_note")])
     expect(True, end("inner", 2))
     expect([22, 11], [ask("__python_call_ended_note"), ask("__python_call_note")])
     expect([500, 500, 300, 300], ended())  # from the fork on
@@ -249,8 +250,6 @@ def stacks():
     g = ask("__python_stack_open", f, "", "g")
     other = ask("__python_stack_open", outer, "", "g")
     expect([outer, f, g], [ask("__python_stack_open", *rest) for rest in ((0, "python", "main"), (outer, "", "f"), (f, "", "g"))])
-    expect(g, ask("__python_stack_open_lines", "", "g\nf\nmain\npython\n"))
-    expect(g, ask("__python_stack_open_lines", "python", "g\nf\nmain\n"))
     expect(4, len({outer, f, g, other} - {0}))
     for stack, time in (g, 10), (outer, 3), (other, 50), (g, 30), (g, 5):
         ask("__python_stack_add", stack, 1, time, 2, 1, time * 2)
@@ -272,6 +271,29 @@ def stacks():
     expect([1, 4, other], [ask("__python_stacks_take"), ask("__python_stacks_taken"), ask("__python_stack_at", 0)])
     expect([4, 1], sums(other)[2:])
     expect([4, 0, 0], [ask("__python_stacks_rest", *part) for part in ((0, 1), (1, 1), (1, 0))])
+
+
+# Twice: the second time others are sorted first.
+def speedscope():
+    names = [name for name, _ in JSON if name]
+    for time in range(2):
+        for at, name in enumerate(names):
+            stack = ask("__python_stack_open", 0, b"speed\x1b;\xff", name)
+            ask("__python_stack_add", stack, 10**7 * (1 + at * (1 - 2 * time)) + 10**9 * time, 0, 0, 0, 0)
+        count = ask("__python_stacks_sort", -1)
+        stacks = [ask("__python_stack_at", i) for i in range(count)]
+        ask("__python_speedscope_write", "it's \"pyprof\"", len(names), 99)
+        file = json.loads(library.take_printed().decode())
+        frames = [frame["name"] for frame in file["shared"]["frames"]]
+        profile, = file["profiles"]
+        expect(["sampled", "microseconds", "it's \"pyprof\"", 0], [profile[key] for key in ("type", "unit", "name", "startValue")])
+        expect(sum(profile["weights"]), profile["endValue"])
+        expect([of("count", stack) * 1000000 // 99 for stack in stacks[:len(names)]], profile["weights"])
+        expect(len(frames), len(set(frames)))
+        expect(set(range(len(frames))), set(sum(profile["samples"], [])))
+        expect({text for name, text in JSON if name} | {"speed\x1b;\\377"}, set(frames))
+        expect([frames.index("speed\x1b;\\377")] * len(names), [sample[0] for sample in profile["samples"]])
+        expect({2}, {len(sample) for sample in profile["samples"]})
 
 
 def rows():
@@ -414,6 +436,7 @@ for test in (
     files,
     versions,
     forks,
+    speedscope,
 ):
     try:
         test()

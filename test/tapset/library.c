@@ -26,6 +26,74 @@ static int user_byte(unsigned long address)
     return *(volatile unsigned char *)address;
 }
 
+/* ---------------------------------------------------------------- what is mapped */
+
+struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
+{
+    static struct vm_area_struct part;
+    static struct inode inode;
+    static __typeof__(*inode.i_sb) device;
+    static struct file file;
+    static __typeof__(*file.f_path.dentry) dentry;
+    static char line[4096];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    int found = 0;
+    (void)mm;
+    inode.i_sb = &device;
+    file.inode = &inode;
+    file.f_path.dentry = &dentry;
+    while (!found && maps && fgets(line, sizeof line, maps)) {
+        unsigned major, minor;
+        char *name = strrchr(line, '/');
+        if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &part.vm_start, &part.vm_end, &part.vm_pgoff,
+                   &major, &minor, &inode.i_ino) != 6)
+            abort();
+        part.vm_pgoff >>= PAGE_SHIFT;
+        device.s_dev = major << 20 | minor;
+        part.vm_file = inode.i_ino ? &file : NULL;
+        line[strcspn(line, "\n")] = '\0';
+        dentry.d_name.name = (const unsigned char *)(name ? name + 1 : "");
+        found = part.vm_end > address;
+    }
+    if (maps)
+        fclose(maps);
+    return found ? &part : NULL;
+}
+
+/* The innermost of the stacks that extend this one. */
+static s64 innermost(s64 stack)
+{
+    for (u32 number = 1; number < python_used_stacks; number++)
+        if (python_stacks[number].name && python_stacks[number].outer == stack)
+            return innermost(number);
+    return stack;
+}
+
+/* Where a thread is interrupted at this address with this stack, and the kernel in so many
+ * functions, below which the interrupt has so many of its own: the stack that is counted. */
+s64 interrupt_at(s64 stack, unsigned long address)
+{
+    struct pt_regs regs = {address};
+    interrupted.user_mode_p = 1;
+    interrupted.uregs = &regs;
+    interrupted.kregs = NULL;
+    __python_stack_add_interrupted_3(stack, 1, 1);
+    return innermost(stack);
+}
+
+s64 interrupt_kernel(s64 stack, unsigned long own, unsigned long count)
+{
+    struct pt_regs regs = {1000};
+    interrupted.user_mode_p = 0;
+    interrupted.uregs = NULL;
+    interrupted.kregs = &regs;
+    for (unsigned long i = 0; i < own + count; i++)
+        kernel_addresses[i] = 1000 + (i - own) * 10;
+    kernel_addresses_count = own + count;
+    __python_stack_add_interrupted_3(stack, 1, 1);
+    return innermost(stack);
+}
+
 /* ---------------------------------------------------------------- the threads */
 
 enum { TASKS = 4 };
@@ -98,6 +166,21 @@ void run_here(void)
 void set_target(int pid)
 {
     _stp_target = pid;
+}
+
+/* The frame of the innermost open call. */
+s64 innermost_frame(void)
+{
+    return python_this_call()->frame;
+}
+
+/* How many reads of the process there were since the last time. */
+unsigned long take_reads(void)
+{
+    static unsigned long before;
+    unsigned long reads = user_reads - before;
+    before = user_reads;
+    return reads;
 }
 
 /* What was printed since the last time. */

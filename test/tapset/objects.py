@@ -13,9 +13,10 @@ import sys
 import threading
 
 library = ctypes.CDLL(sys.argv[1])
-library.__python_stack_take_3.restype = ctypes.c_longlong
+library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
 library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
+library.take_reads.restype = ctypes.c_ulong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
 with open(workload, "rb") as file:
@@ -108,7 +109,7 @@ def running_here(last=None):
 
 def sample(number):
     library.run_here()
-    stack = library.__python_stack_take_3(b"program", 0, 0)
+    stack = library.__python_stack_take_and_hold_3(b"program", 0, 0)
     compare("f_%d (<string>)" % number, string(library.__python_stack_name_2, stack, 1))
 
 
@@ -138,10 +139,51 @@ def modules():
         compare(expected, scope["result"])
 
 
+def sample_line(expected):
+    library.run_here()
+    stack = library.__python_stack_take_and_hold_3(b"", 1, 0)
+    compare("f (<string>:%d)" % expected, string(library.__python_stack_name_2, stack, 1))
+
+
+def lines():
+    "The same of functions of one name, whose lines alone are others."
+    for number in range(500):
+        # at each place of an address anew: the first line; where in the function; and far behind what is the same
+        for before, within in (number % 7, 0), (0, number % 5), (3, 2 + number % 3):
+            scope = {}
+            calls = "    g()\n" * 40 if before == 3 else ""
+            source = "\n" * before + "def f(sample, g):\n" + calls + "\n" * within + "    sample(%d)\n" + "\n" * (8 - within) + "    g()\n"
+            exec(source % (source.count("\n", 0, source.index("sample(%")) + 1), scope)
+            scope["f"](sample_line, int)
+
+
+def recursive(depth, function):
+    return recursive(depth - 1, function) if depth else function()
+
+
+def sample_reads(style):
+    library.run_here()
+    library.take_reads()
+    if library.__python_stack_take_and_hold_3(b"", style, 0) <= 0:
+        sys.exit("no stack")
+    return library.take_reads()
+
+
+def reads():
+    "Once known, names need no more reads of a frame than what tells that they are the same, also with lines."
+    for style, most in (0, 13), (1, 19):
+        counts = [recursive(100, lambda: sample_reads(style)) for _ in range(2)]
+        print("%d reads, then %d" % tuple(counts))
+        if counts[1] > most * 106:
+            sys.exit("too many")
+
+
 def running():
     run_stacks(running_here)
     names()
     modules()
+    lines()
+    reads()
     failed = []
 
     def thread():
