@@ -178,12 +178,29 @@ def reads():
             sys.exit("too many")
 
 
+def known():
+    "Names of a stack that was seen before are not read again, also where the file's name has no hash yet."
+    def sample_again():
+        library.run_here()
+        for _ in range(2):
+            library.take_bytes()
+            library.__python_stack_take_and_hold_3(b"program", 0, 0)
+        # six words a frame; a name with its type takes some 300 bytes
+        compare(True, library.take_bytes() < 40 * 100 + 3000)
+
+    lines = ["def f_0(call):\n    call()"] + ["def f_%d(call):\n    f_%d(call)" % (i, i - 1) for i in range(1, 40)]
+    scope = {}
+    exec(compile("\n".join(lines), os.path.join("/srv", "known.py"), "exec"), scope)
+    scope["f_39"](sample_again)
+
+
 def running():
     run_stacks(running_here)
     names()
     modules()
     lines()
     reads()
+    known()
     failed = []
 
     def thread():
