@@ -145,7 +145,8 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
-    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type, *tuple_type;
+    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type,
+        *tuple_type;
     struct _inittab **inittab;           /* &PyImport_Inittab */
     PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
     const char *runtime;                 /* 3.7 and later: &_PyRuntime */

@@ -266,6 +266,25 @@ static void check_stacks(const uint8_t *data, size_t size)
     }
 }
 
+/* An object as a value. */
+static void check_object(void)
+{
+    void (*const texts[])(char *, s64) = {__python_repr_1, __python_typename_1};
+    char *string;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        string = room();
+        texts[i](string, (s64)head.object);
+        check_string(string, "python_repr");
+        check_effort(200000, "python_repr");
+    }
+    string = room();
+    __python_str_1(string, (s64)head.object); /* control characters as they are */
+    check(memchr(string, '\0', MAXSTRINGLEN), "python_str");
+    free(string);
+    __python_int_1((s64)head.object);
+    check_effort(1000, "python_int");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < sizeof head)
@@ -284,19 +303,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_string(string, "python_argstr");
     check_effort(100000, "python_argstr");
 
-    void (*const texts[])(char *, s64) = {__python_repr_1, __python_typename_1};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        string = room();
-        texts[i](string, (s64)head.object);
-        check_string(string, "python_repr");
-        check_effort(200000, "python_repr");
-    }
-    string = room();
-    __python_str_1(string, (s64)head.object); /* control characters as they are */
-    check(memchr(string, '\0', MAXSTRINGLEN), "python_str");
-    free(string);
-    __python_int_1((s64)head.object);
-    check_effort(1000, "python_int");
+    check_object();
 
     string = room();
     python_backtrace_2(string, (s64)head.object, (signed char)head.depth);
