@@ -158,8 +158,8 @@ $(BUILD)/probes $(BUILD)/probes/stap-python $(BUILD)/bpftrace $(BUILD)/test:
 	mkdir -p $@
 
 # What it includes is compiled elsewhere.
-$(BUILD)/python_objects.stp: tapset/generate/include.awk tapset/python_objects.stp.in probes/layout_page.h | $(BUILD)/probes
-	awk -v folder=probes -f $(wordlist 1,2,$^) >$@
+$(BUILD)/python_objects.stp: tapset/generate/include.awk tapset/python_objects.stp.in probes/layout_page.h $(wildcard tapset/*.h) | $(BUILD)/probes
+	awk -v folders="probes tapset" -f $(wordlist 1,2,$^) >$@
 
 # $(call with_shim,PATH,SCRIPT,FILE): writes the bpftrace script for the shim at that path.
 with_shim = sed 's|@SHIM@|$(1)|' $(2) >$(3) && chmod 755 $(3)

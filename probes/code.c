@@ -235,7 +235,7 @@ static bool has_version(PyObject *globals)
 {
     static enum { UNTRIED, YES, NO } layout;
     if (layout == UNTRIED)
-        layout = py.minor <= DICT_LAST_MINOR && sizeof(void *) == 8 &&
+        layout = py.minor <= DICT_VERSION_LAST_MINOR && sizeof(void *) == 8 &&
                          !py.PySys_GetObject("getobjects") &&
                          ((struct dict_36 *)globals)->used == py.PyDict_Size(globals)
                      ? YES

@@ -87,11 +87,12 @@ bool cpython_find(const char *path, const char **why)
     py.method_type = cpython_symbol("PyMethod_Type");
     py.code_type = cpython_symbol("PyCode_Type");
     py.function_type = cpython_symbol("PyFunction_Type");
+    py.tuple_type = cpython_symbol("PyTuple_Type");
     py.runtime = cpython_symbol("_PyRuntime");
     py.finalizing = py.minor == 6 ? cpython_symbol("_Py_Finalizing") : NULL;
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||
-        !py.method_type || !py.code_type || !py.function_type)
+        !py.method_type || !py.code_type || !py.function_type || !py.tuple_type)
         return false;
 
     /* 3.12 gave the co_extra functions a public name. */

@@ -83,6 +83,7 @@ struct cpython_allocator {
     NEED(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
     NEED(Py_ssize_t, PyDict_Size, (PyObject *)) \
+    NEED(int, PyDict_Next, (PyObject *, Py_ssize_t *, PyObject **, PyObject **)) \
     NEED(Py_ssize_t, PyObject_Hash, (PyObject *)) \
     NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
     NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
@@ -144,7 +145,7 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     PyObject *none;
-    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type;
+    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type, *tuple_type;
     struct _inittab **inittab;           /* &PyImport_Inittab */
     PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
     const char *runtime;                 /* 3.7 and later: &_PyRuntime */

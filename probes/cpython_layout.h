@@ -123,6 +123,21 @@ struct inner_frame_312 {
 #define CODE_TAG ((uintptr_t)7)
 enum { OWNER_LAST_MINOR = 13 };
 
+/* Where a frame has its variables (f_localsplus, localsplus).  Up to 3.10 they are the last word of
+ * what the __basicsize__ of PyFrameObject counts; from 3.11 on that counts up to them, with the
+ * frame as a part of PyFrameObject (_f_frame_data).  Compared with it by layout_values.c. */
+static inline size_t frame_variables_offset(int minor, size_t basicsize)
+{
+    return minor <= 10 ? basicsize - sizeof(void *) : minor <= 13 ? 72 : 80;
+}
+static inline size_t frame_basicsize(int minor, size_t variables)
+{
+    return minor <= 10   ? variables + sizeof(void *)
+           : minor <= 12 ? variables + 48
+           : minor == 13 ? variables + 64
+                         : variables + 72;
+}
+
 /* ---------------------------------------------------------------- code objects */
 
 /* PyCodeObject: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  Compared by layout.c.
@@ -167,16 +182,48 @@ struct code_312 {
 
 /* ---------------------------------------------------------------- dicts */
 
-/* PyDictObject up to 3.13: Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version
- * is that of no other dict of the interpreter, and another one after each change (PEP 509); in 3.13
- * not where an object has the values, as its __dict__.  Compared by code.c. */
+/* PyDictObject: Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version is that of
+ * no other dict of the interpreter, and another one after each change (PEP 509), up to 3.13; in
+ * 3.13 not where an object has the values, as its __dict__.  Compared by code.c, as far as the
+ * version, and by layout.c. */
 struct dict_36 {
     struct object_head head;
     Py_ssize_t used;
     uint64_t version;
-    void *keys, *values;
+    void *keys, *values; /* values: NULL where they are beside the keys */
 };
-enum { DICT_LAST_MINOR = 13 };
+enum { DICT_VERSION_LAST_MINOR = 13 };
+
+/* PyDictKeysObject: Objects/dict-common.h (3.6-3.10), Include/internal/pycore_dict.h (3.11 on).
+ * Behind the indices, of 1, 2, 4 or 8 bytes each, come the entries.  Compared by layout.c. */
+struct dict_keys_36 {
+    Py_ssize_t references, size; /* so many indices */
+    void *lookup;
+    Py_ssize_t usable, entries;
+    char indices[];
+};
+struct dict_keys_311 {
+    Py_ssize_t references;
+    uint8_t log2_size, log2_index_bytes; /* of all indices together */
+    uint8_t kind;                        /* 0: entries as up to 3.10; others: of str alone */
+    uint32_t version;
+    Py_ssize_t usable, entries;
+    char indices[];
+};
+struct dict_entry {
+    Py_ssize_t hash;
+    PyObject *key, *value;
+};
+struct dict_entry_of_str {
+    PyObject *key, *value;
+};
+
+/* PyDictValues: what a dict or an object has apart from the keys.  Up to 3.12 values alone, with
+ * bytes before them in 3.11 and 3.12; from 3.13 on behind this: Include/internal/pycore_dict.h. */
+struct dict_values_313 {
+    uint8_t capacity, size, embedded, valid;
+    PyObject *values[];
+};
 
 /* ---------------------------------------------------------------- thread states, up to 3.12 */
 

@@ -20,17 +20,34 @@ static inline void fire_entry(struct code *record, int line, struct shown shown)
                            shown.frame, code_module(record, shown.globals));
 }
 
-static inline void fire_return(struct code *record, int line, struct shown shown)
+/* How a frame ended: with what it returned or yielded, or with the exception that leaves it.  Both
+ * are NULL where that can't be told. */
+struct outcome {
+    PyObject *result, *exception;
+};
+
+static inline void fire_return(struct code *record, int line, struct shown shown,
+                               struct outcome outcome)
 {
     marker_function__return(code_text(&record->filename), code_text(&record->funcname), line,
-                            shown.frame, code_module(record, shown.globals));
+                            shown.frame, code_module(record, shown.globals), outcome.result,
+                            outcome.exception);
     if (shown.runs)
         shown_returned(shown.frame);
 }
 
 /* The same by a PyFrameObject. */
 void fire_entry_of(PyFrameObject *frame, int line);
-void fire_return_of(PyFrameObject *frame, int line);
+void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome);
+
+/* The exception in flight, which PyErr_Fetch() has put aside, for an outcome.  One that C code has
+ * set, and no Python code has caught, is a class and what it will be made with: room then becomes a
+ * tuple of both, for tracers alone.  NULL for none. */
+struct exception_parts {
+    struct var_object_head head;
+    PyObject *parts[2];
+};
+PyObject *fire_exception(PyObject *type, PyObject *value, struct exception_parts *room);
 
 /* The entries of the frames of frame_stack(), the outermost first, each with the line at which it
  * stands. */

@@ -53,6 +53,22 @@ static void fire_aside(void (*fire)(void *), void *frame, bool exception)
         py.PyErr_Restore(type, value, traceback);
 }
 
+/* Fires the return of a frame; result: NULL with an exception in flight.  Never inlined, so that
+ * what it keeps is not on the C stack below the program's. */
+static __attribute__((noinline)) void leave(void (*fire)(void *, struct outcome), void *frame,
+                                            PyObject *result)
+{
+    if (result) {
+        fire(frame, (struct outcome){.result = result});
+        return;
+    }
+    struct exception_parts room;
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    fire(frame, (struct outcome){.exception = fire_exception(type, value, &room)});
+    py.PyErr_Restore(type, value, traceback);
+}
+
 /* Called first for each frame, unless it would find nothing new to the thread (a tracer, a trace
  * function of the program).  It sees to that, with an exception that may be in flight put aside. */
 static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread, bool exception)
@@ -127,9 +143,9 @@ static void entry_310(void *frame)
     fire_entry_of(frame, py.PyFrame_GetLineNumber(frame));
 }
 
-static void return_310(void *frame)
+static void return_310(void *frame, struct outcome outcome)
 {
-    fire_return_of(frame, py.PyFrame_GetLineNumber(frame));
+    fire_return_of(frame, py.PyFrame_GetLineNumber(frame), outcome);
 }
 
 /* ---------------------------------------------------------------- 3.11 */
@@ -170,14 +186,14 @@ static void entry_311(void *data)
 }
 
 /* A generator's frame may be unlinked already. */
-static void return_311(void *data)
+static void return_311(void *data, struct outcome outcome)
 {
     struct inner_frame_311 *frame = data;
     struct inner_frame_311 *previous = frame->previous;
     frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
     layout_meet_current();
-    fire_return(record, line_311(frame, record), shown_311(frame, SHOWN_RETURN));
+    fire_return(record, line_311(frame, record), shown_311(frame, SHOWN_RETURN), outcome);
     frame->previous = previous;
 }
 
@@ -266,7 +282,7 @@ struct parts {
     PyObject *(*again)(PyThreadState *, void *, int);
     PyObject *(*pass)(PyThreadState *, void *, int);
     PyObject *(*by_default)(PyThreadState *, void *, int);
-    void (*entry)(void *), (*leave)(void *);
+    void (*entry)(void *), (*leave)(void *, struct outcome);
     bool is_311;
 };
 
@@ -303,7 +319,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
         fire_aside(parts.entry, frame, throw);
     PyObject *result = parts.pass(thread, frame, throw);
     if (returns(tracer))
-        fire_aside(parts.leave, frame, !result);
+        leave(parts.leave, frame, result);
     return result;
 }
 

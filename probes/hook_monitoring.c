@@ -58,10 +58,10 @@ static void entry_here(PyObject *code, struct code *record, int line)
     fire_entry(record, line, shown_now(code, SHOWN_ENTRY));
 }
 
-static void return_here(PyObject *code, struct code *record, int line)
+static void return_here(PyObject *code, struct code *record, int line, struct outcome outcome)
 {
     layout_meet_current();
-    fire_return(record, line, shown_now(code, SHOWN_RETURN));
+    fire_return(record, line, shown_now(code, SHOWN_RETURN), outcome);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -144,7 +144,8 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
     catch_up(false);
     struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
     if (record)
-        return_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
+        return_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)),
+                    (struct outcome){.result = arguments[2]});
     return none();
 }
 
@@ -157,7 +158,8 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
     struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
     if (record) {
         PyFrameObject *frame = py.PyEval_GetFrame();
-        return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0);
+        return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0,
+                    (struct outcome){.exception = arguments[2]});
     }
     return none();
 }

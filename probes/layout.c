@@ -10,14 +10,13 @@
 #include "cpython_layout.h"
 #include "debug.h"
 #include "frame.h"
+#include "layout_values.h"
 #include "thread_slot.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "layout_page.h"
 
 #ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -201,6 +200,8 @@ static enum answer check_frame(PyFrameObject *object, PyObject *code)
     enum answer back = is_right_for_back(object, frame);
     if (back == WRONG)
         debug_log("no stack traces: the callers of frames are not found");
+    if (back != WRONG)
+        layout_fill_in_values(&page, object, frame, code);
     return back;
 }
 

@@ -13,7 +13,7 @@
 /* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
  * leave programs their memory. */
 #define LAYOUT_ADDRESS 0x550070790000UL
-#define LAYOUT_MAGIC 0x32707473 /* "stp2" */
+#define LAYOUT_MAGIC 0x34707473 /* "stp4" */
 
 struct layout_page {
     uint32_t magic;
@@ -39,9 +39,48 @@ struct layout_page {
     /* In a PyThreadState: the innermost frame; if thread_cframe is not 0, it is at thread_frame in
      * what that points to. */
     uint16_t thread_cframe, thread_frame;
+
+    /* In a frame: its globals, a dict; 0: not known, nor are dicts. */
+    uint16_t frame_globals;
+    /* In a dict: its keys, and values that are apart from them.  In these keys: how many entries
+     * there are, and the indices, behind which the entries are. */
+    uint16_t dict_keys, dict_values, keys_count, keys_indices;
+    uint16_t keys_size; /* of the indices: see keys_form */
+    uint16_t keys_form;
+    /* In values that are apart: the first of them. */
+    uint16_t values_items;
+    uint16_t values_form;
+    uint16_t values_before; /* 3.11: an object's values have a word of their own before it */
+    /* In a type that a class statement made, and in a function: the qualified name, a str.  Behind
+     * that of a type are the keys of its instances. */
+    uint16_t type_qualified_name, function_qualified_name;
+    uint16_t tuple_items; /* in a tuple: the first item */
+
+    /* In a frame: its variables, and the dict of those that have no place there (f_locals); 0: not
+     * known, nor is the rest. */
+    uint16_t frame_variables, frame_names;
+    /* In a code object: flags, and how many arguments, of 4 bytes each; the names of variables, a
+     * tuple; from 3.11 on their kinds, a bytes; before the names of cells and of free variables,
+     * whose places are behind. */
+    uint16_t code_flags, code_arguments, code_keyword_arguments;
+    uint16_t code_variables, code_kinds, code_cells, code_free;
 };
 
 enum { LAYOUT_OWNED_BY_C = 3 }; /* FRAME_OWNED_BY_CSTACK, 3.12 and 3.13 */
+
+/* An entry is a hash, the key and the value, of eight bytes each; without the hash where the third
+ * byte of KEYS_LOG2 is not 0. */
+enum layout_keys {
+    KEYS_UNKNOWN,
+    KEYS_COUNT, /* to 3.10: eight bytes: how many indices, of 1, 2, 4 or 8 bytes as they need */
+    KEYS_LOG2,  /* 3.11+: three bytes; the second one is log2 of the size of all in bytes */
+};
+
+enum layout_values {
+    VALUES_IN_ORDER,     /* to 3.10: as the keys */
+    VALUES_BEHIND_ORDER, /* 3.11, 3.12: bytes before them say in which order they were set */
+    VALUES_BEFORE_ORDER, /* 3.13+: bytes behind them do, and two before them how many */
+};
 
 enum layout_lines {
     LINES_UNKNOWN,   /* nothing but magic and version is filled in */

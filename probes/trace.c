@@ -251,14 +251,15 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
     callable_close(&names);
 }
 
-/* The return of a frame that the frame hook saw begin is fired there. */
-static void fire_old_return(struct traced_thread *thread, PyFrameObject *frame)
+/* The return of a frame that the frame hook saw begin is fired there.  result: NULL where an
+ * exception leaves the frame, which CPython has put aside. */
+static void fire_old_return(struct traced_thread *thread, PyFrameObject *frame, PyObject *result)
 {
     if (thread->old_count == 0 || thread->old[thread->old_count - 1] != frame)
         return;
     thread->old_count--;
     if (MARKER_ON(function__return))
-        fire_return_of(frame, py.PyFrame_GetLineNumber(frame));
+        fire_return_of(frame, py.PyFrame_GetLineNumber(frame), (struct outcome){.result = result});
 }
 
 static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
@@ -279,7 +280,7 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
         catch_up(thread, frame);
     }
     if (what == TRACE_RETURN)
-        fire_old_return(thread, frame);
+        fire_old_return(thread, frame, argument);
     else if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
         fire_cfunction(frame, what, argument);
     if (!wants_profile(thread) && !setting)

@@ -1,21 +1,24 @@
 # include.awk: replaces each #include "..." in a tapset file with the contents of that file, because SystemTap
 # compiles a script in another folder.
 #
-#   awk -v folder=probes -f include.awk python_objects.stp.in
+#   awk -v folders="probes tapset" -f include.awk python_objects.stp.in
 #
 # SPDX-License-Identifier: MIT
 
 /^#include "/ {
   split($0, part, "\"")
-  file = folder "/" part[2]
   lines = 0
-  while ((getline line <file) > 0) {
-    print line
-    lines++
+  count = split(folders, folder, " ")
+  for (i = 1; i <= count && lines == 0; i++) {
+    file = folder[i] "/" part[2]
+    while ((getline line <file) > 0) {
+      print line
+      lines++
+    }
+    close(file)
   }
-  close(file)
   if (lines == 0) {
-    print FILENAME ":" FNR ": can't read " file >"/dev/stderr"
+    print FILENAME ":" FNR ": can't read " part[2] >"/dev/stderr"
     exit 1
   }
   next

@@ -133,9 +133,9 @@ static inline int fls(unsigned value)
     return value ? 32 - __builtin_clz(value) : 0;
 }
 
-static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned shift)
+static inline int fls64(u64 value)
 {
-    return (u64)((unsigned __int128)a * b >> shift);
+    return value ? 64 - __builtin_clzll(value) : 0;
 }
 
 static inline u64 div64_u64(u64 a, u64 b)

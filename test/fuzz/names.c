@@ -84,9 +84,10 @@ WRAPPED(function__entry, const char *filename, const char *funcname, int lineno,
 }
 
 WRAPPED(function__return, const char *filename, const char *funcname, int lineno,
-        PyFrameObject *frame, const char *modulename)
+        PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception)
 {
     (void)lineno;
+    check(!result != !exception, "outcome", "a result or an exception", NULL);
     function_marker(filename, funcname, frame, modulename, &expected.returns);
 }
 

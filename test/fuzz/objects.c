@@ -120,7 +120,7 @@ static void check_running(void)
     static __typeof__(*((struct file *)0)->f_path.dentry) name = {
         {(const unsigned char *)"python3"}};
     static struct file program = {.f_path = {&name}};
-    void (*const strings[])(char *) = {python_funcname_0, python_filename_0};
+    void (*const strings[])(char *) = {python_funcname_0, python_filename_0, python_modulename_0};
     current_mm.exe_file = &program;
     strcpy(current->comm, "\033]0;x");
     jiffies += HZ;
@@ -130,6 +130,23 @@ static void check_running(void)
         strings[i](string);
         check_string(string, "python_funcname");
         check_effort(100000, "python_funcname");
+    }
+    void (*const values[])(char *, s64) = {__python_args_1, __python_locals_1};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char *string = room();
+        values[i](string, 0);
+        check_string(string, "python_args");
+        check_effort(200000, "python_args");
+    }
+    const char *const paths[] = {"self.x", "rows[1].x", "rows[-1]", "cell['__name__']",
+                                 "self.__name__[0].x"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char *string = room();
+        __python_local_2(string, 0, paths[i]);
+        check_string(string, "python_local");
+        check_effort(200000, "python_local");
+        __python_int_1(__python_local_object_2(0, paths[i]));
+        check_effort(200000, "python_local_int");
     }
     python_lineno_0();
     check_effort(500000, "python_lineno");
@@ -266,6 +283,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     python_argstr_1(string, (s64)head.object);
     check_string(string, "python_argstr");
     check_effort(100000, "python_argstr");
+
+    void (*const texts[])(char *, s64) = {__python_repr_1, __python_typename_1};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        string = room();
+        texts[i](string, (s64)head.object);
+        check_string(string, "python_repr");
+        check_effort(200000, "python_repr");
+    }
+    string = room();
+    __python_str_1(string, (s64)head.object); /* control characters as they are */
+    check(memchr(string, '\0', MAXSTRINGLEN), "python_str");
+    free(string);
+    __python_int_1((s64)head.object);
+    check_effort(1000, "python_int");
 
     string = room();
     python_backtrace_2(string, (s64)head.object, (signed char)head.depth);

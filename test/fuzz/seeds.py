@@ -40,7 +40,7 @@ class Memory:
 
 CODE_SIZE = 184  # of the type
 # struct layout_page
-LAYOUT = "<I20s12Hi2H"
+LAYOUT = "<I20s12Hi24H4x"
 
 
 class Python:
@@ -61,6 +61,7 @@ class Python:
             "float": m.type("float", static, 24, 0, self.base),
             "NoneType": m.type("NoneType", static, 16, 0, self.base),
             "code": m.type("code", static, CODE_SIZE, 0, self.base),
+            "dict": m.type("dict", 1 << 29 | static, 48, 0, self.base),
         }
         self.types["bool"] = m.type("bool", 1 << 24 | static, 24, 4, self.types["int"])
 
@@ -103,6 +104,12 @@ class Python:
         items_at = self.memory.words(*items)
         return self.memory.words(1, self.types["list"], len(items), items_at, len(items))
 
+    def globals(self, *items):
+        "A dict with str for keys: eight indices, and the entries."
+        head = [1, 8, 0, 0, len(items)] if self.minor < 11 else [1, 3 | 3 << 8 | 1 << 16, 0, len(items)]
+        entries = [word for key, value in items for word in ([0] if self.minor < 11 else []) + [self.str(key), value]]
+        return self.memory.words(1, self.types["dict"], len(items), 0, self.memory.words(*head, 0, *entries), 0)
+
     def none(self):
         return self.memory.words(1, self.types["NoneType"])
 
@@ -112,7 +119,7 @@ class Python:
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
             LAYOUT,
-            0x32707473,
+            0x34707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
             24 if n >= 11 else 0,
@@ -129,6 +136,28 @@ class Python:
             8,
             56 if n in (11, 12) else 0,
             24 if n <= 10 else 8 if n == 11 else 0 if n == 12 else 72,
+            24 if n >= 12 else 8 if n == 11 else 48,
+            32,
+            40,
+            24 if n >= 11 else 32,
+            32 if n >= 11 else 40,
+            8,
+            2 if n >= 11 else 1,
+            8 if n >= 13 else 0,
+            2 if n >= 13 else 1 if n >= 11 else 0,
+            1 if n == 11 else 0,
+            360,
+            40,
+            24,
+            128,
+            120,
+            200,
+            204,
+            208,
+            216,
+            224 if n >= 11 else 0,
+            0 if n >= 11 else 232,
+            0 if n >= 11 else 240,
         )
 
     def frames(self, names, table):
@@ -136,6 +165,16 @@ class Python:
         layout = struct.unpack(LAYOUT, self.layout())
         (_, _, _, object_frame, back, code_at, instruction, owner, filename_at, name_at, first_line, lines, codes) = layout[:13]
         frame = 0
+        globals = self.globals(("x", 0), ("__name__", self.str("a.b")))
+        self.heap = bytearray(self.memory.bytes[self.base - LOW :][:264]) + bytes(120)
+        struct.pack_into("<Q", self.heap, 168, 1 << 9 | (1 << 4 if self.minor >= 11 else 0) | (1 << 2 if self.minor >= 13 else 0))
+        struct.pack_into("<2Q", self.heap, 256, self.base, globals)
+        struct.pack_into("<Q", self.heap, 288, 16 if self.minor < 11 else 0)
+        struct.pack_into("<2Q", self.heap, 360, self.str("Class"), self.memory.words(1, 8 | 3 << 8, 0, 0, 1, 0, 0, self.str("x"), 3))
+        heap = self.memory.put(bytes(self.heap))
+        instance = self.memory.words(0, 0, 0, 1, heap, globals) + 24
+        variables = self.tuple(self.str("self"), self.str("rows"), self.str("cell"))
+        values = [instance, self.list(self.int(5), instance), self.memory.words(1, self.memory.type("cell", 0, 24, 0, self.base), instance)]
         for name in names:
             code = bytearray(256)
             filename, funcname, linetable = self.str("/srv/x.py"), self.str(name), self.bytes_(table)
@@ -144,10 +183,15 @@ class Python:
             struct.pack_into("<Q", code, name_at, funcname)
             struct.pack_into("<Q", code, lines, linetable)
             struct.pack_into("<i", code, first_line, 7)
+            struct.pack_into("<3i", code, 200, 1 | 4, 1, 1)
+            struct.pack_into("<Q", code, 216, variables)
+            struct.pack_into("<3Q", code, 224, self.bytes_(b"\x20\x20\x40"), variables, variables)
             code = self.memory.put(bytes(code))
             made = bytearray(160)
             struct.pack_into("<Q", made, back, frame)
             struct.pack_into("<Q", made, code_at, code)
+            struct.pack_into("<Q", made, layout[17], globals)
+            struct.pack_into("<4Q", made, 120, globals, *values)
             if self.minor >= 11:
                 struct.pack_into("<Q", made, instruction, code + codes + 4)
             else:
@@ -158,7 +202,7 @@ class Python:
 
     def thread(self, _):
         "A thread that runs its frame: the thread pointer."
-        cframe, at = struct.unpack(LAYOUT, self.layout())[-2:]
+        cframe, at = struct.unpack(LAYOUT, self.layout())[15:17]
         frame = self.memory.put(bytes(at) + struct.pack("<Q", self.innermost))
         state = self.memory.put(bytes(cframe) + struct.pack("<Q", frame)) if cframe else frame
         return self.memory.words(0, state)
@@ -216,7 +260,7 @@ seed(
     "all",
     r"""# a comment
 function__entry "x.py" "f" 3 0xdead "mod"   # and one more
-2 * function__return "\x41\n\t\\\"" NULL -7 NULL "m" * 3
+2 * function__return "\x41\n\t\\\"" NULL -7 NULL "m" * 3 NULL 0x30
 sleep 1
 2 * {
   3 * { # within

@@ -17,7 +17,7 @@ setup() {
 # The library, in which a string of SystemTap has room for $1 bytes, as $library.
 make_library() {
   library=$BATS_TEST_TMPDIR/library.so
-  awk -f "$top/test/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,interrupted,calls,target,json,speedscope}.stp |
+  awk -f "$top/test/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,interrupted,calls,target,json,speedscope,values}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
@@ -67,6 +67,17 @@ make_library() {
   for python in $pythons; do
     echo "$python"
     run env LD_PRELOAD="$shim" "$python" "$top/test/tapset/interrupted.py" "$library"
+    echo "$output"
+    [[ $output == *" compared" ]]
+  done
+}
+
+@test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
+  local python
+  make_library 2048
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 2048 values
     echo "$output"
     [[ $output == *" compared" ]]
   done

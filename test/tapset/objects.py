@@ -16,15 +16,17 @@ library = ctypes.CDLL(sys.argv[1])
 library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
 library.take_reads.restype = ctypes.c_ulong
+library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
 with open(workload, "rb") as file:
     source = file.read().decode("utf-8")
+sys.path.insert(0, os.path.dirname(workload))
 compared = 0
 
 
 def string(function, *arguments):
-    function(room, *(ctypes.c_longlong(argument) for argument in arguments))
+    function(room, *(argument if isinstance(argument, bytes) else ctypes.c_longlong(argument) for argument in arguments))
     return room.value.decode("utf-8")
 
 
@@ -158,11 +160,30 @@ def reads():
             sys.exit("too many")
 
 
+def modules():
+    "The name of the module, in globals of all kinds."
+    code = compile("library.run_here()\nlibrary.python_modulename_0(room)\nresult = room.value.decode('utf-8')", "x.py", "exec")
+    many = {str(number): number for number in range(2000)}
+    deleted = {str(number): number for number in range(300)}
+    deleted["__name__"] = "behind.deleted"
+    for number in range(300):
+        del deleted[str(number)]
+    for expected, scope in (
+        ("a.b", {"__name__": "a.b"}), ("", {}), ("", {1: 2, "__name": "x", "__name__s": "x", "__nam\xe9__": "x"}),
+        ("mixed", {"__name__": "mixed", 1: 2}), ("m\xf6d\u4e00", {"__name__": "m\xf6d\u4e00"}), ("<unknown>", {"__name__": 3}),
+        ("<unknown>", many), ("first", dict(__name__="first", **many)), ("behind.deleted", deleted),
+    ):
+        scope.update(library=library, room=room)
+        exec(code, scope)
+        compare(expected, scope["result"])
+
+
 def running():
     run_stacks(running_here)
     names()
     lines()
     reads()
+    modules()
     failed = []
 
     def thread():
@@ -183,6 +204,44 @@ def stacks():
         compare("<unknown>\n", string(library.python_backtrace_2, none, 64))
     compare("...\n", string(library.python_backtrace_2, id(sys._getframe()), 0))
     compare(sys.version.split()[0], string(library.python_version_0))
+
+
+def look(arguments, paths):
+    frame = sys._getframe(1)
+    library.run_here()
+    if arguments is not None:
+        expected = arguments.replace("%s", "<function look at 0x%x>" % id(look))
+        compare(expected, string(library.__python_args_1, id(frame)))
+    for path, wanted in paths.items():
+        text = wanted if isinstance(wanted, str) and re.match("<.*>$", wanted) else repr(wanted)
+        compare((path, text), (path, string(library.__python_local_2, id(frame), path.encode())))
+        address = library.__python_local_object_2(ctypes.c_longlong(id(frame)), path.encode())
+        compare((path, wanted if isinstance(wanted, int) else 0), (path, library.__python_int_1(ctypes.c_longlong(address))))
+        compare((path, wanted if text == repr(wanted) and isinstance(wanted, str) else ""), (path, string(library.__python_str_1, address)))
+    if frame.f_code.co_flags & 1 and sys.version_info >= (3, 7):  # 3.6 has f_locals in another order
+        shown = string(library.__python_locals_1, id(frame))
+        wanted = ["%s=%s" % (name, "<function look at 0x%x>" % id(look) if value is look else repr(value)) for name, value in frame.f_locals.items()]
+        if not any(" object at " in one or "function " in one.replace("<function look", "") for one in wanted) and len(", ".join(wanted)) < len(room):
+            compare(", ".join(wanted), shown)
+
+
+def values():
+    import values
+
+    library.run_here()
+    for object in values.SAME:
+        compare(repr(object), string(library.__python_repr_1, id(object)))
+    for object, text in values.OTHER:
+        compare(text, string(library.__python_repr_1, id(object)))
+    for object in values.SAME + [object for object, _ in values.OTHER]:
+        name = type(object).__module__ + "." + type(object).__qualname__
+        compare(name.replace("builtins.", ""), string(library.__python_typename_1, id(object)))
+    for number in 0, 1, -1, 2**30, -(2**62), 2**63 - 1, True:
+        compare(number, library.__python_int_1(ctypes.c_longlong(id(number))))
+    for text in "", "x", "it's \x1b[0m \xe4\u4e2d\U0001f40d":
+        compare(text, string(library.__python_str_1, id(text)))
+    compare(("", 0, ""), (string(library.__python_repr_1, 0), library.__python_int_1(0), string(library.__python_str_1, 0)))
+    values.calls(look)
 
 
 globals()[sys.argv[3]]()

@@ -35,8 +35,9 @@ def check():
     magic, version = struct.unpack("I20s", memory(ADDRESS, 24))
     (lines, object_frame, frame_back, frame_code, frame_instruction, frame_owner, code_filename,
      code_name, code_first_line, code_lines, code_instructions, code_size, thread_slot, thread_cframe,
-     thread_frame) = struct.unpack("@12Hi2H", memory(ADDRESS + 24, 32))
-    compare(("magic", magic, 0x32707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]))
+     thread_frame, frame_globals, dict_keys, dict_values, keys_count, keys_indices, keys_size,
+     keys_form) = struct.unpack("@12Hi9H", memory(ADDRESS + 24, 46))
+    compare(("magic", magic, 0x34707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]))
     frame = sys._getframe()
     code, back = frame.f_code, frame.f_back
 
@@ -59,6 +60,16 @@ def check():
     else:
         stands_at = struct.unpack("i", memory(inner(back) + frame_instruction, 4))[0] * (2 if minor == 10 else 1)
     compare(("instruction", stands_at, back.f_lasti))
+    compare(("globals", word(inner(frame) + frame_globals), id(globals())))
+    keys = word(id(globals()) + dict_keys)
+    compare(("values", word(id(globals()) + dict_values), 0), ("entries", word(keys + keys_count), len(globals())),
+            ("form", keys_form, 1 if minor < 11 else 2))
+    if minor < 11:
+        count = word(keys + keys_size)
+        entry = keys + keys_indices + count * (1 if count < 256 else 2) + 8
+    else:
+        entry = keys + keys_indices + 2 ** memory(keys + keys_size + 1, 1)[0]
+    compare(("first global", struct.unpack("2Q", memory(entry, 16)), (id(list(globals())[0]), id(__name__))))
     if frame_owner:
         compare(("owner", memory(inner(back) + frame_owner, 1)[0] < 3, True))
     state = word(thread_pointer() + thread_slot)

@@ -1,0 +1,227 @@
+/*
+ * See layout_values.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "layout_values.h"
+
+#include "cpython_layout.h"
+#include "debug.h"
+#include "frame.h"
+
+#include <stddef.h>
+
+static struct layout_page *page;
+
+static char *word(const void *object, unsigned offset)
+{
+    return *(char **)((char *)object + offset);
+}
+
+/* ---------------------------------------------------------------- dicts */
+
+static void fill_in_dict(void)
+{
+    page->dict_keys = offsetof(struct dict_36, keys);
+    page->dict_values = offsetof(struct dict_36, values);
+    if (py.minor >= 11) {
+        page->keys_form = KEYS_LOG2;
+        page->keys_size = offsetof(struct dict_keys_311, log2_size);
+        page->keys_count = offsetof(struct dict_keys_311, entries);
+        page->keys_indices = offsetof(struct dict_keys_311, indices);
+    } else {
+        page->keys_form = KEYS_COUNT;
+        page->keys_size = offsetof(struct dict_keys_36, size);
+        page->keys_count = offsetof(struct dict_keys_36, entries);
+        page->keys_indices = offsetof(struct dict_keys_36, indices);
+    }
+}
+
+static void fill_in_values(void)
+{
+    page->values_form = py.minor <= 10   ? VALUES_IN_ORDER
+                        : py.minor <= 12 ? VALUES_BEHIND_ORDER
+                                         : VALUES_BEFORE_ORDER;
+    page->values_items = py.minor <= 12 ? 0 : offsetof(struct dict_values_313, values);
+    page->values_before = py.minor == 11;
+}
+
+/* Where a dict whose values are beside its keys has an entry. */
+static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
+{
+    const unsigned char *size = (const unsigned char *)keys + page->keys_size;
+    size_t indices;
+    if (page->keys_form == KEYS_LOG2)
+        indices = (size_t)1 << (size[1] & 31);
+    else {
+        size_t count = *(const size_t *)size;
+        indices = count * (count <= UINT8_MAX    ? 1
+                           : count <= UINT16_MAX ? 2
+                           : count <= UINT32_MAX ? 4
+                                                 : 8);
+    }
+    *of_str = page->keys_form == KEYS_LOG2 && size[2] != 0;
+    size_t bytes = *of_str ? sizeof(struct dict_entry_of_str) : sizeof(struct dict_entry);
+    return (char *)keys + page->keys_indices + indices + (size_t)index * bytes;
+}
+
+/* By the entry that iteration has first, and its place among the entries. */
+static bool is_right_for_dict(PyObject *dict)
+{
+    Py_ssize_t next = 0;
+    PyObject *key, *value;
+    const char *keys = word(dict, page->dict_keys);
+    if (!keys || word(dict, page->dict_values) || !py.PyDict_Next(dict, &next, &key, &value) ||
+        *(const Py_ssize_t *)(keys + page->keys_count) < next)
+        return false;
+    bool of_str;
+    const char *entry = entry_at(keys, next - 1, &of_str);
+    const struct dict_entry_of_str *both =
+        (const void *)(of_str ? entry : entry + offsetof(struct dict_entry, key));
+    return both->key == key && both->value == value;
+}
+
+/* Whether the names of the frame's module are found. */
+static bool is_right_for_globals(PyFrameObject *object, const void *frame)
+{
+    PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
+    bool right = globals && word(frame, page->frame_globals) == (char *)globals &&
+                 is_right_for_dict(globals);
+    if (globals)
+        py.Py_DecRef(globals);
+    else
+        py.PyErr_Clear();
+    return right;
+}
+
+/* ---------------------------------------------------------------- names of classes and functions
+ */
+
+/* Where an object has the str that is its __qualname__, in what its type's __basicsize__ counts:
+ * the last such place, as it may be the __name__, too, which is before it; 0: nowhere. */
+static uint16_t find_qualified_name(PyObject *object)
+{
+    PyObject *name = object ? py.PyObject_GetAttrString(object, "__qualname__") : NULL;
+    long size = name ? cpython_long(cpython_type(object), "__basicsize__") : 0;
+    uint16_t found = 0;
+    for (unsigned at = sizeof(struct object_head); at + sizeof name <= (size_t)size;
+         at += sizeof name)
+        if (word(object, at) == (char *)name)
+            found = (uint16_t)at;
+    if (name)
+        py.Py_DecRef(name);
+    else
+        py.PyErr_Clear();
+    return found;
+}
+
+/* By a class that importlib has in Python: that of sys.__spec__, and its __init__(). */
+static void find_qualified_names(void)
+{
+    PyObject *modules = py.PySys_GetObject("modules"); /* borrowed, as what it has */
+    PyObject *sys = modules ? py.PyDict_GetItemString(modules, "sys") : NULL;
+    PyObject *spec = sys ? py.PyObject_GetAttrString(sys, "__spec__") : NULL;
+    PyObject *class = spec ? cpython_type(spec) : NULL;
+    PyObject *init = class ? py.PyObject_GetAttrString(class, "__init__") : NULL;
+    page->type_qualified_name = find_qualified_name(class);
+    page->function_qualified_name =
+        init && cpython_type(init) == py.function_type ? find_qualified_name(init) : 0;
+    py.PyErr_Clear();
+    if (init)
+        py.Py_DecRef(init);
+    if (spec)
+        py.Py_DecRef(spec);
+}
+
+/* ---------------------------------------------------------------- variables */
+
+#define FILL_IN_VARIABLES(type) \
+    do { \
+        page->code_flags = offsetof(struct type, flags); \
+        page->code_arguments = offsetof(struct type, arguments); \
+        page->code_keyword_arguments = offsetof(struct type, keyword_arguments); \
+    } while (0)
+
+static void fill_in_code_variables(void)
+{
+    if (py.minor >= 12)
+        FILL_IN_VARIABLES(code_312);
+    else if (py.minor == 11)
+        FILL_IN_VARIABLES(code_311);
+    else if (py.minor >= 8)
+        FILL_IN_VARIABLES(code_38);
+    else
+        FILL_IN_VARIABLES(code_36);
+    if (py.minor >= 11) {
+        page->code_variables = py.minor == 11 ? offsetof(struct code_311, local_names)
+                                              : offsetof(struct code_312, local_names);
+        page->code_kinds = page->code_variables + (uint16_t)sizeof(void *);
+    } else if (py.minor >= 8) {
+        page->code_variables = offsetof(struct code_38, variables);
+        page->code_cells = offsetof(struct code_38, cells);
+        page->code_free = offsetof(struct code_38, free_variables);
+    } else {
+        page->code_variables = offsetof(struct code_36, variables);
+        page->code_cells = offsetof(struct code_36, cells);
+        page->code_free = offsetof(struct code_36, free_variables);
+    }
+}
+
+static bool has_int(PyObject *code, unsigned offset, const char *attribute)
+{
+    return *(int *)((char *)code + offset) == cpython_long(code, attribute);
+}
+
+static bool has_object(PyObject *code, unsigned offset, const char *attribute)
+{
+    PyObject *value = py.PyObject_GetAttrString(code, attribute);
+    bool same = value && word(code, offset) == (char *)value;
+    if (value)
+        py.Py_DecRef(value);
+    else
+        py.PyErr_Clear();
+    return same;
+}
+
+/* From 3.11 on the names have no attribute: they stand before the file's, which layout.c has
+ * compared. */
+static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
+{
+    size_t basicsize = (size_t)cpython_long(cpython_type((PyObject *)object), "__basicsize__");
+    page->frame_variables = (uint16_t)frame_variables_offset(py.minor, basicsize);
+    return frame_basicsize(py.minor, page->frame_variables) == basicsize &&
+           has_int(code, page->code_flags, "co_flags") &&
+           has_int(code, page->code_arguments, "co_argcount") &&
+           has_int(code, page->code_keyword_arguments, "co_kwonlyargcount") &&
+           (page->code_kinds ? page->code_kinds + sizeof(void *) == page->code_filename
+                             : has_object(code, page->code_variables, "co_varnames") &&
+                                   has_object(code, page->code_cells, "co_cellvars") &&
+                                   has_object(code, page->code_free, "co_freevars"));
+}
+
+void layout_fill_in_values(struct layout_page *in, PyFrameObject *object, const void *frame,
+                           PyObject *code)
+{
+    page = in;
+    fill_in_dict();
+    fill_in_values();
+    page->frame_globals = py.minor >= 12   ? offsetof(struct inner_frame_312, globals)
+                          : py.minor == 11 ? offsetof(struct inner_frame_311, globals)
+                                           : offsetof(struct frame_36, globals);
+    page->frame_names = py.minor >= 12   ? offsetof(struct inner_frame_312, locals)
+                        : py.minor == 11 ? offsetof(struct inner_frame_311, locals)
+                                         : offsetof(struct frame_36, locals);
+    if (!is_right_for_globals(object, frame)) {
+        debug_log(
+            "no values, and no names of modules: dicts in this CPython are not as in the release");
+        page->frame_globals = 0;
+        page->keys_form = KEYS_UNKNOWN;
+    }
+    find_qualified_names();
+    page->tuple_items = (uint16_t)cpython_long(py.tuple_type, "__basicsize__");
+    fill_in_code_variables();
+    if (!is_right_for_variables(object, code)) {
+        debug_log("no values: the variables of frames in this CPython are not as in the release");
+        page->frame_variables = 0;
+    }
+}

@@ -1,0 +1,21 @@
+/*
+ * What of the page (layout_page.h) is about values: dicts, names of classes and functions, and the
+ * variables of frames.  A part of layout.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LAYOUT_VALUES_H
+#define LAYOUT_VALUES_H
+
+#include "cpython.h"
+
+#include <stdint.h>
+
+#include "layout_page.h"
+
+/* Fills it in, as far as it's right for the frame, of which frame is what layout_page.h calls so;
+ * what is not stays 0.  GIL held, no exception in flight. */
+void layout_fill_in_values(struct layout_page *page, PyFrameObject *object, const void *frame,
+                           PyObject *code);
+
+#endif

@@ -1,0 +1,428 @@
+/*
+ * The variables of frames, and what is found from them by a path.  A part of python_objects.stp.in, which includes
+ * it behind what reads frames.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+/* Include/code.h: co_flags; Include/internal/pycore_code.h: the kinds of variables, 3.11+. */
+enum { PYTHON_CODE_OPTIMIZED = 1, PYTHON_CODE_VARARGS = 4, PYTHON_CODE_VARKEYWORDS = 8 };
+enum { PYTHON_KIND_CELL = 0x40, PYTHON_KIND_FREE = 0x80 };
+
+/* All variables of a frame have numbers: those of the function's own, in the order of its signature, then those
+ * that functions within it have, too, then those of functions around it; from 3.11 on they may be mixed. */
+struct python_variables {
+    unsigned long frame, names[3], kinds;
+    u64 counts[3];
+    u32 flags, arguments, keyword_arguments;
+};
+
+/* Whether the frame has variables that can be read. */
+static int python_find_variables(struct python_variables *variables, const struct python_frames *frames)
+{
+    const struct layout_page *layout = &frames->layout;
+    unsigned long code = frames->code;
+    memset(variables, 0, sizeof *variables);
+    variables->frame = frames->frame;
+    if (!layout->frame_variables || !python_read(&variables->flags, code + layout->code_flags, sizeof variables->flags) ||
+        !python_read(&variables->arguments, code + layout->code_arguments, sizeof variables->arguments) ||
+        !python_read(&variables->keyword_arguments, code + layout->code_keyword_arguments,
+                     sizeof variables->keyword_arguments) ||
+        !python_find_items(layout, python_word(code + layout->code_variables), &variables->names[0], &variables->counts[0]))
+        return 0;
+    if (layout->code_kinds) {
+        variables->kinds = python_word(code + layout->code_kinds) + sizeof(struct python_bytes_head);
+        return 1;
+    }
+    return python_find_items(layout, python_word(code + layout->code_cells), &variables->names[1], &variables->counts[1]) &&
+           python_find_items(layout, python_word(code + layout->code_free), &variables->names[2], &variables->counts[2]);
+}
+
+static u64 python_variables_count(const struct python_variables *variables)
+{
+    return min_t(u64, variables->counts[0] + variables->counts[1] + variables->counts[2], PYTHON_ENTRIES);
+}
+
+/* The name of a variable. */
+static unsigned long python_variable_name(const struct python_variables *variables, u64 number)
+{
+    int i;
+    for (i = 0; i < 2 && number >= variables->counts[i]; i++)
+        number -= variables->counts[i];
+    return python_word(variables->names[i] + number * sizeof(u64));
+}
+
+static enum python_got python_variable(const struct python_variables *variables, const struct layout_page *layout, u64 number,
+                                       unsigned long *value)
+{
+    struct python_type type;
+    u8 kind = 0;
+    u64 word;
+    if (!python_read(&word, variables->frame + layout->frame_variables + number * sizeof word, sizeof word) ||
+        (variables->kinds && !python_read(&kind, variables->kinds + number, 1)))
+        return PYTHON_UNREADABLE;
+    *value = word & ~PYTHON_TAGS;
+    /* An argument becomes a cell only when the function has begun.  Include/cpython/cellobject.h: PyCellObject. */
+    if (*value && (kind & (PYTHON_KIND_CELL | PYTHON_KIND_FREE) || number >= variables->counts[0])) {
+        if (!python_read_type(&type, *value))
+            return PYTHON_UNREADABLE;
+        if (python_type_is(&type, "cell"))
+            *value = python_word(*value + sizeof(struct python_object));
+    }
+    return *value ? PYTHON_GOT : PYTHON_UNSET;
+}
+
+/* A variable by its name: that of a class statement or a module is in its namespace. */
+static enum python_got python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name,
+                                             int length, unsigned long *value)
+{
+    struct python_variables variables;
+    enum python_got got = PYTHON_ABSENT;
+    u64 i, count;
+    if (!python_find_variables(&variables, frames))
+        return PYTHON_UNREADABLE;
+    count = python_variables_count(&variables);
+    for (i = 0; i < count && got != PYTHON_GOT; i++) {
+        if (!python_spend(text))
+            return PYTHON_UNREADABLE;
+        /* up to 3.10 an argument that functions within have, too, is there twice */
+        if (python_is_named(python_variable_name(&variables, i), name, length))
+            got = python_variable(&variables, &frames->layout, i, value);
+    }
+    if (got == PYTHON_ABSENT && !(variables.flags & PYTHON_CODE_OPTIMIZED))
+        return python_dict_item(text, python_word(frames->frame + frames->layout.frame_names), name, length, value);
+    return got;
+}
+
+/* ---- paths: name.attribute[3]['key'] */
+
+/* Whether it is an int of at most 64 bits, or a bool. */
+static int python_int_of(unsigned long object, s64 *value)
+{
+    struct python_type type;
+    u32 digits[3] = {0};
+    u64 count, whole;
+    int negative;
+    if (!python_read_type(&type, object) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
+        count > 3 || !python_read(digits, object + sizeof(struct python_sized), count * sizeof *digits))
+        return 0;
+    whole = (u64)digits[0] | (u64)digits[1] << PYTHON_INT_DIGIT | (u64)digits[2] << 2 * PYTHON_INT_DIGIT;
+    if (digits[2] >= 8)
+        return 0;
+    *value = negative ? -(s64)whole : (s64)whole;
+    return 1;
+}
+
+static enum python_got python_index(struct python_text *text, unsigned long object, s64 index, unsigned long *value)
+{
+    struct python_type type;
+    struct python_walk walk;
+    unsigned long key, items;
+    s64 number;
+    u64 count;
+    int more;
+    if (!python_read_type(&type, object))
+        return PYTHON_UNREADABLE;
+    if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
+        if (!python_find_items(text->layout, object, &items, &count))
+            return PYTHON_UNREADABLE;
+        if (type.flags & PYTHON_LIST)
+            items = python_word(object + sizeof(struct python_sized));
+        if (index < 0)
+            index += (s64)count;
+        if (index < 0 || (u64)index >= count)
+            return PYTHON_ABSENT;
+        *value = python_word(items + index * sizeof(u64));
+        return *value ? PYTHON_GOT : PYTHON_UNREADABLE;
+    }
+    if (!(type.flags & PYTHON_DICT))
+        return PYTHON_COMPUTED;
+    if (!python_walk_dict(&walk, text->layout, object))
+        return PYTHON_UNREADABLE;
+    while ((more = python_walk_on(&walk, text, &key, value)) > 0)
+        if (python_int_of(key, &number) && number == index)
+            return PYTHON_GOT;
+    return more < 0 ? PYTHON_UNREADABLE : PYTHON_ABSENT;
+}
+
+/* An attribute; that of a class is looked for in it and its bases first. */
+static enum python_got python_member_of(struct python_text *text, unsigned long object, const char *name, int length,
+                                        unsigned long *value)
+{
+    struct python_type type;
+    enum python_got got;
+    if (python_read_type(&type, object) && type.flags & PYTHON_TYPE_OBJECT) {
+        got = python_class_attribute(text, object, name, length, value);
+        if (got != PYTHON_ABSENT)
+            return got;
+    }
+    return python_attribute(text, object, name, length, value);
+}
+
+/* One step of a path: from *at on, which is then behind it. */
+static enum python_got python_step(struct python_text *text, const char **at, unsigned long *value)
+{
+    const char *from = *at + 1;
+    unsigned long object = *value;
+    struct python_type type;
+    s64 index = 0;
+    int length, negative;
+    if (**at == '.') {
+        length = strcspn(from, ".[");
+        *at = from + length;
+        return python_member_of(text, object, from, length, value);
+    }
+    if (*from == '\'' || *from == '"') {
+        const char *end = strchr(from + 1, *from);
+        if (!end || end[1] != ']')
+            return PYTHON_ABSENT;
+        *at = end + 2;
+        if (!python_read_type(&type, object))
+            return PYTHON_UNREADABLE;
+        if (!(type.flags & PYTHON_DICT))
+            return PYTHON_COMPUTED;
+        return python_dict_item(text, object, from + 1, end - from - 1, value);
+    }
+    negative = *from == '-';
+    from += negative;
+    for (length = 0; from[length] >= '0' && from[length] <= '9' && length < 18; length++)
+        index = 10 * index + from[length] - '0';
+    if (!length || from[length] != ']')
+        return PYTHON_ABSENT;
+    *at = from + length + 1;
+    return python_index(text, object, negative ? -index : index, value);
+}
+
+/* What the path leads to, from a variable of the frame on. */
+static enum python_got python_follow(struct python_text *text, const struct python_frames *frames, const char *path,
+                                     unsigned long *value)
+{
+    int length = strcspn(path, ".[");
+    enum python_got got = python_variable_named(text, frames, path, length, value);
+    for (path += length; got == PYTHON_GOT && *path; )
+        got = *path == '.' || *path == '[' ? python_step(text, &path, value) : PYTHON_ABSENT;
+    return got;
+}
+
+static void python_put_got(struct python_text *text, enum python_got got, unsigned long value)
+{
+    if (got == PYTHON_GOT)
+        python_put_object(text, value, 0);
+    else
+        python_puts(text, got == PYTHON_ABSENT   ? "<not there>" :
+                          got == PYTHON_COMPUTED ? "<computed>" :
+                          got == PYTHON_UNSET    ? "<unset>" : "<unknown>");
+}
+
+/* ---- what python_values.stp calls; frameptr 0: the running frame */
+
+static void python_end_values(struct python_text *text)
+{
+    if (text->full)
+        python_put_last(text, "...");
+    *text->at = '\0';
+}
+
+static void python_repr_text(char *to, unsigned long object)
+{
+    struct layout_page layout;
+    struct python_text text;
+    if (!python_read_layout(&layout))
+        memset(&layout, 0, sizeof layout);
+    python_begin(&text, to, "...");
+    python_begin_values(&text, &layout);
+    if (object)
+        python_put_object(&text, object, 0);
+    python_end_values(&text);
+}
+
+/* What function__return passes: an exception; or, where only its class and what it will be made with are there, a tuple
+ * of both. */
+static void python_exception_text(char *to, unsigned long object)
+{
+    struct layout_page layout;
+    struct python_text text;
+    struct python_type type;
+    u64 parts[2];
+    python_repr_text(to, object);
+    if (!object || !python_read_type(&type, object) || !(type.flags & PYTHON_TUPLE) || !python_read_layout(&layout) ||
+        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read(&type, parts[0], sizeof type))
+        return;
+    python_begin(&text, to, "...");
+    python_begin_values(&text, &layout);
+    python_put_class_name(&text, parts[0], &type);
+    if (!parts[1])
+        python_puts(&text, "()");
+    else if (!python_put_call(&text, parts[1], 0)) {
+        python_puts(&text, "(");
+        python_put_object(&text, parts[1], 0);
+        python_puts(&text, ")");
+    }
+    python_end_values(&text);
+}
+
+static void python_typename_text(char *to, unsigned long object)
+{
+    unsigned long address = python_type_address(object);
+    struct layout_page layout;
+    struct python_text text;
+    struct python_type type;
+    if (!python_read_layout(&layout))
+        memset(&layout, 0, sizeof layout);
+    python_begin(&text, to, "");
+    python_begin_values(&text, &layout);
+    if (object && address && python_read(&type, address, sizeof type))
+        python_put_class(&text, address, &type);
+    else if (object)
+        python_puts(&text, "<unknown>");
+    *text.at = '\0';
+}
+
+/* The characters of a str, as they are. */
+static void python_put_raw(struct python_text *text, unsigned long object)
+{
+    struct python_type type;
+    text->raw = 1;
+    if (python_read_type(&type, object) && type.flags & PYTHON_UNICODE)
+        python_put_str(text, object, &type, 0, MAXSTRINGLEN);
+}
+
+static void python_str_text(char *to, unsigned long object)
+{
+    struct python_text text;
+    python_begin(&text, to, "");
+    python_put_raw(&text, object);
+    *text.at = '\0';
+}
+
+static s64 python_int_value(unsigned long object)
+{
+    s64 value = 0;
+    return python_int_of(object, &value) ? value : 0;
+}
+
+static void python_local_text(char *to, unsigned long frameptr, const char *path)
+{
+    struct python_frames frames;
+    struct python_text text;
+    enum python_got got;
+    unsigned long value = 0;
+    python_begin(&text, to, "...");
+    if (python_first_frame(&frames, frameptr) == PYTHON_FOUND) {
+        python_begin_values(&text, &frames.layout);
+        got = python_follow(&text, &frames, path, &value);
+        python_put_got(&text, got, value);
+    } else if (frameptr)
+        python_puts(&text, "<unknown>");
+    python_end_values(&text);
+}
+
+/* 0: there is none. */
+static unsigned long python_local_object(unsigned long frameptr, const char *path)
+{
+    struct python_frames frames;
+    struct python_text text = {0};
+    unsigned long value;
+    if (python_first_frame(&frames, frameptr) != PYTHON_FOUND)
+        return 0;
+    python_begin_values(&text, &frames.layout);
+    return python_follow(&text, &frames, path, &value) == PYTHON_GOT ? value : 0;
+}
+
+/* "name=value", or with stars and without the name; a comma before all but the first. */
+static void python_put_variable(struct python_text *text, unsigned long name, enum python_got got, unsigned long value,
+                                const char *stars, int *count)
+{
+    if ((*count)++)
+        python_puts(text, ", ");
+    python_puts(text, stars);
+    if (!*stars) {
+        python_put_attribute(text, name);
+        python_puts(text, "=");
+    }
+    python_put_got(text, got, value);
+}
+
+static void python_put_argument(struct python_text *text, const struct python_frames *frames,
+                                const struct python_variables *variables, u64 number, const char *stars, int *count)
+{
+    unsigned long name = python_variable_name(variables, number), value = 0;
+    enum python_got got = python_variable(variables, &frames->layout, number, &value);
+    char letters[64];
+    int length;
+    /* up to 3.10 it may have moved to a cell */
+    if (got == PYTHON_UNSET && variables->counts[1] && (length = python_copy_name(letters, sizeof letters, name)))
+        got = python_variable_named(text, frames, letters, length, &value);
+    python_put_variable(text, name, got, value, stars, count);
+}
+
+/* In the order of the signature. */
+static void python_args_text(char *to, unsigned long frameptr)
+{
+    struct python_frames frames;
+    struct python_variables variables;
+    struct python_text text;
+    u64 i, all;
+    int count = 0, has_more;
+    python_begin(&text, to, "...");
+    if (python_first_frame(&frames, frameptr) != PYTHON_FOUND || !python_find_variables(&variables, &frames)) {
+        if (frameptr)
+            python_puts(&text, "<unknown>");
+        *text.at = '\0';
+        return;
+    }
+    python_begin_values(&text, &frames.layout);
+    all = min_t(u64, (u64)variables.arguments + variables.keyword_arguments, python_variables_count(&variables));
+    has_more = (variables.flags & PYTHON_CODE_VARARGS) != 0;
+    for (i = 0; i < all && i < variables.arguments && !text.full; i++)
+        python_put_argument(&text, &frames, &variables, i, "", &count);
+    if (has_more)
+        python_put_argument(&text, &frames, &variables, all, "*", &count);
+    for (; i < all && !text.full; i++)
+        python_put_argument(&text, &frames, &variables, i, "", &count);
+    if (variables.flags & PYTHON_CODE_VARKEYWORDS)
+        python_put_argument(&text, &frames, &variables, all + has_more, "**", &count);
+    python_end_values(&text);
+}
+
+/* Those of a class statement or a module are in its namespace. */
+static void python_put_namespace(struct python_text *text, unsigned long dict, int *count)
+{
+    struct python_walk walk;
+    unsigned long name, value;
+    if (!python_walk_dict(&walk, text->layout, dict))
+        return;
+    while (!text->full && python_walk_on(&walk, text, &name, &value) > 0) {
+        if ((*count)++)
+            python_puts(text, ", ");
+        python_put_attribute(text, name);
+        python_puts(text, "=");
+        python_put_object(text, value, 0);
+    }
+}
+
+static void python_locals_text(char *to, unsigned long frameptr)
+{
+    struct python_frames frames;
+    struct python_variables variables;
+    struct python_text text;
+    enum python_got got;
+    unsigned long value;
+    u64 i, all;
+    int count = 0;
+    python_begin(&text, to, "...");
+    if (python_first_frame(&frames, frameptr) != PYTHON_FOUND || !python_find_variables(&variables, &frames)) {
+        if (frameptr)
+            python_puts(&text, "<unknown>");
+        *text.at = '\0';
+        return;
+    }
+    python_begin_values(&text, &frames.layout);
+    all = python_variables_count(&variables);
+    for (i = 0; i < all && !text.full; i++)
+        if ((got = python_variable(&variables, &frames.layout, i, &value)) != PYTHON_UNSET)
+            python_put_variable(&text, python_variable_name(&variables, i), got, value, "", &count);
+    if (!(variables.flags & PYTHON_CODE_OPTIMIZED))
+        python_put_namespace(&text, python_word(frames.frame + frames.layout.frame_names), &count);
+    python_end_values(&text);
+}
