@@ -172,13 +172,14 @@ static bool is_right_for_owner(const char *frame)
 
 enum answer { RIGHT, WRONG, NOT_TOLD };
 
-/* Whether the frame's caller is where it is looked for, perhaps behind a frame between C and
- * Python.  A frame that has none says only that there is none. */
+/* Whether the frame's caller is where it is looked for, perhaps behind frames between C and Python:
+ * one for each call from C, and from 3.15 on one below all others of a thread.  A frame that has
+ * none says only that there is none. */
 static enum answer is_right_for_back(PyFrameObject *object, const void *frame)
 {
     PyFrameObject *back = frame_back(object);
     char *caller = word(frame, page.frame_back), *wanted = back ? frame_of(back) : NULL;
-    if (py.minor >= 12 && caller && caller != wanted)
+    for (int passed = 0; py.minor >= 12 && passed < 2 && caller && caller != wanted; passed++)
         caller = word(caller, page.frame_back);
     enum answer answer = caller != wanted ? WRONG : back ? RIGHT : NOT_TOLD;
     if (back)

@@ -8,6 +8,7 @@
 #
 # SPDX-License-Identifier: MIT
 
+import os
 import sys
 import threading
 import time
@@ -142,9 +143,58 @@ def calls_in(count):
     return run
 
 
+def sampled():  # long enough for dozens of samples
+    for _ in range(40):
+        fib(20)
+    return 40 * 21891
+
+
+def sampled_900_deep(depth=875):
+    return sampled_900_deep(depth - 1) if depth else sampled()
+
+
+def sampled_in_200_threads():
+    def run():
+        for _ in range(4):
+            fib(14)
+
+    started = [threading.Thread(target=run) for _ in range(200)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    return 200 * 4 * 1219
+
+
+kept = []
+
+
+def stacks(depth):
+    """Calls os.umask(DEPTH) twenty times where its stack is DEPTH frames deep, each of another function."""
+    lines = ["def f1():", "    for _ in range(20): umask(%d)" % depth]
+    for number in range(2, depth - 2):
+        lines += ["def f%d():" % number, "    f%d()" % (number - 1)]
+    names = {"umask": os.umask}
+    kept.append(names)  # another function at the place of one would not be a new one
+    exec(compile("\n".join(lines) + "\n", "/srv/bench/stacks.py", "exec"), names)
+    return names["f%d" % (depth - 3)]
+
+
+def stacked():  # beside main() and <module>
+    import mmap
+
+    for depth in 10, 50, 200:
+        stacks(depth)()
+    with open("/dev/zero", "rb", 0) as zeros:
+        zeros.readinto(mmap.mmap(-1, 20 * mmap.PAGESIZE))
+    return 60
+
+
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
-elapsed = {threads, *in_threads}
-workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, audits, collections, finds, depth] + in_threads}
+pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
+elapsed = {threads, *in_threads, *pyprofs}
+workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked] +
+             in_threads + pyprofs}
 
 
 def around(name):

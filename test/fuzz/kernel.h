@@ -40,6 +40,7 @@ typedef int pid_t;
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define clamp_t(type, value, a, b) min_t(type, max_t(type, value, a), b)
+#define U16_MAX 0xffffU
 #define U32_MAX 0xffffffffU
 #define DIV_ROUND_UP(a, b) (((a) + (b)-1) / (b))
 #define ALIGN(a, b) (DIV_ROUND_UP(a, b) * (b))

@@ -8,11 +8,16 @@ setup() {
   scripts_setup
 }
 
+# The system's; with EVERY, and with those of a release, all.
+sampled_pythons() {
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else system_python; fi
+}
+
 # With PYTHON_STAP_DEBUG the shim would say that it sets a hook: script() allows no message.
 @test "pyprof's stacks are all possible, its shares right, and no hook is set" {
   local python seconds=6 points=6
   if [ -n "${EVERY:-}" ]; then seconds=30 points=1.5; fi
-  for python in $(guest_pythons); do
+  for python in $(sampled_pythons); do
     script pyprof 997 -c "env PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim $python $top/test/workloads/sampled.py $seconds" >/dev/null
     echo "$python"
     grep -F '[unknown]' "$printed" || true
@@ -22,7 +27,7 @@ setup() {
 
 @test "at most one stack in a thousand is unknown between a program's first line and its last" {
   local python
-  for python in $(guest_pythons); do
+  for python in $(sampled_pythons); do
     echo "$python"
     cat >"$BATS_TEST_TMPDIR/unknown.stp" <<'STP'
 global began, samples, unknown, maybe, numbers[4000]

@@ -190,3 +190,11 @@ const char *take_printed(void)
     printed_length = 0;
     return printed;
 }
+
+/* How many bytes of the process were read since the last time. */
+unsigned long take_bytes(void)
+{
+    unsigned long bytes = user_bytes;
+    user_bytes = 0;
+    return bytes;
+}

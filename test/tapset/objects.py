@@ -15,8 +15,8 @@ import threading
 library = ctypes.CDLL(sys.argv[1])
 library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
-library.take_reads.restype = ctypes.c_ulong
 library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
+library.take_reads.restype = ctypes.c_ulong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
 with open(workload, "rb") as file:
@@ -121,6 +121,24 @@ def names():
         scope["f_%d" % number](sample)
 
 
+def modules():
+    "The name of the module, in globals of all kinds."
+    code = compile("library.run_here()\nlibrary.python_modulename_0(room)\nresult = room.value.decode('utf-8')", "x.py", "exec")
+    many = {str(number): number for number in range(2000)}
+    deleted = {str(number): number for number in range(300)}
+    deleted["__name__"] = "behind.deleted"
+    for number in range(300):
+        del deleted[str(number)]
+    for expected, scope in (
+        ("a.b", {"__name__": "a.b"}), ("", {}), ("", {1: 2, "__name": "x", "__name__s": "x", "__nam\xe9__": "x"}),
+        ("mixed", {"__name__": "mixed", 1: 2}), ("m\xf6d\u4e00", {"__name__": "m\xf6d\u4e00"}), ("<unknown>", {"__name__": 3}),
+        ("<unknown>", many), ("first", dict(__name__="first", **many)), ("behind.deleted", deleted),
+    ):
+        scope.update(library=library, room=room)
+        exec(code, scope)
+        compare(expected, scope["result"])
+
+
 def sample_line(expected):
     library.run_here()
     stack = library.__python_stack_take_and_hold_3(b"", 1, 0)
@@ -160,30 +178,29 @@ def reads():
             sys.exit("too many")
 
 
-def modules():
-    "The name of the module, in globals of all kinds."
-    code = compile("library.run_here()\nlibrary.python_modulename_0(room)\nresult = room.value.decode('utf-8')", "x.py", "exec")
-    many = {str(number): number for number in range(2000)}
-    deleted = {str(number): number for number in range(300)}
-    deleted["__name__"] = "behind.deleted"
-    for number in range(300):
-        del deleted[str(number)]
-    for expected, scope in (
-        ("a.b", {"__name__": "a.b"}), ("", {}), ("", {1: 2, "__name": "x", "__name__s": "x", "__nam\xe9__": "x"}),
-        ("mixed", {"__name__": "mixed", 1: 2}), ("m\xf6d\u4e00", {"__name__": "m\xf6d\u4e00"}), ("<unknown>", {"__name__": 3}),
-        ("<unknown>", many), ("first", dict(__name__="first", **many)), ("behind.deleted", deleted),
-    ):
-        scope.update(library=library, room=room)
-        exec(code, scope)
-        compare(expected, scope["result"])
+def known():
+    "Names of a stack that was seen before are not read again, also where the file's name has no hash yet."
+    def sample_again():
+        library.run_here()
+        for _ in range(2):
+            library.take_bytes()
+            library.__python_stack_take_and_hold_3(b"program", 0, 0)
+        # six words a frame; a name with its type takes some 300 bytes
+        compare(True, library.take_bytes() < 40 * 100 + 3000)
+
+    lines = ["def f_0(call):\n    call()"] + ["def f_%d(call):\n    f_%d(call)" % (i, i - 1) for i in range(1, 40)]
+    scope = {}
+    exec(compile("\n".join(lines), os.path.join("/srv", "known.py"), "exec"), scope)
+    scope["f_39"](sample_again)
 
 
 def running():
     run_stacks(running_here)
     names()
+    modules()
     lines()
     reads()
-    modules()
+    known()
     failed = []
 
     def thread():
