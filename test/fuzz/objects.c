@@ -114,6 +114,18 @@ static void check_effort(unsigned long most, const char *function)
     user_reads = user_bytes = 0;
 }
 
+/* What the thread was in, by the symbols in its memory. */
+static void check_interrupted(void)
+{
+    struct pt_regs regs = {head.object};
+    s64 stack = __python_stack_open_3(0, "program", "f");
+    interrupted.user_mode_p = 1;
+    interrupted.uregs = &regs;
+    __python_stack_add_interrupted_3(stack, 1, 1);
+    __python_stack_close_1(stack);
+    check_effort(5000, "__python_stack_add_interrupted");
+}
+
 /* What is read of the running thread, whose own address the process may set. */
 static void check_running(void)
 {
@@ -164,18 +176,7 @@ static void check_running(void)
     check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take_and_hold");
     check_effort(500000, "__python_stack_take_and_hold");
     __python_stack_close_1(stack);
-}
-
-/* What the thread was in, by the symbols in its memory. */
-static void check_interrupted(void)
-{
-    struct pt_regs regs = {head.object};
-    s64 stack = __python_stack_open_3(0, "program", "f");
-    interrupted.user_mode_p = 1;
-    interrupted.uregs = &regs;
-    __python_stack_add_interrupted_3(stack, 1, 1);
-    __python_stack_close_1(stack);
-    check_effort(5000, "__python_stack_add_interrupted");
+    check_interrupted();
 }
 
 /* A string of JSON; what is behind it. */
@@ -328,7 +329,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_text(string, "python_version");
     free(string);
     check_running();
-    check_interrupted();
     if (head.has_layout & 4)
         check_stacks(memory, memory_size);
     free(copy);

@@ -150,8 +150,10 @@ PY
   grep -qE '^python3;<module>;spins [0-9]+$' "$printed"
   refute grep -E '_\[k\];([^;]+;)*(reads|sums|spins|<module>)[; ]|\[[a-z][^]]*[.][^]]*\][^;]*;' "$printed"
   refute grep -E 'perf_swevent|stack_trace_save|python_' "$printed"
-  # the same for speedscope
-  script_says pyprof 199 -G kernel=1 -G speedscope=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3"
+  # the same for speedscope, with what stap-python record adds on a terminal
+  script_says pyprof 199 -G kernel=1 -G speedscope=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3" \
+    -E 'probe timer.s(1) { __python_output_seconds(3) } probe end { __python_output_seconds(-1) }'
+  grep -q 'sampling: 1 of 3 s' "$printed.said"
   /usr/bin/python3 - "$printed" <<'PY'
 import json
 import sys
