@@ -343,7 +343,7 @@ C
     LD_PRELOAD=$shim "$python" "$program"
     bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$program"
     refute "$python" "$program"
-    attached=$BATS_TEST_TMPDIR/attached-$(version_of "$python")
+    attached=$BATS_TEST_TMPDIR/attached-${python//\//-}
     LD_PRELOAD=$BATS_TEST_TMPDIR/key.so "$python" "$program" "$attached" 3>&- &
     until [ -e "$attached.ready" ]; do sleep 0.1; done
     "$top/build/stap-python" attach $!
