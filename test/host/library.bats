@@ -61,8 +61,6 @@ make_library() {
   done
 }
 
-<<<<<<< HEAD
-=======
 @test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
   local python
   make_library 2048
@@ -74,27 +72,12 @@ make_library() {
   done
 }
 
->>>>>>> origin/main
 @test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
   local python
   make_library 512
   for python in $pythons; do
     echo "$python"
     run env LD_PRELOAD="$shim" "$python" "$top/test/tapset/interrupted.py" "$library"
-<<<<<<< HEAD
-    echo "$output"
-    [[ $output == *" compared" ]]
-  done
-}
-
-@test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
-  local python
-  make_library 2048
-  for python in $pythons; do
-    echo "$python"
-    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 2048 values
-=======
->>>>>>> origin/main
     echo "$output"
     [[ $output == *" compared" ]]
   done
