@@ -136,7 +136,7 @@ python3 socket.__new__(<socket>, AF_INET6, SOCK_DGRAM, 0)
 python3 socket.bind(<socket>, ('::1', 0))
 python3 socket.__new__(<socket>, AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0)
 python3 socket.connect(<socket>, '/no such\tsocket')
-python3 subprocess.Popen('/bin/true', ['/bin/true', 'it\'s'], None, None)
+python3 subprocess.Popen('/bin/true', ['/bin/true', "it's"], None, None)
 python3 exec(<code>,)
 python3 own.event(None, b'x')
 python3 own.event(None, b'x')
@@ -300,7 +300,7 @@ function__entry "/srv/\xc3\xa4\\\"q\".py" "tab\tnl\n\x01\x1f\x7f" 2 NULL NULL
 function__entry "/srv/a.py" "bad\xff\xc3" 3 NULL NULL
 function__entry NULL "\xf0\x9f\x90\x8d\xe4\xb8\xad" 4 NULL NULL
 function__entry "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
-function__return "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
+function__return "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL NULL NULL
 ODD
   # fewer statements than a probe may have
   SYSTEMTAP_TAPSET=$top/build/test/tapset script pytrace -DMAXACTION=950 -c "$driver $BATS_TEST_TMPDIR/odd"

@@ -137,7 +137,7 @@ STP
 function__entry "/a.py" "f" 3 0x7f0000001230 "\xc3\xa4\t"
 function__entry NULL "" -1 NULL 0xdead
 function__entry 0xffffffff81000000 "x" * 10000 -2147483648 0xffffffffffffffff NULL
-function__return "/\xff\xfe.py" "\x1b[31m\n" 2147483647 0x1 "m"
+function__return "/\xff\xfe.py" "\x1b[31m\n" 2147483647 0x1 "m" NULL NULL
 cfunction__entry "/a.py" "len" 7 "builtins"
 cfunction__return "/a.py" "upper" -7 NULL
 cfunction__return 0xdead "append" 8 0xdead

@@ -177,33 +177,33 @@ replay() {
 @test "a return finds its call, whatever else was not seen, and what has none is counted" {
   replay pytime <<'EVENTS'
 # before anything: no loss, it began before the script
-function__return "/a.py" "earlier" 1 0x10 "m"
+function__return "/a.py" "earlier" 1 0x10 "m" NULL NULL
 # a call without its return, within one that has its return
 function__entry "/a.py" "outer" 1 0x10 "m"
 function__entry "/a.py" "unreturned" 1 0x20 "m"
 sleep 100
-function__return "/a.py" "outer" 1 0x10 "m"
+function__return "/a.py" "outer" 1 0x10 "m" NULL NULL
 # a call without its entry; one of the same name in another frame
 function__entry "/a.py" "outer" 1 0x10 "m"
-function__return "/a.py" "unentered" 1 0x20 "m"
-function__return "/a.py" "outer" 1 0x20 "m"
+function__return "/a.py" "unentered" 1 0x20 "m" NULL NULL
+function__return "/a.py" "outer" 1 0x20 "m" NULL NULL
 sleep 50
-function__return "/a.py" "outer" 1 0x10 "m"
+function__return "/a.py" "outer" 1 0x10 "m" NULL NULL
 # a recursion: the outermost call has all of the time, and each its own
 function__entry "/a.py" "recursive" 1 0x30 "m"
 function__entry "/a.py" "between" 1 0x40 "m"
 function__entry "/a.py" "recursive" 1 0x50 "m"
 sleep 100
-function__return "/a.py" "recursive" 1 0x50 "m"
+function__return "/a.py" "recursive" 1 0x50 "m" NULL NULL
 sleep 50
-function__return "/a.py" "between" 1 0x40 "m"
-function__return "/a.py" "recursive" 1 0x30 "m"
+function__return "/a.py" "between" 1 0x40 "m" NULL NULL
+function__return "/a.py" "recursive" 1 0x30 "m" NULL NULL
 # the same name in another file is another function
 function__entry "/b.py" "outer" 1 0x10 "m"
-function__return "/b.py" "outer" 1 0x10 "m"
+function__return "/b.py" "outer" 1 0x10 "m" NULL NULL
 # more calls at a time than have room
 70000 * function__entry "/a.py" "deep" 1 0x60 "m"
-70000 * function__return "/a.py" "deep" 1 0x60 "m"
+70000 * function__return "/a.py" "deep" 1 0x60 "m" NULL NULL
 EVENTS
   [ "$(awk 'NR > 1 { print $1, $4, $5 }' "$printed" | sort)" = "$(printf '%s\n' '1 between /a.py' '1 outer /b.py' '2 outer /a.py' '2 recursive /a.py' '65535 deep /a.py')" ]
   awk 'NR > 1 && ($2 < 0 || $3 < 0 || $2 > 60000000) { bad++ } END { exit bad > 0 }' "$printed"
@@ -249,12 +249,12 @@ function__entry "/a.py" "semi;colon and\nline" 1 0x10 "m"
 500 * function__entry "/a.py" "deeper" 1 0x20 "mo.dule"
 function__entry "/a.py" "sleeps" 1 0x30 "m"
 sleep 300
-function__return "/a.py" "sleeps" 1 0x30 "m"
+function__return "/a.py" "sleeps" 1 0x30 "m" NULL NULL
 function__entry "/a.py" "burns" 1 0x30 "m"
 100000000 * line "/a.py" "burns" 1
-function__return "/a.py" "burns" 1 0x30 "m"
-500 * function__return "/a.py" "deeper" 1 0x20 "mo.dule"
-function__return "/a.py" "semi;colon and\nline" 1 0x10 "m"
+function__return "/a.py" "burns" 1 0x30 "m" NULL NULL
+500 * function__return "/a.py" "deeper" 1 0x20 "mo.dule" NULL NULL
+function__return "/a.py" "semi;colon and\nline" 1 0x10 "m" NULL NULL
 EVENTS
   replay pystacks <"$BATS_TEST_TMPDIR/deep" >/dev/null
   refute grep -v 'symbol table' "$printed.said"
@@ -272,7 +272,7 @@ EVENTS
 # A start with 20,000 stacks, then a view that is called 100 times, with stacks in between that occur once.
 start_and_view() {
   awk 'function call(name, frame) { printf "function__entry \"/a.py\" \"%s\" 1 %#x \"m\"\n", name, frame }
-    function end(name, frame) { printf "function__return \"/a.py\" \"%s\" 1 %#x \"m\"\n", name, frame }
+    function end(name, frame) { printf "function__return \"/a.py\" \"%s\" 1 %#x \"m\" NULL NULL\n", name, frame }
     BEGIN {
       call("main", 16)
       for (i = 0; i < 20000; i++) {

@@ -257,6 +257,7 @@ print("ended", flush=True)'
     # preloaded and imported: it is the same
     bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" -c "$program" >"$BATS_TEST_TMPDIR/output"
     [ "$(cat "$BATS_TEST_TMPDIR/output")" = ended ]
+    tail -n 20 "$trace"
     [ "$(grep -c '^> <string> f 2 ' "$trace")" = 2 ]
   done
 }
