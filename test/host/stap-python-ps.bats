@@ -25,6 +25,10 @@ field() {
     /usr/bin/python3 -c 'import json, sys; print(*[row[sys.argv[2]] for row in json.load(sys.stdin) if row["pid"] == int(sys.argv[1])])' "$1" "$2"
 }
 
+is_active() {
+  [ "$(field "$1" shim)" = active ]
+}
+
 @test "ps has a line for each Python, with its user, version, and whether the shim is active" {
   local python plain active off
   for python in $(few_pythons); do
@@ -47,9 +51,15 @@ field() {
 
 @test "ps tells a shim that is loaded from one that is active, and does not wait for it" {
   local start
-  sleeper /usr/bin/python3
-  launcher attach "$!"
+  # the GIL is never released, without which the shim can't be active
+  /usr/bin/python3 -c 'import ctypes; ctypes.PyDLL(None).sleep(60)' &
+  programs+=($!)
+  soon grep -q nanosleep "/proc/$!/wchan"
+  launcher attach "$!" || true
   [ "$(field "$!" shim)" = loaded ]
+  sleeper LD_PRELOAD="$shim" /usr/bin/python3
+  soon grep -q nanosleep "/proc/$!/wchan"
+  soon is_active "$!"
   for _ in {1..20}; do
     sleeper PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
   done
