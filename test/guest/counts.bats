@@ -200,31 +200,36 @@ EXPECTED
   [ "$(awk 'NR > 1 && NF == 4 { print $2 }' "$printed" | sort -u | wc -l)" = 1 ]
 }
 
-@test "pyflow has the time since the last line, the process and the CPU in front, and colours" {
+@test "pyflow has the time since the last line, the process and the CPU in front, colours, arguments and results" {
   local file=$BATS_TEST_TMPDIR/flow.py
   program flow <<'PY'
 import time
 
 
-def sleeps():
-    time.sleep(0.3)
+def sleeps(seconds, *more):
+    time.sleep(seconds)
+    return seconds,
 
 
 def calls():
-    sleeps()
+    sleeps(0.3, "more")
+    raise KeyError("none")
 
 
-calls()
+try:
+    calls()
+except KeyError:
+    pass
 PY
-  script pyflow -G delta=1 -G pid=1 -G cpu=1 -G color=1 -c "env LD_PRELOAD=$shim $system $file" "${file//./\\.}"
+  script pyflow -G args=1 -G delta=1 -G pid=1 -G cpu=1 -G color=1 -c "env LD_PRELOAD=$shim $system $file" "${file//./\\.}"
   head -n 1 "$printed" | grep -qx '   DELTA     PID CPU   TIME'
   diff - <(sed -E "s,^ *[0-9]+ +([0-9]+) +[0-9] +[0-9]+ python3[.0-9]*\(\1\):( *) ,\2,; s,\x1b,E,g; s, in $file,," <(tail -n +2 "$printed")) <<'EXPECTED'
-E[32m=> <module>E[0m:1
- E[32m=> callsE[0m:8
-  E[32m=> sleepsE[0m:4
-  E[33m<= sleepsE[0m:5
- E[33m<= callsE[0m:9
-E[33m<= <module>E[0m:12
+E[32m=> <module>E[0m():1
+ E[32m=> callsE[0m():9
+  E[32m=> sleepsE[0m(seconds=0.3, *('more',)):4
+  E[33m<= sleepsE[0m = (0.3,):6
+ E[33m<= callsE[0m ! KeyError('none'):11
+E[33m<= <module>E[0m = None:17
 EXPECTED
   # the sleep is in one line, and the deltas add up to the time
   awk '
