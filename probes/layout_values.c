@@ -122,6 +122,8 @@ static void find_qualified_names(void)
     PyObject *sys = modules ? py.PyDict_GetItemString(modules, "sys") : NULL;
     PyObject *spec = sys ? py.PyObject_GetAttrString(sys, "__spec__") : NULL;
     PyObject *class = spec ? cpython_type(spec) : NULL;
+    if (class && cpython_type(class) != cpython_type(py.code_type)) /* not importlib's */
+        class = NULL;
     PyObject *init = class ? py.PyObject_GetAttrString(class, "__init__") : NULL;
     page->type_qualified_name = find_qualified_name(class);
     page->function_qualified_name =
