@@ -121,32 +121,16 @@ static void fill_in_code(PyObject *code)
 
 /* ---------------------------------------------------------------- one frame as a witness */
 
-static char *word(const void *object, unsigned offset)
-{
-    return *(char **)((char *)object + offset);
-}
-
 static void *frame_of(PyFrameObject *object)
 {
     return page.object_frame ? word(object, page.object_frame) : (char *)object;
 }
 
-/* Whether the code object has that attribute there. */
-static bool has(PyObject *code, unsigned offset, const char *attribute)
-{
-    PyObject *value = py.PyObject_GetAttrString(code, attribute);
-    bool same = value && word(code, offset) == (char *)value;
-    if (value)
-        py.Py_DecRef(value);
-    else
-        py.PyErr_Clear();
-    return same;
-}
-
 static bool is_right_for_code(PyObject *code)
 {
-    return has(code, page.code_filename, "co_filename") && has(code, page.code_name, "co_name") &&
-           has(code, page.code_lines, py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
+    return layout_has(code, page.code_filename, "co_filename") &&
+           layout_has(code, page.code_name, "co_name") &&
+           layout_has(code, page.code_lines, py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
            *(int *)((char *)code + page.code_first_line) == cpython_long(code, "co_firstlineno");
 }
 
@@ -201,7 +185,7 @@ static enum answer check_frame(PyFrameObject *object, PyObject *code)
     enum answer back = is_right_for_back(object, frame);
     if (back == WRONG)
         debug_log("no stack traces: the callers of frames are not found");
-    if (back != WRONG)
+    else
         layout_fill_in_values(&page, object, frame, code);
     return back;
 }

@@ -13,9 +13,15 @@
 
 static struct layout_page *page;
 
-static char *word(const void *object, unsigned offset)
+bool layout_has(PyObject *object, unsigned offset, const char *attribute)
 {
-    return *(char **)((char *)object + offset);
+    PyObject *value = py.PyObject_GetAttrString(object, attribute);
+    bool same = value && word(object, offset) == (char *)value;
+    if (value)
+        py.Py_DecRef(value);
+    else
+        py.PyErr_Clear();
+    return same;
 }
 
 /* ---------------------------------------------------------------- dicts */
@@ -174,17 +180,6 @@ static bool has_int(PyObject *code, unsigned offset, const char *attribute)
     return *(int *)((char *)code + offset) == cpython_long(code, attribute);
 }
 
-static bool has_object(PyObject *code, unsigned offset, const char *attribute)
-{
-    PyObject *value = py.PyObject_GetAttrString(code, attribute);
-    bool same = value && word(code, offset) == (char *)value;
-    if (value)
-        py.Py_DecRef(value);
-    else
-        py.PyErr_Clear();
-    return same;
-}
-
 /* From 3.11 on the names have no attribute: they stand before the file's, which layout.c has
  * compared. */
 static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
@@ -196,9 +191,9 @@ static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
            has_int(code, page->code_arguments, "co_argcount") &&
            has_int(code, page->code_keyword_arguments, "co_kwonlyargcount") &&
            (page->code_kinds ? page->code_kinds + sizeof(void *) == page->code_filename
-                             : has_object(code, page->code_variables, "co_varnames") &&
-                                   has_object(code, page->code_cells, "co_cellvars") &&
-                                   has_object(code, page->code_free, "co_freevars"));
+                             : layout_has(code, page->code_variables, "co_varnames") &&
+                                   layout_has(code, page->code_cells, "co_cellvars") &&
+                                   layout_has(code, page->code_free, "co_freevars"));
 }
 
 void layout_fill_in_values(struct layout_page *in, PyFrameObject *object, const void *frame,

@@ -13,6 +13,14 @@
 
 #include "layout_page.h"
 
+static inline char *word(const void *object, unsigned offset)
+{
+    return *(char **)((char *)object + offset);
+}
+
+/* Whether an object has that attribute at that offset.  GIL held, no exception in flight. */
+bool layout_has(PyObject *object, unsigned offset, const char *attribute);
+
 /* Fills it in, as far as it's right for the frame, of which frame is what layout_page.h calls so;
  * what is not stays 0.  GIL held, no exception in flight. */
 void layout_fill_in_values(struct layout_page *page, PyFrameObject *object, const void *frame,

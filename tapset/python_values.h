@@ -40,12 +40,6 @@ static void python_put_class_name(struct python_text *text, unsigned long addres
         python_put_character(text, (unsigned char)bytes[i] < 0x80 ? bytes[i] : '?', 0);
 }
 
-static void python_put_at(struct python_text *text, unsigned long object)
-{
-    char buffer[32];
-    python_put(text, buffer, scnprintf(buffer, sizeof buffer, " at 0x%lx>", object));
-}
-
 /* A comma before all items but the first; whether there may be another one. */
 static int python_put_separator(struct python_text *text, int index)
 {
@@ -136,22 +130,32 @@ static int python_put_bytearray(struct python_text *text, unsigned long object)
     return 1;
 }
 
-/* Objects that an object has one after the other behind its head, without the last where that is None. */
-static int python_put_fields(struct python_text *text, unsigned long object, const char *name, int count, int is_slice,
-                             int depth)
+/* Whether it is an int of at most 64 bits, or a bool. */
+static int python_int_of(unsigned long object, s64 *value)
+{
+    struct python_type type;
+    u32 digits[3] = {0};
+    u64 count, whole;
+    int negative;
+    if (!python_read_type(&type, object) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
+        count > 3 || !python_read(digits, object + sizeof(struct python_sized), count * sizeof *digits))
+        return 0;
+    whole = (u64)digits[0] | (u64)digits[1] << PYTHON_INT_DIGIT | (u64)digits[2] << 2 * PYTHON_INT_DIGIT;
+    if (digits[2] >= 8)
+        return 0;
+    *value = negative ? -(s64)whole : (s64)whole;
+    return 1;
+}
+
+/* The three objects of a range or slice, which are behind its head; of a range without a step of 1. */
+static int python_put_fields(struct python_text *text, unsigned long object, const char *name, int is_range, int depth)
 {
     u64 field[3];
-    struct python_type type;
-    int i;
+    s64 step;
+    int i, count;
     if (!python_read(field, object + sizeof(struct python_object), sizeof field))
         return 0;
-    if (!is_slice) { /* a range's step of 1 */
-        char step[8] = "";
-        struct python_text one = {.start = step, .at = step, .end = step + sizeof step - 1};
-        if (python_read_type(&type, field[2]) && python_put_int(&one, field[2], &type, 0) && one.at == step + 1 &&
-            step[0] == '1')
-            count--;
-    }
+    count = is_range && python_int_of(field[2], &step) && step == 1 ? 2 : 3;
     python_puts(text, name);
     python_puts(text, "(");
     for (i = 0; i < count; i++) {
@@ -286,14 +290,12 @@ static int python_put_dataclass(struct python_text *text, unsigned long object, 
 }
 
 /* <function f at 0x7f...> */
-static int python_put_callable(struct python_text *text, const char *kind, unsigned long name, unsigned long object)
+static void python_put_function(struct python_text *text, unsigned long object)
 {
-    python_puts(text, "<");
-    python_puts(text, kind);
-    python_puts(text, " ");
-    python_put_attribute(text, name);
-    python_put_at(text, object);
-    return 1;
+    char buffer[32];
+    python_puts(text, "<function ");
+    python_put_attribute(text, python_word(object + text->layout->function_qualified_name));
+    python_put(text, buffer, scnprintf(buffer, sizeof buffer, " at 0x%lx>", object));
 }
 
 /* Include/cpython/classobject.h: PyMethodObject: the function, and its self. */
@@ -351,7 +353,6 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
 static int python_put_value(struct python_text *text, unsigned long object, const struct python_type *type, int depth)
 {
     unsigned long address = python_type_address(object);
-    const struct layout_page *layout = text->layout;
     if (depth > PYTHON_DEPTH || !python_spend(text)) {
         python_puts(text, "...");
         return 1;
@@ -382,16 +383,16 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
     if (python_type_is(type, "complex"))
         return python_put_complex(text, object);
     if (python_type_is(type, "range"))
-        return python_put_fields(text, object, "range", 3, 0, depth);
+        return python_put_fields(text, object, "range", 1, depth);
     if (python_type_is(type, "slice"))
-        return python_put_fields(text, object, "slice", 3, 1, depth);
-    if (python_type_is(type, "function") && layout->function_qualified_name)
-        return python_put_callable(text, "function", python_word(object + layout->function_qualified_name), object);
+        return python_put_fields(text, object, "slice", 0, depth);
     if (python_type_is(type, "method"))
         return python_put_method(text, object, depth);
     if (python_type_is(type, "module"))
         return python_put_module_object(text, object);
-    if (python_type_is(type, "ellipsis"))
+    if (python_type_is(type, "function") && text->layout->function_qualified_name)
+        python_put_function(text, object);
+    else if (python_type_is(type, "ellipsis"))
         python_puts(text, "Ellipsis");
     else if (python_type_is(type, "NotImplementedType"))
         python_puts(text, "NotImplemented");

@@ -96,23 +96,6 @@ static enum python_got python_variable_named(struct python_text *text, const str
 
 /* ---- paths: name.attribute[3]['key'] */
 
-/* Whether it is an int of at most 64 bits, or a bool. */
-static int python_int_of(unsigned long object, s64 *value)
-{
-    struct python_type type;
-    u32 digits[3] = {0};
-    u64 count, whole;
-    int negative;
-    if (!python_read_type(&type, object) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
-        count > 3 || !python_read(digits, object + sizeof(struct python_sized), count * sizeof *digits))
-        return 0;
-    whole = (u64)digits[0] | (u64)digits[1] << PYTHON_INT_DIGIT | (u64)digits[2] << 2 * PYTHON_INT_DIGIT;
-    if (digits[2] >= 8)
-        return 0;
-    *value = negative ? -(s64)whole : (s64)whole;
-    return 1;
-}
-
 static enum python_got python_index(struct python_text *text, unsigned long object, s64 index, unsigned long *value)
 {
     struct python_type type;
@@ -279,19 +262,14 @@ static void python_typename_text(char *to, unsigned long object)
 }
 
 /* The characters of a str, as they are. */
-static void python_put_raw(struct python_text *text, unsigned long object)
-{
-    struct python_type type;
-    text->raw = 1;
-    if (python_read_type(&type, object) && type.flags & PYTHON_UNICODE)
-        python_put_str(text, object, &type, 0, MAXSTRINGLEN);
-}
-
 static void python_str_text(char *to, unsigned long object)
 {
     struct python_text text;
+    struct python_type type;
     python_begin(&text, to, "");
-    python_put_raw(&text, object);
+    text.raw = 1;
+    if (python_read_type(&type, object) && type.flags & PYTHON_UNICODE)
+        python_put_str(&text, object, &type, 0, MAXSTRINGLEN);
     *text.at = '\0';
 }
 
@@ -356,6 +334,21 @@ static void python_put_argument(struct python_text *text, const struct python_fr
     python_put_variable(text, name, got, value, stars, count);
 }
 
+/* Begins a text about the variables of a frame; 0: there are none, and it is written. */
+static int python_begin_variables(struct python_text *text, char *to, struct python_frames *frames,
+                                  struct python_variables *variables, unsigned long frameptr)
+{
+    python_begin(text, to, "...");
+    if (python_first_frame(frames, frameptr) == PYTHON_FOUND && python_find_variables(variables, frames)) {
+        python_begin_values(text, &frames->layout);
+        return 1;
+    }
+    if (frameptr)
+        python_puts(text, "<unknown>");
+    *text->at = '\0';
+    return 0;
+}
+
 /* In the order of the signature. */
 static void python_args_text(char *to, unsigned long frameptr)
 {
@@ -364,14 +357,8 @@ static void python_args_text(char *to, unsigned long frameptr)
     struct python_text text;
     u64 i, all;
     int count = 0, has_more;
-    python_begin(&text, to, "...");
-    if (python_first_frame(&frames, frameptr) != PYTHON_FOUND || !python_find_variables(&variables, &frames)) {
-        if (frameptr)
-            python_puts(&text, "<unknown>");
-        *text.at = '\0';
+    if (!python_begin_variables(&text, to, &frames, &variables, frameptr))
         return;
-    }
-    python_begin_values(&text, &frames.layout);
     all = min_t(u64, (u64)variables.arguments + variables.keyword_arguments, python_variables_count(&variables));
     has_more = (variables.flags & PYTHON_CODE_VARARGS) != 0;
     for (i = 0; i < all && i < variables.arguments && !text.full; i++)
@@ -410,14 +397,8 @@ static void python_locals_text(char *to, unsigned long frameptr)
     unsigned long value;
     u64 i, all;
     int count = 0;
-    python_begin(&text, to, "...");
-    if (python_first_frame(&frames, frameptr) != PYTHON_FOUND || !python_find_variables(&variables, &frames)) {
-        if (frameptr)
-            python_puts(&text, "<unknown>");
-        *text.at = '\0';
+    if (!python_begin_variables(&text, to, &frames, &variables, frameptr))
         return;
-    }
-    python_begin_values(&text, &frames.layout);
     all = python_variables_count(&variables);
     for (i = 0; i < all && !text.full; i++)
         if ((got = python_variable(&variables, &frames.layout, i, &value)) != PYTHON_UNSET)

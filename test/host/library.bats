@@ -24,6 +24,18 @@ make_library() {
     -I"$BATS_TEST_TMPDIR" -I"$top/test/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
 }
 
+# Each CPython, with the shim, compares what it reads of itself with what it knows.
+# usage: reads_itself ROOM PART, of objects.py
+reads_itself() {
+  local python
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" "$1" "$2"
+    echo "$output"
+    [[ $output == *" compared" ]]
+  done
+}
+
 @test "python_argstr() is repr() for what audit events pass" {
   local python
   make_library 1024
@@ -36,40 +48,24 @@ make_library() {
 }
 
 @test "python_backtrace() is the stack that Python itself walks, whole or cut" {
-  local python
   raise_semaphores "$BATS_TEST_TMPDIR"
   make_library 512
-  for python in $pythons; do
-    echo "$python"
-    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 512 stacks
-    echo "$output"
-    [[ $output == *" compared" ]]
-  done
+  reads_itself 512 stacks
 }
 
 @test "the stack of the running thread is what Python itself walks, with no marker probed, and with one since the start" {
-  local python when
+  local when
   make_library 512
   for when in "with no marker" "with one since the start"; do
     [ "$when" = "with no marker" ] || raise_semaphores "$BATS_TEST_TMPDIR" function__entry
-    for python in $pythons; do
-      echo "$python, $when"
-      run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 512 running
-      echo "$output"
-      [[ $output == *" compared" ]]
-    done
+    echo "$when"
+    reads_itself 512 running
   done
 }
 
 @test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
-  local python
   make_library 2048
-  for python in $pythons; do
-    echo "$python"
-    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" 2048 values
-    echo "$output"
-    [[ $output == *" compared" ]]
-  done
+  reads_itself 2048 values
 }
 
 @test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
