@@ -12,6 +12,7 @@
 #include "debug.h"
 #include "fork.h"
 #include "layout.h"
+#include "main_thread.h"
 #include "watcher.h"
 
 #include <stddef.h>
@@ -51,7 +52,7 @@ void setup_main(void)
     layout_meet_current();
     if (py.minor == 6) /* it has no GIL until one is asked for */
         py.PyEval_InitThreads();
-    watcher_know_main_thread();
+    main_thread_know();
     watcher_set_up = fork_prepare() && register_at_exit() && (py.minor == 6 || fork_register());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);

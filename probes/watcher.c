@@ -12,6 +12,9 @@
  * program if that is refused, so the thread makes it itself, and ends then.  Nor does the program's
  * end need another.
  *
+ * A thread's start takes system calls that the C library does not do without, and a filter for all
+ * threads may come at any time: so the thread that makes ours waits until those are made.
+ *
  * The thread opens files in a table of descriptors of its own, and does not call malloc(): a
  * thread's first call takes 64 MB of address space, which the program may be short of.  Up to 3.11
  * PyGILState_Ensure() makes one.
@@ -24,6 +27,7 @@
 #include "ask_lock.h"
 #include "debug.h"
 #include "fork_word.h"
+#include "main_thread.h"
 #include "seccomp.h"
 #include "thread_states.h"
 #include "wanted.h"
@@ -39,7 +43,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,7 +50,7 @@
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
-enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, GIL_WAIT_MS = 20 };
+enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, GIL_WAIT_MS = 20, BEGIN_MS = 2000 };
 
 /* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
 struct watcher {
@@ -75,6 +78,9 @@ static struct watcher *_Atomic running;
 /* The thread of watcher_attach(), until watcher_start() takes it for the running one. */
 static struct watcher *_Atomic attaching;
 
+/* How many threads have their start behind them, and have a name. */
+static atomic_uint begun;
+
 /* What all interpreters were last asked to bring their hooks to, and did.  ~0u meanwhile: a thread
  * may answer after the watcher that asked was stopped for a fork. */
 static unsigned settled;
@@ -86,50 +92,30 @@ static unsigned settled;
 #define SYS_futex (-1)
 #endif
 
-/* Waits so long, or until the state is another one.  False: the system call is refused. */
-static bool wait_ms(struct watcher *self, unsigned state, long ms)
+/* Waits so long, or until the word is another one.  False: the system call is refused. */
+static bool wait_ms(atomic_uint *word, unsigned value, long ms)
 {
     struct {
         long seconds, nanoseconds; /* the kernel's struct timespec */
     } time = {0, ms * 1000000L};
-    return syscall(SYS_futex, &self->state, FUTEX_WAIT_PRIVATE, state, &time, NULL, 0) == 0 ||
+    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0) == 0 ||
            errno == ETIMEDOUT || errno == EAGAIN || errno == EINTR;
+}
+
+/* False: the system call is refused. */
+static bool wake(atomic_uint *word)
+{
+    return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0) >= 0;
 }
 
 /* False: it is to stop, or can't sleep. */
 static bool sleep_ms(struct watcher *self, long ms)
 {
     atomic_fetch_and(&self->state, ~(unsigned)(AWAKE | TAKES_GIL));
-    if (!wait_ms(self, 0, ms))
+    if (!wait_ms(&self->state, 0, ms))
         return false;
     unsigned asleep = 0;
     return atomic_compare_exchange_strong(&self->state, &asleep, AWAKE);
-}
-
-/* ---------------------------------------------------------------- the main thread's end */
-
-/* The main thread, if it is known. */
-static pthread_t main_thread;
-static bool main_known;
-
-void watcher_know_main_thread(void)
-{
-    if (gettid() == getpid()) {
-        main_thread = pthread_self();
-        main_known = true;
-    }
-}
-
-/* The main thread may end alone, by pthread_exit(); then the process ends with the last of the
- * others, which must not be ours. */
-static bool is_last(void)
-{
-    clockid_t clock;
-    struct stat threads;
-    if (!main_known || pthread_getcpuclockid(main_thread, &clock) != ESRCH) /* no system call */
-        return false;
-    /* "." and "..", the main thread and this one */
-    return stat("/proc/self/task", &threads) == 0 && threads.st_nlink <= 4;
 }
 
 /* ---------------------------------------------------------------- asking */
@@ -209,13 +195,10 @@ static void leave_files(struct watcher *self)
     close(STDOUT_FILENO);
 }
 
-static const char name_before[] = WATCHER_NAME "-new"; /* not yet active */
-
 /* In a Python that runs already: until watcher_start() has been called on a thread of the
  * program's.  False: it is to end.  No lock, no GIL. */
 static bool attach_first(struct watcher *self)
 {
-    pthread_setname_np(pthread_self(), name_before);
     bool asked = false;
     for (unsigned periods = 0; running != self; periods++) {
         int gil = 0;
@@ -236,7 +219,7 @@ static bool attach_first(struct watcher *self)
             if (periods == 0)
                 debug_log("loaded: it becomes active when this Python next runs");
         }
-        if (is_last() || !sleep_ms(self, PERIOD_MS))
+        if (main_thread_left_us() || !sleep_ms(self, PERIOD_MS))
             return false;
     }
     pthread_setname_np(pthread_self(), WATCHER_NAME);
@@ -292,11 +275,13 @@ static void *watch(void *data)
     unsigned periods = 0, wait = 1, wanted, asked = ~0u;
     bool filtered = false;
     self->id = gettid();
-    pthread_setname_np(pthread_self(), WATCHER_NAME);
+    pthread_setname_np(pthread_self(), self->attach ? WATCHER_NAME "-new" : WATCHER_NAME);
+    begun++;
+    wake(&begun);
     if (self->attach && !attach_first(self))
         return end(self);
     do {
-        if (!wanted_at_rest(self, &wanted) || is_last())
+        if (!wanted_at_rest(self, &wanted) || main_thread_left_us())
             break;
         bool change = wanted != settled || (wanted && !ask_done(wanted));
         if (!change && !wanted)
@@ -326,8 +311,8 @@ static void *watch(void *data)
             settled = wanted;
     } while (sleep_ms(self, PERIOD_MS));
     /* The end of a thread takes more system calls: the process is to end first. */
-    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !is_last(); i++)
-        if (!wait_ms(self, IDLE, PERIOD_MS))
+    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !main_thread_left_us(); i++)
+        if (!wait_ms(&self->state, IDLE, PERIOD_MS))
             break;
     return end(self);
 }
@@ -341,8 +326,12 @@ static bool make_thread(struct watcher *watcher)
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    unsigned begun_before = begun;
     bool made = pthread_create(&watcher->thread, &attributes, watch, watcher) == 0;
     pthread_attr_destroy(&attributes);
+    for (int i = 0; made && i < BEGIN_MS / PERIOD_MS && begun == begun_before; i++)
+        if (!wait_ms(&begun, begun_before, PERIOD_MS))
+            break;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return made;
 }
@@ -412,8 +401,7 @@ static void wait_until_gone(pid_t id)
 /* Waits for the end of one that is STOPPING; GIL held, and not released. */
 static void join(struct watcher *watcher)
 {
-    bool woken =
-        syscall(SYS_futex, &watcher->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0) >= 0;
+    bool woken = wake(&watcher->state);
     if (woken)
         pthread_join(watcher->thread, NULL);
     else /* the C library can't wait either */
@@ -490,7 +478,7 @@ void watcher_attach(void (*attach)(void))
     struct watcher *watcher = make_watcher(attach);
     if (!watcher)
         return;
-    watcher_know_main_thread();
+    main_thread_know();
     attaching = watcher;
     if (!make_thread(watcher)) {
         attaching = NULL;

@@ -40,10 +40,6 @@ void watcher_stop_for_fork(void);
  * do so: it does not look at the interpreter again.  Called by setup.c at exit, GIL held. */
 void watcher_stop_at_exit(void);
 
-/* If the calling thread is the main one, the watcher will end when that has ended as the last of
- * the others.  Called by setup.c; no lock, no GIL. */
-void watcher_know_main_thread(void);
-
 /* Lets a child know itself for one even if the C library does not know of the fork.  Called by
  * fork.c once, before any watcher; no lock, no GIL. */
 void watcher_know_children(void);

@@ -108,6 +108,22 @@ need_own_files() {
   goes_on forks_under_a_filter_that_kills_what_is_new True function__entry
 }
 
+# One processor, and no other thread runs until the main one waits: a thread that Python's start has made has not
+# begun when the filter comes.
+@test "a filter for all threads, set before a thread of ours would have run, ends no program" {
+  local python
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need chrt taskset
+  chrt -f 1 true || skip "needs the right to be scheduled first: CAP_SYS_NICE"
+  for python in $(few_pythons); do
+    run env LD_PRELOAD="$shim" timeout -k 1 30 taskset -c 0 chrt -f 1 \
+      "$python" "$top/test/stress/filter.py" killed_everywhere
+    echo "$python: $status $output"
+    [ "$status $output" = $'0 begins\nwrong: 0' ]
+  done
+}
+
 @test "a tracer takes no address space that the program is short of" {
   goes_on has_little_address_space 'sys.version_info >= (3, 12)' function__entry
 }
