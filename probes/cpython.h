@@ -71,6 +71,7 @@ struct cpython_allocator {
     NEED(void, PyErr_Clear, (void)) \
     NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **)) \
     NEED(PyObject *, PyErr_Occurred, (void)) \
+    NEED(PyObject *, PyException_GetTraceback, (PyObject *)) \
     NEED(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *)) \
     NEED(PyObject *, PyObject_GetAttrString, (PyObject *, const char *)) \
     NEED(int, PyObject_SetAttrString, (PyObject *, const char *, PyObject *)) \
@@ -119,6 +120,7 @@ struct cpython_allocator {
     MAY(int, PyEval_ThreadsInitialized, (void)) \
     MAY(int, _PyEval_AddPendingCall, (PyInterpreterState *, int (*)(void *), void *, int)) \
     MAY(int, _PyEval_SetTrace, (PyThreadState *, Py_tracefunc, PyObject *)) \
+    MAY(PyObject *, PyType_GetName, (PyObject *)) \
     MAY(PyObject *, PyInterpreterState_GetDict, (PyInterpreterState *)) \
     MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *)) \
     MAY(PyInterpreterState *, PyInterpreterState_Get, (void)) \

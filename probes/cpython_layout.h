@@ -138,6 +138,15 @@ static inline size_t frame_basicsize(int minor, size_t variables)
                          : variables + 72;
 }
 
+/* PyTracebackObject: Include/traceback.h (3.6), Include/cpython/traceback.h (3.8 on).  Compared by
+ * raise.c, by its size. */
+struct traceback {
+    struct object_head head;
+    PyObject *next; /* of the frame that the exception has left before */
+    PyFrameObject *frame;
+    int last_instruction, line;
+};
+
 /* ---------------------------------------------------------------- code objects */
 
 /* PyCodeObject: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  Compared by layout.c.

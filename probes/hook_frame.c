@@ -1,7 +1,8 @@
 /*
- * Function, line and cfunction markers on CPython 3.6 to 3.11: a frame evaluation hook (PEP 523)
- * around CPython's own evaluator.  It brackets every evaluation of a frame, so every entry has its
- * return; and it visits every thread that runs Python, on which trace.c gets lines and C calls.
+ * Function, line, exception and cfunction markers on CPython 3.6 to 3.11: a frame evaluation hook
+ * (PEP 523) around CPython's own evaluator.  It brackets every evaluation of a frame, so every
+ * entry has its return; and it visits every thread that runs Python, on which trace.c gets the
+ * others.
  *
  * All functions run with the GIL held, on any thread.  An exception may be in flight if a frame is
  * resumed by throw() or ended by an exception; it is put aside there.
@@ -446,7 +447,8 @@ static bool knock_alone(struct interp *interp)
 
 enum {
     ALL = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
-          MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return)
+          MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) |
+          MARKER_BIT(exception__raise)
 };
 
 static enum hook_result set(struct interp *interp, unsigned wanted)

@@ -1,6 +1,6 @@
 /*
- * Function, line and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP 669) with C
- * callbacks and a tool id of our own.
+ * Function, line, exception and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP
+ * 669) with C callbacks and a tool id of our own.
  *
  * All functions run with the GIL held.  CPython calls the callbacks with no exception in flight:
  * for PY_UNWIND and PY_THROW it holds the exception aside and passes it as an argument
@@ -15,6 +15,7 @@
 #include "frame.h"
 #include "hook.h"
 #include "layout.h"
+#include "raise.h"
 #include "thread_states.h"
 #include "tracer.h"
 
@@ -154,12 +155,29 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (MARKER_ON(exception__raise) && frame)
+        raise_leaves(frame);
     catch_up(false);
     struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
     if (record) {
-        PyFrameObject *frame = py.PyEval_GetFrame();
         return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0,
                     (struct outcome){.exception = arguments[2]});
+    }
+    return none();
+}
+
+/* RAISE(code, offset, exception) */
+static PyObject *on_raise(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    struct code *record = MARKER_ON(exception__raise) ? record_of(arguments[0]) : NULL;
+    PyFrameObject *frame = record ? py.PyEval_GetFrame() : NULL;
+    if (frame) {
+        PyObject *traceback = py.PyException_GetTraceback(arguments[2]);
+        raise_came(record, code_line(arguments[0], record, offset_of(arguments)), frame,
+                   arguments[2], traceback);
+        cpython_drop(&traceback);
     }
     return none();
 }
@@ -233,6 +251,7 @@ static PyMethodDef start_def = CALLBACK(on_start);
 static PyMethodDef resume_def = CALLBACK(on_resume);
 static PyMethodDef return_def = CALLBACK(on_return);
 static PyMethodDef unwind_def = CALLBACK(on_unwind);
+static PyMethodDef raise_def = CALLBACK(on_raise);
 static PyMethodDef line_def = CALLBACK(on_line);
 static PyMethodDef jump_def = CALLBACK(on_jump);
 static PyMethodDef call_def = CALLBACK(on_call);
@@ -245,7 +264,7 @@ static PyMethodDef c_return_def = CALLBACK(on_c_return);
 enum {
     CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return),
     FUNCTION = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
-    ALL = FUNCTION | CFUNCTION | MARKER_BIT(line),
+    ALL = FUNCTION | CFUNCTION | MARKER_BIT(line) | MARKER_BIT(exception__raise),
 };
 
 static const struct event {
@@ -258,7 +277,8 @@ static const struct event {
     {"PY_THROW", &resume_def, MARKER_BIT(function__entry)},
     {"PY_RETURN", &return_def, MARKER_BIT(function__return)},
     {"PY_YIELD", &return_def, MARKER_BIT(function__return)},
-    {"PY_UNWIND", &unwind_def, MARKER_BIT(function__return)},
+    {"PY_UNWIND", &unwind_def, MARKER_BIT(function__return) | MARKER_BIT(exception__raise)},
+    {"RAISE", &raise_def, MARKER_BIT(exception__raise)},
     {"LINE", &line_def, MARKER_BIT(line)},
     {"JUMP", &jump_def, MARKER_BIT(line)},
     {"CALL", &call_def, CFUNCTION},

@@ -28,15 +28,24 @@
 #include "fire.h"
 #include "frame.h"
 #include "hook.h"
+#include "raise.h"
 #include "thread_states.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Include/cpython/pystate.h */
-enum { TRACE_CALL, TRACE_LINE = 2, TRACE_RETURN, TRACE_C_CALL, TRACE_C_EXCEPTION, TRACE_C_RETURN };
+enum {
+    TRACE_CALL,
+    TRACE_EXCEPTION,
+    TRACE_LINE,
+    TRACE_RETURN,
+    TRACE_C_CALL,
+    TRACE_C_EXCEPTION,
+    TRACE_C_RETURN
+};
 
-enum { LINE_MARKERS = MARKER_BIT(line) };
+enum { TRACE_MARKERS = MARKER_BIT(line) | MARKER_BIT(exception__raise) };
 enum { CFUNCTION_MARKERS = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) };
 
 unsigned trace_wanted;
@@ -160,7 +169,7 @@ static bool returns_wanted;
 
 static bool wants_trace(void)
 {
-    return (trace_wanted & LINE_MARKERS) && !refused_trace;
+    return (trace_wanted & TRACE_MARKERS) && !refused_trace;
 }
 
 static bool wants_profile(const struct traced_thread *thread)
@@ -219,6 +228,17 @@ static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 
 /* ---------------------------------------------------------------- events */
 
+/* argument: of an exception its type, value and traceback; of a return NULL if one leaves the
+ * frame. */
+static void fire_raise(PyFrameObject *frame, int what, PyObject *argument)
+{
+    if (what == TRACE_RETURN && !argument)
+        raise_leaves(frame);
+    else if (what == TRACE_EXCEPTION)
+        raise_came(code_of(frame_code(frame)), py.PyFrame_GetLineNumber(frame), frame,
+                   py.PyTuple_GetItem(argument, 1), py.PyTuple_GetItem(argument, 2));
+}
+
 static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
     struct traced_thread *thread = record_here();
@@ -228,6 +248,8 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
         marker_line(code_text(&record->filename), code_text(&record->funcname),
                     py.PyFrame_GetLineNumber(frame));
     }
+    if (MARKER_ON(exception__raise))
+        fire_raise(frame, what, argument);
     if (!wants_trace() && !setting) {
         PyThreadState *state = py.PyThreadState_Get();
         set_trace(state, program);
@@ -382,7 +404,7 @@ void trace_knock(PyInterpreterState *interpreter)
 
 bool trace_set(unsigned wanted, bool here)
 {
-    trace_wanted = wanted & (LINE_MARKERS | CFUNCTION_MARKERS);
+    trace_wanted = wanted & (TRACE_MARKERS | CFUNCTION_MARKERS);
     returns_wanted = wanted & MARKER_BIT(function__return);
     refused_trace = false;
     if (!here || (!trace_wanted && !returns_wanted))

@@ -1,7 +1,7 @@
 /*
- * Line and C-call events of CPython 3.6 to 3.11, and the returns of frames that began before the
- * tracer attached: trace and profile functions of C, one each a thread.  Called by hook_frame.c
- * alone, whose frame hook visits each thread that calls a Python function.
+ * Line, exception and C-call events of CPython 3.6 to 3.11, and the returns of frames that began
+ * before the tracer attached: trace and profile functions of C, one each a thread.  Called by
+ * hook_frame.c alone, whose frame hook visits each thread that calls a Python function.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,8 +24,8 @@ struct traced_thread {
     bool quiet; /* by trace_quieten() */
 };
 
-/* Line and cfunction markers that are wanted, as bits.  Changed with the GIL held, by trace_set()
- * alone. */
+/* Line, exception and cfunction markers that are wanted, as bits.  Changed with the GIL held, by
+ * trace_set() alone. */
 extern unsigned trace_wanted;
 
 /* The calling OS thread's latest. */

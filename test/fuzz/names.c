@@ -118,6 +118,16 @@ WRAPPED(cfunction__return, const char *filename, const char *funcname, int linen
     read_all(modulename);
 }
 
+WRAPPED(exception__raise, const char *filename, const char *funcname, int lineno,
+        PyObject *exception, const char *type)
+{
+    (void)lineno;
+    check(exception != NULL, "exception", "one", NULL);
+    read_all(filename);
+    read_all(funcname);
+    read_all(type);
+}
+
 WRAPPED(gc__start, int generation)
 {
     check(generation >= 0 && generation < 4, "generation", "0 to 3", NULL);

@@ -274,6 +274,7 @@ import__find__load__start "json"
 import__find__load__done 0xffffffffffffffff 0
 audit "open" 0x1
 cfunction__entry "x.py" "len" 1 "builtins"
+exception__raise "x.py" "f" 3 0x1 "ValueError"
 0 * cfunction__return "" "" 1 ""
 """,
 )

@@ -6,7 +6,7 @@
 load ../helper
 
 setup() {
-  need_live_stap
+  scripts_setup
 }
 
 # What each function of workloads/outcomes.py ends with.
@@ -92,4 +92,95 @@ probe python.function.return {
 STP
   stap -o "$output" "$BATS_TEST_TMPDIR/values.stp" -c "sh $BATS_TEST_TMPDIR/all.sh"
   diff "$BATS_TEST_TMPDIR/expected" "$output"
+}
+
+watched_program() {
+  cat >"$BATS_TEST_TMPDIR/watched.py" <<'PY'
+import time
+
+class Shop:
+    def __init__(self, names):
+        self.names = names
+
+    @property
+    def secret(self):
+        raise SystemExit("code of the program ran")
+
+def price(shop, item, *, rate=1.5):
+    sleeps(0.05)
+    found = shop.names[item]
+    return found * rate
+
+def sleeps(seconds):
+    time.sleep(seconds)
+
+def counts(n):
+    yield from range(n)
+
+shop = Shop(["tea", 8, {'k': "caf\u00e9\n"}])
+price(shop, 1)
+for item in 0, 7:
+    try:
+        price(shop, item, rate=2.5)
+    except Exception:
+        pass
+list(counts(1))
+PY
+}
+
+@test "pywatch prints each call with its arguments or what is asked for, what it ends with, and its time" {
+  watched_program
+  script pywatch -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" '^(price|counts)$'
+  sed -E 's/^[0-9]+[.][0-9]{6} python3\([0-9]+\): //; s/ <[0-9.]+>$//' "$printed" | diff - <(
+    cat <<'TEXT'
+price(shop=<__main__.Shop>, item=1, rate=1.5) = 12.0
+price(shop=<__main__.Shop>, item=0, rate=2.5) ! TypeError("can't multiply sequence by non-int of type 'float'")
+price(shop=<__main__.Shop>, item=7, rate=2.5) ! IndexError('list index out of range')
+counts(n=1) = 0
+counts(n=1) = None
+TEXT
+  )
+  awk '/price/ && !/<0[.]0[5-9][0-9]+>$|<[0-9]+[.][1-9][0-9]+>$|<[1-9]/ { bad = 1 } END { exit bad || NR != 5 }' "$printed"
+  script pywatch -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" \
+    '^price$' found shop.names "shop.names[2]['k']" shop.secret nothing
+  sed -E 's/^.*price/price/; s/ <[0-9.]+>$//' "$printed" | head -n 2 | diff - <(
+    cat <<'TEXT'
+price(found=8, shop.names=['tea', 8, {'k': 'café\n'}], shop.names[2]['k']='café\n', shop.secret=<computed>, nothing=<not there>) = 12.0
+price(found='tea', shop.names=['tea', 8, {'k': 'café\n'}], shop.names[2]['k']='café\n', shop.secret=<computed>, nothing=<not there>) ! TypeError("can't multiply sequence by non-int of type 'float'")
+TEXT
+  )
+  grep -F 'price(found=<unset>, ' "$printed"
+  script pywatch -G json=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" '^price$' item "shop.names[2]['k']"
+  jq -r '"\(.program) \(.function) \(.values.item) \(.values["shop.names[2][\u0027k\u0027]"]) \(.result) \(.exception) \(.took_us > 50000)"' "$printed" |
+    diff - <(
+      cat <<'TEXT'
+python3 price 1 'café\n' 12.0 null true
+python3 price 0 'café\n' null TypeError("can't multiply sequence by non-int of type 'float'") true
+python3 price 7 'café\n' null IndexError('list index out of range') true
+TEXT
+    )
+}
+
+@test "pywatch refuses to watch nothing, and more than it can" {
+  refuses "pywatch: FUNCTION is missing" pywatch
+  refuses 'pywatch: six EXPRESSIONs at most; the next one is "g"' pywatch f a b c d e f g
+}
+
+@test "pyslow and pytrace have the arguments of calls" {
+  watched_program
+  script pyslow -G args=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
+  grep -E '^[0-9.]+ ms python3\([0-9]+\) price\(shop=<__main__.Shop>, item=1, rate=1.5\)$' "$printed"
+  script pyslow -G args=1 -G json=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
+  jq -r 'select(.function == "sleeps") | .arguments' "$printed" | diff - <(yes seconds=0.05 | head -n 3)
+  script pytrace -G args=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" watched.py
+  jq -r '.[] | select(.name == "price") | .args.arguments, .args.result, .args.exception | select(.)' "$printed" | diff - <(
+    cat <<'TEXT'
+shop=<__main__.Shop>, item=1, rate=1.5
+12.0
+shop=<__main__.Shop>, item=0, rate=2.5
+TypeError("can't multiply sequence by non-int of type 'float'")
+shop=<__main__.Shop>, item=7, rate=2.5
+IndexError('list index out of range')
+TEXT
+  )
 }

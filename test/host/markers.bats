@@ -126,6 +126,20 @@ print("the end")'
   done
 }
 
+@test "each exception is reported once, where it is raised" {
+  local python raises=$top/test/workloads/raises.py
+  awk '/  # [0-9]+ [A-Za-z]+$/ { print NR, $NF, $(NF - 1) }' "$raises" | sort >"$BATS_TEST_TMPDIR/expected"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -gt 20 ]
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "usdt:$shim:python:exception__raise { printf(\"%s %d %s %d\n\", str(arg0), arg2, str(arg4), arg3 != 0); }" \
+      env LD_PRELOAD="$shim" "$python" "$raises" >"$BATS_TEST_TMPDIR/output"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = fine ]
+    awk -v file="$raises" '$1 == file && $4 == 1 { count[$2 " " $3]++ } END { for (i in count) print i, count[i] }' "$trace" |
+      sort | diff "$BATS_TEST_TMPDIR/expected" -
+  done
+}
+
 @test "gc, import and audit come from the shim" {
   local python program='
 import gc

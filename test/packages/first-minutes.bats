@@ -136,11 +136,13 @@ step_python3_stap() {
   grep -x tock <<<"$output"
 }
 
-# The files that were not there before and are no package's, but for what apt and dpkg keep for themselves.
+# The files that were not there before and are no package's, but for what apt and dpkg keep for themselves, and for
+# what packages that came with SystemTap leave when they are purged: passwd's copy, dbus' number, fontconfig's folder.
 new_files() {
   (cd "$root" && find . -xdev | sort) | comm -13 "$root.before" - |
     grep -vxFf <(sed -E 's,^/(usr/)?,./usr/,p; s,^\./usr/,./,' "$root"/var/lib/dpkg/info/*.list) |
-    grep -vE '^[.](/srv|/var/cache|/var/lib/apt|/var/lib/dpkg|/var/log|/proc|/sys|/dev|/tmp|/root)(/|$)'
+    grep -vE '^[.](/srv|/var/cache|/var/lib/apt|/var/lib/dpkg|/var/log|/proc|/sys|/dev|/tmp|/root)(/|$)' |
+    grep -vxF -e ./etc/shadow- -e ./var/lib/dbus/machine-id -e ./usr/local/share/fonts
 }
 
 step_removal() {
@@ -159,6 +161,9 @@ step_removal() {
   kill "$pid"
   typed in_machine 'python3 -c "print(1)"; /srv/plain/bin/python3 -c "print(1)"; /srv/shop/venv/bin/python3 -c "print(1)"'
   [ "$status $output" = $'0 1\n1\n1' ]
+  # what apt brought with SystemTap
+  typed in_machine 'apt-get autoremove --purge -y'
+  [ "$status" = 0 ]
   typed in_machine 'find /etc /opt /root /run /usr /var/lib /var/log -iname "*systemtap-cpython*" -o -iname "*python?stap*"'
   [ "$status $output" = '0 ' ]
   new_files >"$root.left" || true

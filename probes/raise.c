@@ -1,0 +1,82 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+#include "raise.h"
+
+#include "debug.h"
+#include "frame.h"
+#include "layout.h"
+#include "markers.h"
+
+/* The frame that an exception left last in this thread, and that frame's caller.  Only compared. */
+static __thread PyFrameObject *left, *left_to;
+
+void raise_leaves(PyFrameObject *frame)
+{
+    left = frame;
+    left_to = frame_back(frame);
+    if (left_to)
+        py.Py_DecRef((PyObject *)left_to);
+}
+
+/* Whether its entries are as we know them. */
+static bool is_known(PyObject *traceback)
+{
+    static enum { UNTRIED, KNOWN, UNKNOWN } layout;
+    if (layout == UNTRIED) {
+        long size = cpython_long(cpython_type(traceback), "__basicsize__");
+        layout = size == sizeof(struct traceback) ? KNOWN : UNKNOWN;
+        if (layout == UNKNOWN)
+            debug_log("tracebacks in this CPython are not as in the release");
+    }
+    return layout == KNOWN;
+}
+
+/* Whether the exception began in the frame.  Up to 3.11 CPython also reports the end of an iterator
+ * to the loop, which adds nothing to its traceback. */
+static bool begins_in(PyFrameObject *frame, PyObject *traceback)
+{
+    const struct traceback *here = (const struct traceback *)traceback;
+    if (!here || traceback == py.none || !is_known(traceback) || here->frame != frame)
+        return false;
+    const struct traceback *next = (const struct traceback *)here->next;
+    return !next || left_to != frame || left != next->frame;
+}
+
+/* A new reference; NULL without an exception in flight if there is none.  Runs no code of the
+ * program, whatever the class of the type. */
+static PyObject *name_of(PyObject *type)
+{
+    PyObject *name = NULL;
+    if (py.PyType_GetName) {
+        name = py.PyType_GetName(type);
+    } else {
+        PyObject *attributes =
+            py.PyObject_GetAttrString(cpython_type(py.tuple_type), "__dict__"); /* of type */
+        PyObject *attribute =
+            attributes ? py.PyObject_CallMethod(attributes, "__getitem__", "s", "__name__") : NULL;
+        if (attribute)
+            name = py.PyObject_CallMethod(attribute, "__get__", "O", type);
+        cpython_drop(&attributes);
+        cpython_drop(&attribute);
+    }
+    py.PyErr_Clear();
+    return name;
+}
+
+void raise_came(struct code *record, int line, PyFrameObject *frame, PyObject *exception,
+                PyObject *traceback)
+{
+    bool begins = begins_in(frame, traceback);
+    left = left_to = NULL;
+    if (!begins)
+        return;
+    layout_meet(frame);
+    PyObject *name = name_of(cpython_type(exception));
+    Py_ssize_t length = 0;
+    const char *type = name ? py.PyUnicode_AsUTF8AndSize(name, &length) : NULL;
+    py.PyErr_Clear();
+    marker_exception__raise(code_text(&record->filename), code_text(&record->funcname), line,
+                            exception, code_touch(type, length));
+    cpython_drop(&name);
+}
