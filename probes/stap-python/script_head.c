@@ -146,41 +146,64 @@ static char *usage_of(const struct script_head *head)
     if (!start)
         return "";
     start += strlen(file);
-    const char *end = *start == '[' ? strstr(start, "  ") : NULL;
+    const char *end = *start == '[' || isupper((unsigned char)*start) ? strstr(start, "  ") : NULL;
     return end ? format("%.*s", (int)(end - start), start) : "";
 }
 
-/* Whether a script's argument may be what its usage has as "[WORD]": REGEX is any, another one in
- * capitals a number, and the rest is the word itself. */
-static bool may_be(const char *argument, const char *usage)
+/* A word of it: "WORD", "[WORD]" if it may be left out, or "[WORD...]" if it may come again. */
+struct usage_word {
+    const char *word;
+    int length;
+    bool optional, again;
+};
+
+/* The first one; its length is 0 if there is none. */
+static struct usage_word usage_word(const char *usage)
 {
-    size_t length = strcspn(usage + 1, "]");
-    if (strncmp(usage, "[REGEX]", 7) == 0)
-        return true;
-    if (isupper((unsigned char)usage[1]))
-        return is_number(argument);
-    return strlen(argument) == length && strncmp(usage + 1, argument, length) == 0;
+    struct usage_word word = {.optional = *usage == '['};
+    word.word = usage + word.optional;
+    word.length = (int)strcspn(word.word, " .]");
+    word.again = word.word[word.length] == '.';
+    return word;
 }
 
-static char *next_word(char *usage)
+static const char *after_word(const char *usage)
 {
-    usage += strcspn(usage, "]");
-    usage += *usage == ']';
+    usage += strcspn(usage, " ");
     return usage + (*usage == ' ');
+}
+
+static bool is_word(struct usage_word word, const char *text)
+{
+    return (int)strlen(text) == word.length && strncmp(text, word.word, strlen(text)) == 0;
+}
+
+/* Whether it may be this argument of a script: REGEX and EXPRESSION are any, another one in
+ * capitals a number, and the rest is the word itself. */
+static bool may_be(const char *argument, struct usage_word word)
+{
+    if (is_word(word, "REGEX") || is_word(word, "EXPRESSION"))
+        return true;
+    return isupper((unsigned char)*word.word) ? is_number(argument) : is_word(word, argument);
 }
 
 void check_script_arguments(const struct script_head *head, const struct stap_arguments *arguments)
 {
-    char *all = usage_of(head), *usage = all;
+    const char *all = usage_of(head), *usage = all;
     for (char **word = arguments->globals; *word; word++)
         check_global(head, *word);
-    /* Each is optional, but they are in this order. */
+    /* They are in this order. */
     for (char **word = arguments->own; *word; word++) {
-        while (*usage && !may_be(*word, usage))
-            usage = next_word(usage);
-        if (!*usage)
+        while (usage_word(usage).optional && !may_be(*word, usage_word(usage)))
+            usage = after_word(usage);
+        if (!*usage || !may_be(*word, usage_word(usage)))
             die(USAGE, "%s: wrong argument '%s'; it takes %s (see stap-python %s --help)",
                 head->name, *word, *all ? all : "none", head->name);
-        usage = next_word(usage);
+        if (!usage_word(usage).again)
+            usage = after_word(usage);
     }
+    struct usage_word next = usage_word(usage);
+    if (next.length > 0 && !next.optional)
+        die(USAGE, "%s: %.*s is missing; it takes %s (see stap-python %s --help)", head->name,
+            next.length, next.word, all, head->name);
 }

@@ -162,7 +162,7 @@ TEXT
 }
 
 @test "pywatch refuses to watch nothing, and more than it can" {
-  refuses "pywatch: FUNCTION is missing" pywatch
+  refuses "pywatch: REGEX is missing" pywatch
   refuses 'pywatch: six EXPRESSIONs at most; the next one is "g"' pywatch f a b c d e f g
 }
 

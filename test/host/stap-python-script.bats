@@ -141,6 +141,7 @@ LINES
   refuses 2 "pycalls: wrong argument 'cfunctions'" pycalls 3 cfunctions
   refuses 2 "pycalls: wrong argument 'cfunction'" pycalls cfunction
   refuses 2 "pystacks: wrong argument '-c'; it takes \[REGEX\] \(" pystacks -o x a -- -c
+  refuses 2 "pywatch: REGEX is missing; it takes REGEX \[EXPRESSION...\] \(see stap-python pywatch --help\)$" pywatch -c true
   says '' pycalls -p4 cfunctions
   says '' pycalls -p4 3
   says '' pytop -G top=5 -vG by_process=1 -p4
