@@ -11,7 +11,7 @@ provider python {
     probe line(const char *filename, const char *funcname, int lineno);
     probe cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename);
     probe cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename);
-    probe exception__raise(const char *filename, const char *funcname, int lineno, PyObject *exception, const char *type);
+    probe exception__raise(const char *filename, const char *funcname, int lineno, PyObject *exception, const char *typename);
     probe gc__start(int generation);
     probe gc__done(long collected);
     probe import__find__load__start(const char *modulename);

@@ -119,13 +119,13 @@ WRAPPED(cfunction__return, const char *filename, const char *funcname, int linen
 }
 
 WRAPPED(exception__raise, const char *filename, const char *funcname, int lineno,
-        PyObject *exception, const char *type)
+        PyObject *exception, const char *typename)
 {
     (void)lineno;
     check(exception != NULL, "exception", "one", NULL);
     read_all(filename);
     read_all(funcname);
-    read_all(type);
+    read_all(typename);
 }
 
 WRAPPED(gc__start, int generation)
