@@ -349,6 +349,9 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
            python_put_dataclass(text, object, address, type, fields, depth);
 }
 
+static int python_put_library_value(struct python_text *text, unsigned long object, unsigned long address,
+                                    const struct python_type *type, int depth);
+
 /* What python_argstr() writes as <type>, and what it writes as a base of its type; whether it is known. */
 static int python_put_value(struct python_text *text, unsigned long object, const struct python_type *type, int depth)
 {
@@ -370,6 +373,8 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
         python_puts(text, "'>");
         return 1;
     }
+    if (python_put_library_value(text, object, address, type, depth))
+        return 1;
     if (type->flags & PYTHON_HEAP && python_put_instance(text, object, address, type, depth))
         return 1;
     if (type->flags & (PYTHON_UNICODE | PYTHON_LONG | PYTHON_BYTES | PYTHON_TUPLE | PYTHON_LIST))

@@ -137,12 +137,12 @@ step_python3_stap() {
 }
 
 # The files that were not there before and are no package's, but for what apt and dpkg keep for themselves, and for
-# what packages that came with SystemTap leave when they are purged: passwd's copy, dbus' number, fontconfig's folder.
+# what packages that came with SystemTap leave when they are purged: passwd's, fontconfig's, dbus' and ucf's.
 new_files() {
   (cd "$root" && find . -xdev | sort) | comm -13 "$root.before" - |
     grep -vxFf <(sed -E 's,^/(usr/)?,./usr/,p; s,^\./usr/,./,' "$root"/var/lib/dpkg/info/*.list) |
     grep -vE '^[.](/srv|/var/cache|/var/lib/apt|/var/lib/dpkg|/var/log|/proc|/sys|/dev|/tmp|/root)(/|$)' |
-    grep -vxF -e ./etc/shadow- -e ./var/lib/dbus/machine-id -e ./usr/local/share/fonts
+    grep -vE '^[.](/etc/shadow-|/etc/fonts/conf[.]d/.*|/usr/local/share/fonts|/var/lib/(dbus|ucf)(/.*)?)$'
 }
 
 step_removal() {

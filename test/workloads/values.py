@@ -25,6 +25,9 @@ class Plain:
     def method(self):
         return self.x
 
+    def generates(self):
+        yield self
+
 
 class Child(Plain):
     pass
@@ -114,7 +117,25 @@ itself.append(itself)
 shared = (1, 2)
 
 # those whose text is repr()
-SAME = [
+class Day(datetime.date):
+    pass
+
+
+async def coroutines():
+    pass
+
+
+async def asynchronous():
+    yield 1
+
+
+coroutine = coroutines()
+coroutine.close()
+UTC = datetime.timezone.utc
+ZONE = datetime.timezone(datetime.timedelta(hours=2), "CEST")
+DECIMALS = """0 -0 1 -1.5 1.10 0.001 0.000001 0.0000001 1E+5 1.5E-10 -12E+3 0E-10 0E+3 1E-6 1E-7 123456789012345678901234567890.5
+    9999999999999999999 10000000000000000000 1.00000000000000000000000000000000000001 Infinity -Infinity NaN -NaN sNaN NaN123"""
+SAME = [decimal.Decimal(text) for text in DECIMALS.split()] + [
     None, True, False, 0, 1, -1, 2**29, 2**30, -(2**30), 2**60, 2**63, 2**64, -(2**64), 10**18, 10**19, 7 * 10**100, -(3**300),
     0.0, -0.0, 1.0, 0.1, -2.5, 1 / 3, 2 / 3, 1e15, 1e16, 1e17, 123456789012345678.0, 1e22, 1e23, 1.5e300, 1e-4, 1e-5, 5e-324,
     2.2250738585072014e-308, 1.7976931348623157e308, float("nan"), float("inf"), float("-inf"), 9007199254740993.0, 0.3, 2.0**-1074,
@@ -129,6 +150,14 @@ SAME = [
     range(3), range(1, 9), range(0, 10, 3), slice(1, 2, None), slice(None, None, -1), Ellipsis, NotImplemented,
     int, str, type, Plain, collections.OrderedDict, Error, ValueError,
     function, around, around(), function.__class__,
+    generator(), Plain.generates(None), coroutine, asynchronous(),
+    datetime.date(2026, 1, 2), datetime.date(1, 12, 31), datetime.datetime(2026, 11, 23, 4, 5),
+    datetime.datetime(2026, 11, 23, 0, 0, 5), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
+    datetime.datetime(2026, 10, 25, 2, 30, fold=1), datetime.datetime(2026, 10, 25, 2, 30, tzinfo=ZONE, fold=1),
+    datetime.time(0), datetime.time(1, 2, 3), datetime.time(1, 2, 0, 65536), datetime.time(1, 2, tzinfo=UTC, fold=1),
+    datetime.timedelta(0), datetime.timedelta(-1, 5), datetime.timedelta(1, 0, 7), datetime.timedelta(0, 86399, 999999),
+    UTC, ZONE, datetime.timezone(datetime.timedelta(hours=-5, minutes=1)), datetime.timezone(datetime.timedelta(0), "Z"),
+    uuid.UUID(int=5), uuid.UUID(int=2**128 - 1), uuid.UUID("0123456789abcdef0123456789abcdef"), uuid.UUID(int=0),
     Error(), Error(1, "two"), KeyError("k", 2), OSError(2, "No such file"), StopIteration(),
     Color.RED, Color.BLUE, Number.ONE, [Color.RED], Point(1, "y"), (Point(Point(1, 2), 3),),
     Text("of a class"),
@@ -137,10 +166,10 @@ SAME = [
 # a text with an address, or of a class that writes itself otherwise
 OTHER = [
     (Color, "<class 'values.Color'>"), (Plain(1), "<values.Plain>"), (object(), "<object>"), (Slots(1), "<values.Slots>"), ([Plain(1)], "[<values.Plain>]"),
-    (decimal.Decimal("1.5"), "<decimal.Decimal>"), (fractions.Fraction(1, 2), "<fractions.Fraction>"), (iter([]), "<list_iterator>"),
+    (fractions.Fraction(1, 2), "<fractions.Fraction>"), (iter([]), "<list_iterator>"),
     (Plain(1).method, "<bound method Plain.method of <values.Plain>>"), (len, "<builtin_function_or_method>"),
-    (sys, "<module 'sys'>"), (collections, "<module 'collections' from %r>" % collections.__file__), (generator(), "<generator>"),
-    (uuid.UUID(int=5), "<uuid.UUID>"), (datetime.date(2026, 1, 2), "<datetime.date>"),
+    (sys, "<module 'sys'>"), (collections, "<module 'collections' from %r>" % collections.__file__),
+    (decimal.Decimal(10**80), "<decimal.Decimal>"), (Day(2026, 1, 2), "<values.Day>"),
     (2**700, "<int of 701 bits>"), (list(range(20)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, ...]"),
     ({n: n for n in range(17)}, "{" + ", ".join("%d: %d" % (n, n) for n in range(16)) + ", ...}"),
     (itself, "[1, [1, [1, [1, [...]]]]]"), ({1: {1: {1: {1: {1: 2}}}}}, "{1: {1: {1: {1: {...}}}}}"),
