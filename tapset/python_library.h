@@ -230,7 +230,7 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
     for (i = 31; i >= 0; i--) {
         int bit = 4 * i, at = bit / PYTHON_INT_DIGIT, shift = bit % PYTHON_INT_DIGIT;
         u64 two = digits[at] | (at < 4 ? (u64)digits[at + 1] << PYTHON_INT_DIGIT : 0);
-        python_put(text, "0123456789abcdef" + (two >> shift & 15), 1);
+        python_put(text, &"0123456789abcdef"[two >> shift & 15], 1);
         if (i == 24 || i == 20 || i == 16 || i == 12)
             python_puts(text, "-");
     }

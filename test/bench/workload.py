@@ -190,10 +190,35 @@ def stacked():  # beside main() and <module>
     return 60
 
 
+def raises():  # and catches
+    for _ in range(20000):
+        try:
+            raise ValueError
+        except ValueError:
+            pass
+    return 20000
+
+
+class Request:
+    def __init__(self):
+        self.user = Point(1, 2)
+
+
+def valued(request, number, text, flag=None):
+    return number
+
+
+def values():  # calls of a function with arguments of a few kinds
+    request, text = Request(), "select name, price from items where id=1"
+    for number in range(20000):
+        valued(request, number, text)
+    return 20000
+
+
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
 elapsed = {threads, *in_threads, *pyprofs}
-workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked] +
+workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values] +
              in_threads + pyprofs}
 
 
