@@ -147,6 +147,9 @@ static int python_is_named(unsigned long object, const char *name, int length)
     struct python_type type;
     unsigned kind;
     u64 count;
+    /* most are of another length, which is where other objects have a size, too */
+    if (!python_read(&count, object + offsetof(struct python_sized, size), sizeof count) || count != (u64)length)
+        return 0;
     if (!python_read_type(&type, object) || !(type.flags & PYTHON_UNICODE) || !python_find_base(&type, PYTHON_UNICODE) ||
         !python_find_characters(&bytes, &count, &kind, object, &type) || kind != 1 || count != (u64)length)
         return 0;

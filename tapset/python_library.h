@@ -5,14 +5,6 @@
  * SPDX-License-Identifier: MIT
  */
 
-/* Whether a type has that name in C, whichever way its module has made it. */
-static int python_type_named(const struct python_type *type, const char *name)
-{
-    char known[24] = "";
-    int size = strlen(name) + 1; /* at most as large */
-    return python_read(known, type->name, size) && memcmp(known, name, size) == 0;
-}
-
 static void python_put_numbers(struct python_text *text, const u32 *numbers, int count)
 {
     int i;
@@ -262,27 +254,27 @@ static int python_put_generator(struct python_text *text, unsigned long object, 
     return 1;
 }
 
-/* Whether it is known. */
+/* Whether it is known; name: the type's in C, whichever way its module has made it. */
 static int python_put_library_value(struct python_text *text, unsigned long object, unsigned long address,
-                                    const struct python_type *type, int depth)
+                                    const char *name, int depth)
 {
-    if (python_type_named(type, "datetime.datetime"))
+    if (!strcmp(name, "datetime.datetime"))
         return python_put_datetime(text, object, "datetime.datetime", 1, 1, depth);
-    if (python_type_named(type, "datetime.date"))
+    if (!strcmp(name, "datetime.date"))
         return python_put_datetime(text, object, "datetime.date", 1, 0, depth);
-    if (python_type_named(type, "datetime.time"))
+    if (!strcmp(name, "datetime.time"))
         return python_put_datetime(text, object, "datetime.time", 0, 1, depth);
-    if (python_type_named(type, "datetime.timedelta"))
+    if (!strcmp(name, "datetime.timedelta"))
         return python_put_timedelta(text, object);
-    if (python_type_named(type, "datetime.timezone"))
+    if (!strcmp(name, "datetime.timezone"))
         return python_put_timezone(text, object, depth);
-    if (python_type_named(type, "decimal.Decimal"))
+    if (!strcmp(name, "decimal.Decimal"))
         return python_put_decimal(text, object);
-    if (python_type_named(type, "UUID"))
+    if (!strcmp(name, "UUID"))
         return python_put_uuid(text, object, address);
-    if (python_type_named(type, "generator"))
+    if (!strcmp(name, "generator"))
         return python_put_generator(text, object, "generator");
-    if (python_type_named(type, "coroutine"))
+    if (!strcmp(name, "coroutine"))
         return python_put_generator(text, object, "coroutine");
-    return python_type_named(type, "async_generator") && python_put_generator(text, object, "async_generator");
+    return !strcmp(name, "async_generator") && python_put_generator(text, object, "async_generator");
 }

@@ -350,12 +350,13 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
 }
 
 static int python_put_library_value(struct python_text *text, unsigned long object, unsigned long address,
-                                    const struct python_type *type, int depth);
+                                    const char *name, int depth);
 
 /* What python_argstr() writes as <type>, and what it writes as a base of its type; whether it is known. */
 static int python_put_value(struct python_text *text, unsigned long object, const struct python_type *type, int depth)
 {
     unsigned long address = python_type_address(object);
+    char name[24];
     if (depth > PYTHON_DEPTH || !python_spend(text)) {
         python_puts(text, "...");
         return 1;
@@ -373,33 +374,38 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
         python_puts(text, "'>");
         return 1;
     }
-    if (python_put_library_value(text, object, address, type, depth))
-        return 1;
     if (type->flags & PYTHON_HEAP && python_put_instance(text, object, address, type, depth))
         return 1;
     if (type->flags & (PYTHON_UNICODE | PYTHON_LONG | PYTHON_BYTES | PYTHON_TUPLE | PYTHON_LIST))
         return 0;
     if (type->flags & PYTHON_DICT)
         return python_put_dict(text, object, depth);
-    if (python_type_is(type, "set") || python_type_is(type, "frozenset"))
-        return python_put_set(text, object, python_type_is(type, "frozenset"), depth);
-    if (python_type_is(type, "bytearray"))
+    if (_stp_strncpy_from_user(name, (const char __user *)(unsigned long)type->name, sizeof name) <= 0)
+        return 0;
+    name[sizeof name - 1] = '\0';
+    if (python_put_library_value(text, object, address, name, depth))
+        return 1;
+    if (type->flags & PYTHON_HEAP)
+        return 0;
+    if (!strcmp(name, "set") || !strcmp(name, "frozenset"))
+        return python_put_set(text, object, !strcmp(name, "frozenset"), depth);
+    if (!strcmp(name, "bytearray"))
         return python_put_bytearray(text, object);
-    if (python_type_is(type, "complex"))
+    if (!strcmp(name, "complex"))
         return python_put_complex(text, object);
-    if (python_type_is(type, "range"))
+    if (!strcmp(name, "range"))
         return python_put_fields(text, object, "range", 1, depth);
-    if (python_type_is(type, "slice"))
+    if (!strcmp(name, "slice"))
         return python_put_fields(text, object, "slice", 0, depth);
-    if (python_type_is(type, "method"))
+    if (!strcmp(name, "method"))
         return python_put_method(text, object, depth);
-    if (python_type_is(type, "module"))
+    if (!strcmp(name, "module"))
         return python_put_module_object(text, object);
-    if (python_type_is(type, "function") && text->layout->function_qualified_name)
+    if (!strcmp(name, "function") && text->layout->function_qualified_name)
         python_put_function(text, object);
-    else if (python_type_is(type, "ellipsis"))
+    else if (!strcmp(name, "ellipsis"))
         python_puts(text, "Ellipsis");
-    else if (python_type_is(type, "NotImplementedType"))
+    else if (!strcmp(name, "NotImplementedType"))
         python_puts(text, "NotImplemented");
     else
         return 0;

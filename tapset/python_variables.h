@@ -21,21 +21,23 @@ struct python_variables {
 static int python_find_variables(struct python_variables *variables, const struct python_frames *frames)
 {
     const struct layout_page *layout = &frames->layout;
-    unsigned long code = frames->code;
+    const unsigned offsets[] = {layout->code_flags, layout->code_arguments, layout->code_keyword_arguments,
+                                layout->code_variables, layout->code_kinds, layout->code_cells, layout->code_free};
+    u64 words[7]; /* the first three are of 4 bytes each; 0 is the place of what this CPython does not have */
     memset(variables, 0, sizeof *variables);
     variables->frame = frames->frame;
-    if (!layout->frame_variables || !python_read(&variables->flags, code + layout->code_flags, sizeof variables->flags) ||
-        !python_read(&variables->arguments, code + layout->code_arguments, sizeof variables->arguments) ||
-        !python_read(&variables->keyword_arguments, code + layout->code_keyword_arguments,
-                     sizeof variables->keyword_arguments) ||
-        !python_find_items(layout, python_word(code + layout->code_variables), &variables->names[0], &variables->counts[0]))
+    if (!layout->frame_variables || !python_words(words, offsets, 7, frames->code, NULL, 0) ||
+        !python_find_items(layout, words[3], &variables->names[0], &variables->counts[0]))
         return 0;
+    variables->flags = words[0];
+    variables->arguments = words[1];
+    variables->keyword_arguments = words[2];
     if (layout->code_kinds) {
-        variables->kinds = python_word(code + layout->code_kinds) + sizeof(struct python_bytes_head);
+        variables->kinds = words[4] + sizeof(struct python_bytes_head);
         return 1;
     }
-    return python_find_items(layout, python_word(code + layout->code_cells), &variables->names[1], &variables->counts[1]) &&
-           python_find_items(layout, python_word(code + layout->code_free), &variables->names[2], &variables->counts[2]);
+    return python_find_items(layout, words[5], &variables->names[1], &variables->counts[1]) &&
+           python_find_items(layout, words[6], &variables->names[2], &variables->counts[2]);
 }
 
 static u64 python_variables_count(const struct python_variables *variables)
