@@ -41,6 +41,8 @@ probe python.shim.function.return {
 }
 STP
   stap -o "$output" "$BATS_TEST_TMPDIR/outcomes.stp" -c "sh $BATS_TEST_TMPDIR/all.sh"
+  # as 3.14 says it
+  sed -i 's/integer division or modulo by zero/division by zero/' "$BATS_TEST_TMPDIR/expected" "$output"
   diff "$BATS_TEST_TMPDIR/expected" "$output"
 }
 
@@ -131,7 +133,7 @@ PY
 @test "pywatch prints each call with its arguments or what is asked for, what it ends with, and its time" {
   watched_program
   script pywatch -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" '^(price|counts)$'
-  sed -E 's/^[0-9]+[.][0-9]{6} python3\([0-9]+\): //; s/ <[0-9.]+>$//' "$printed" | diff - <(
+  sed -E 's/^[0-9]+[.][0-9]{6} python[0-9.]+\([0-9]+\): //; s/ <[0-9.]+>$//' "$printed" | diff - <(
     cat <<'TEXT'
 price(shop=<__main__.Shop>, item=1, rate=1.5) = 12.0
 price(shop=<__main__.Shop>, item=0, rate=2.5) ! TypeError("can't multiply sequence by non-int of type 'float'")
@@ -151,12 +153,12 @@ TEXT
   )
   grep -F 'price(found=<unset>, ' "$printed"
   script pywatch -G json=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" '^price$' item "shop.names[2]['k']"
-  jq -r '"\(.program) \(.function) \(.values.item) \(.values["shop.names[2][\u0027k\u0027]"]) \(.result) \(.exception) \(.took_us > 50000)"' "$printed" |
+  jq -r '"\(.function) \(.values.item) \(.values["shop.names[2][\u0027k\u0027]"]) \(.result) \(.exception) \(.took_us > 50000)"' "$printed" |
     diff - <(
       cat <<'TEXT'
-python3 price 1 'café\n' 12.0 null true
-python3 price 0 'café\n' null TypeError("can't multiply sequence by non-int of type 'float'") true
-python3 price 7 'café\n' null IndexError('list index out of range') true
+price 1 'café\n' 12.0 null true
+price 0 'café\n' null TypeError("can't multiply sequence by non-int of type 'float'") true
+price 7 'café\n' null IndexError('list index out of range') true
 TEXT
     )
 }
@@ -169,7 +171,7 @@ TEXT
 @test "pyslow and pytrace have the arguments of calls" {
   watched_program
   script pyslow -G args=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
-  grep -E '^[0-9.]+ ms python3\([0-9]+\) price\(shop=<__main__.Shop>, item=1, rate=1.5\)$' "$printed"
+  grep -E '^[0-9.]+ ms python[0-9.]+\([0-9]+\) price\(shop=<__main__.Shop>, item=1, rate=1.5\)$' "$printed"
   script pyslow -G args=1 -G json=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
   jq -r 'select(.function == "sleeps") | .arguments' "$printed" | diff - <(yes seconds=0.05 | head -n 3)
   script pytrace -G args=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" watched.py

@@ -160,6 +160,10 @@ EOF
   [ "$status" = 0 ]
 }
 
+@test "the benchmark's script resolves" {
+  stap_with_tapset -p2 "$top/test/bench/stacks.stp" >/dev/null
+}
+
 @test "every handler compiles" {
   need_live_stap
   tapset=$(tapset_with_native_python)
