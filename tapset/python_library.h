@@ -241,16 +241,11 @@ static int python_is_str(unsigned long object)
 static int python_put_generator(struct python_text *text, unsigned long object, const char *kind)
 {
     unsigned long at = object + sizeof(struct python_object), end = at + 5 * sizeof(u64);
-    char buffer[32];
     while (at < end && !(python_is_str(python_word(at)) && python_is_str(python_word(at + sizeof(u64)))))
         at += sizeof(u64);
     if (at == end)
         return 0;
-    python_puts(text, "<");
-    python_puts(text, kind);
-    python_puts(text, " object ");
-    python_put_attribute(text, python_word(at + sizeof(u64)));
-    python_put(text, buffer, scnprintf(buffer, sizeof buffer, " at 0x%lx>", object));
+    python_put_named(text, kind, python_word(at + sizeof(u64)), object);
     return 1;
 }
 
@@ -273,8 +268,8 @@ static int python_put_library_value(struct python_text *text, unsigned long obje
     if (!strcmp(name, "UUID"))
         return python_put_uuid(text, object, address);
     if (!strcmp(name, "generator"))
-        return python_put_generator(text, object, "generator");
+        return python_put_generator(text, object, "generator object");
     if (!strcmp(name, "coroutine"))
-        return python_put_generator(text, object, "coroutine");
-    return !strcmp(name, "async_generator") && python_put_generator(text, object, "async_generator");
+        return python_put_generator(text, object, "coroutine object");
+    return !strcmp(name, "async_generator") && python_put_generator(text, object, "async_generator object");
 }

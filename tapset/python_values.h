@@ -290,11 +290,13 @@ static int python_put_dataclass(struct python_text *text, unsigned long object, 
 }
 
 /* <function f at 0x7f...> */
-static void python_put_function(struct python_text *text, unsigned long object)
+static void python_put_named(struct python_text *text, const char *kind, unsigned long name, unsigned long object)
 {
     char buffer[32];
-    python_puts(text, "<function ");
-    python_put_attribute(text, python_word(object + text->layout->function_qualified_name));
+    python_puts(text, "<");
+    python_puts(text, kind);
+    python_puts(text, " ");
+    python_put_attribute(text, name);
     python_put(text, buffer, scnprintf(buffer, sizeof buffer, " at 0x%lx>", object));
 }
 
@@ -402,7 +404,7 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
     if (!strcmp(name, "module"))
         return python_put_module_object(text, object);
     if (!strcmp(name, "function") && text->layout->function_qualified_name)
-        python_put_function(text, object);
+        python_put_named(text, "function", python_word(object + text->layout->function_qualified_name), object);
     else if (!strcmp(name, "ellipsis"))
         python_puts(text, "Ellipsis");
     else if (!strcmp(name, "NotImplementedType"))
