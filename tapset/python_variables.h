@@ -74,7 +74,8 @@ static enum python_got python_variable(const struct python_variables *variables,
     return *value ? PYTHON_GOT : PYTHON_UNSET;
 }
 
-/* A variable by its name: that of a class statement or a module is in its namespace. */
+/* A variable by its name: of the function, or as it would find it in its module.  Those of a class statement or a
+ * module are in its namespace. */
 static enum python_got python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name,
                                              int length, unsigned long *value)
 {
@@ -92,7 +93,9 @@ static enum python_got python_variable_named(struct python_text *text, const str
             got = python_variable(&variables, &frames->layout, i, value);
     }
     if (got == PYTHON_ABSENT && !(variables.flags & PYTHON_CODE_OPTIMIZED))
-        return python_dict_item(text, python_word(frames->frame + frames->layout.frame_names), name, length, value);
+        got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_names), name, length, value);
+    if (got == PYTHON_ABSENT && frames->layout.frame_globals)
+        got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_globals), name, length, value);
     return got;
 }
 
@@ -408,4 +411,14 @@ static void python_locals_text(char *to, unsigned long frameptr)
     if (!(variables.flags & PYTHON_CODE_OPTIMIZED))
         python_put_namespace(&text, python_word(frames.frame + frames.layout.frame_names), &count);
     python_end_values(&text);
+}
+
+/* The frame so many further out, as a number that python_first_frame() takes; -1, which it can't read: there is none. */
+static s64 python_frame_above(unsigned long frameptr, s64 depth)
+{
+    struct python_frames frames;
+    enum python_found found = python_first_frame(&frames, frameptr);
+    for (; depth > 0 && found == PYTHON_FOUND; depth--)
+        found = depth <= PYTHON_STACK ? python_next_frame(&frames) : PYTHON_NONE;
+    return found == PYTHON_FOUND ? (s64)(frames.frame | PYTHON_FRAME) : -1;
 }

@@ -154,7 +154,7 @@ static void check_running(void)
                                  "self.__name__[0].x"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         char *string = room();
-        __python_local_2(string, 0, paths[i]);
+        __python_local_2(string, i ? 0 : __python_caller_2(0, head.depth), paths[i]);
         check_string(string, "python_local");
         check_effort(200000, "python_local");
         __python_int_1(__python_local_object_2(0, paths[i]));

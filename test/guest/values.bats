@@ -96,6 +96,156 @@ STP
   diff "$BATS_TEST_TMPDIR/expected" "$output"
 }
 
+@test "python_repr() is repr() at an entry, a return, a raise, and ten frames up" {
+  local python output=$BATS_TEST_TMPDIR/output
+  cat >"$BATS_TEST_TMPDIR/places.py" <<'PY'
+import sys
+import values
+
+class Error(Exception):
+    pass
+
+def passes(object):
+    return object
+
+def raises(object):
+    raise Error
+
+def holds(object):
+    below(9)
+
+def below(depth):
+    if depth:
+        below(depth - 1)
+
+with open(sys.argv[1], "ab") as expected:
+    for object in values.SAME:
+        passes(object)
+        try:
+            raises(object)
+        except Error:
+            pass
+        holds(object)
+        for place in "entry", "return", "raise", "ten up":
+            expected.write(("%s: %r\n" % (place, object)).encode("utf-8"))
+PY
+  for python in $(few_pythons); do
+    echo "LD_PRELOAD=$shim PYTHONPATH=$top/test/workloads $python $BATS_TEST_TMPDIR/places.py $BATS_TEST_TMPDIR/expected"
+  done >"$BATS_TEST_TMPDIR/all.sh"
+  cat >"$BATS_TEST_TMPDIR/places.stp" <<'STP'
+probe python.function.entry {
+  if (filename !~ "places.py$") next
+  if (funcname == "passes")
+    printf("entry: %s\n", python_local(frameptr, "object"))
+  else if (funcname == "below" && python_local_int(frameptr, "depth") == 0)
+    printf("ten up: %s\n", python_local(python_caller(frameptr, 10), "object"))
+}
+probe python.function.return {
+  if (filename =~ "places.py$" && funcname == "passes") printf("return: %s\n", python_repr(result))
+}
+probe python.exception {
+  if (filename =~ "places.py$" && funcname == "raises") printf("raise: %s\n", python_local("object"))
+}
+STP
+  stap -o "$output" "$BATS_TEST_TMPDIR/places.stp" -c "sh $BATS_TEST_TMPDIR/all.sh"
+  # 40 kinds of object and more, with many values of some
+  [ "$(wc -l <"$output")" -ge 640 ]
+  diff "$BATS_TEST_TMPDIR/expected" "$output"
+}
+
+# What SystemTap's own tests ask of its python3 probes (testsuite: python-var, celsius, class): the globals that a
+# function sees at its entry, its variables at its return, a stack, and an attribute of self.
+@test "of a program that was attached to: a function's globals, stack, variables and attributes by their names" {
+  local python name folder=$BATS_TEST_TMPDIR
+  local names="none type bool int long float complex text wide tuple list dict set function class unbound instance dots method zip file"
+  cat >"$folder/questions.py" <<'PY'
+import os, sys, time
+
+def zero():
+    return 0
+
+class Account:
+    def __init__(self, balance):
+        self.items = []
+        self.balance = balance
+    def take(self, n):
+        self.balance -= n
+        return self.balance
+
+class Savings(Account):
+    def rate(self):
+        return 3
+
+g_none, g_type, g_bool, g_int, g_long = None, type(None), True, 9, 0x123456789abcdef0
+g_float, g_complex, g_text, g_wide = 0.5, 1.25 + 3.5j, "plain", "caf\u00e9 \u4e2d"
+g_tuple, g_list, g_dict, g_set = (0, "abc", 2), [0, 1, 2, 3], {"Tea": 1, 2: "Salt"}, {7}
+g_function, g_class, g_unbound, g_instance, g_dots = zero, Savings, Account.take, Savings(10), ...
+g_method, g_zip, g_file = g_instance.take, zip(g_list), sys.stdout
+
+def asked():
+    l_none, l_type, l_bool, l_int, l_long = None, type(True), False, 15, -0x123456789abcdef
+    l_float, l_complex, l_text, l_wide = 0.33, 2.5 - 1j, "it's", "\U0001f40d"
+    l_tuple, l_list, l_dict, l_set = ("there", 0xbeef), [4, [5]], {1: "n", "k": (3,)}, frozenset()
+    l_function, l_class, l_unbound, l_instance, l_dots = zero, Account, Savings.rate, Account(5), ...
+    l_method, l_zip, l_file = l_instance.take, zip(l_list), sys.stderr
+    if said.closed:
+        return
+    say("g", globals())
+    for line, function in (asked.__code__.co_firstlineno, "asked"), (sys._getframe(1).f_lineno, "<module>"):
+        print('File "%s", line %d, in %s' % (__file__, line, function), file=said)
+    say("l", locals())
+    print("asked returning\nbalance is 7", file=said)
+
+def say(kind, variables):
+    for name in sys.argv[3:]:
+        value = variables[kind + "_" + name]
+        text = {"instance": "<__main__.%s>" % type(value).__name__, "zip": "<zip>", "file": "<_io.TextIOWrapper>"}.get(name)
+        if name == "method":
+            text = "<bound method Account.take of <__main__.%s>>" % type(value.__self__).__name__
+        print("%s_%s = %s" % (kind, name, text or repr(value)), file=said)
+
+said = open(sys.argv[1], "a", encoding="utf-8")
+while not os.path.exists(sys.argv[2]):
+    asked()
+    said.close()
+    g_instance.balance = 10
+    g_instance.take(3)
+    time.sleep(0.2)
+PY
+  cat >"$folder/ask.sh" <<'SH'
+cd "$1"
+shift
+launcher=$1
+shift
+for python; do
+  rm -f end
+  size=$(wc -c <expected)
+  "$python" questions.py expected end $NAMES &
+  until [ "$(wc -c <expected)" -gt "$size" ]; do sleep 0.1; done
+  "$launcher" attach $! >&2 || exit 9
+  sleep 3
+  touch end
+  wait $!
+done
+SH
+  : >"$folder/expected"
+  {
+    echo 'global seen'
+    echo 'probe python.function.entry { if (funcname == "asked" && !seen[pid(), "entry"]++) {'
+    for name in $names; do echo "printf(\"g_$name = %s\\n\", python_local(frameptr, \"g_$name\"))"; done
+    echo 'print_python_backtrace(frameptr) } }'
+    echo 'probe python.function.return { if (funcname == "asked" && seen[pid(), "entry"] && !seen[pid(), "return"]++) {'
+    for name in $names; do echo "printf(\"l_$name = %s\\n\", python_local(frameptr, \"l_$name\"))"; done
+    echo 'println("asked returning") }'
+    echo 'if (funcname == "take" && seen[pid(), "return"] && !seen[pid(), "take"]++)'
+    echo '  printf("balance is %d\n", python_local_int(frameptr, "self.balance")) }'
+  } >"$folder/questions.stp"
+  stap -o "$folder/output" "$folder/questions.stp" \
+    -c "env NAMES='$names' sh $folder/ask.sh $folder $top/build/stap-python $(few_pythons | tr '\n' ' ')"
+  [ "$(wc -l <"$folder/output")" -ge 46 ]
+  diff "$folder/expected" "$folder/output"
+}
+
 watched_program() {
   cat >"$BATS_TEST_TMPDIR/watched.py" <<'PY'
 import time

@@ -15,7 +15,7 @@ import threading
 library = ctypes.CDLL(sys.argv[1])
 library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
-library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
+library.__python_caller_2.restype = library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
 library.take_reads.restype = ctypes.c_ulong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
@@ -223,20 +223,21 @@ def stacks():
     compare(sys.version.split()[0], string(library.python_version_0))
 
 
-def look(arguments, paths):
-    frame = sys._getframe(1)
+def look(arguments, paths, depth=0):
+    frame = sys._getframe(1 + depth)
     library.run_here()
+    frameptr = library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(1 + depth)) if depth else id(frame)
     if arguments is not None:
         expected = arguments.replace("%s", "<function look at 0x%x>" % id(look))
-        compare(expected, string(library.__python_args_1, id(frame)))
+        compare(expected, string(library.__python_args_1, frameptr))
     for path, wanted in paths.items():
         text = wanted if isinstance(wanted, str) and re.match("<.*>$", wanted) else repr(wanted)
-        compare((path, text), (path, string(library.__python_local_2, id(frame), path.encode())))
-        address = library.__python_local_object_2(ctypes.c_longlong(id(frame)), path.encode())
+        compare((path, text), (path, string(library.__python_local_2, frameptr, path.encode())))
+        address = library.__python_local_object_2(ctypes.c_longlong(frameptr), path.encode())
         compare((path, wanted if isinstance(wanted, int) else 0), (path, library.__python_int_1(ctypes.c_longlong(address))))
         compare((path, wanted if text == repr(wanted) and isinstance(wanted, str) else ""), (path, string(library.__python_str_1, address)))
     if frame.f_code.co_flags & 1 and sys.version_info >= (3, 7):  # 3.6 has f_locals in another order
-        shown = string(library.__python_locals_1, id(frame))
+        shown = string(library.__python_locals_1, frameptr)
         wanted = ["%s=%s" % (name, "<function look at 0x%x>" % id(look) if value is look else repr(value)) for name, value in frame.f_locals.items()]
         if not any(" object at " in one or "function " in one.replace("<function look", "") for one in wanted) and len(", ".join(wanted)) < len(room):
             compare(", ".join(wanted), shown)
@@ -259,6 +260,8 @@ def values():
         compare(text, string(library.__python_str_1, id(text)))
     compare(("", 0, ""), (string(library.__python_repr_1, 0), library.__python_int_1(0), string(library.__python_str_1, 0)))
     values.calls(look)
+    for none in 1000, 1001:  # the stack isn't so deep
+        compare("<unknown>", string(library.__python_args_1, library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(none))))
 
 
 globals()[sys.argv[3]]()

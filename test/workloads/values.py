@@ -182,7 +182,7 @@ OTHER = [
 BUILT_IN = "<computed>" if sys.version_info < (3, 12) else "<not there>"
 
 
-# each calls look(arguments, {path: object, None for what isn't there})
+# each calls look(arguments, {path: object, None for what isn't there}, callers further out)
 def plain_arguments(look, a, b, c=3):
     look("look=%s, a=1, b='two', c=3", {"a": a, "b": b, "c": c})
 
@@ -228,8 +228,17 @@ def paths(look, self, rows, environ, late, many, both):
     })
 
 
+def up(look, depth, value):
+    if depth:
+        return up(look, depth - 1, value + 1)
+    look("look=%s, depth=0, value=10", {"value": 10, "Plain.shared": "of the class", "shared[1]": 2, "len": "<not there>"})
+    look("look=%s, depth=1, value=9", {"value": 9, "look.x": "<not there>"}, 1)
+    look("look=%s, depth=10, value=0", {"value": 0, "depth": 10}, 10)
+
+
 def calls(look):
     "Calls look() from functions of all kinds."
+    up(look, 10, 0)
     plain_arguments(look, 1, "two")
     all_arguments(look, 1, 2, 3, key=4, x=5)
     celled(look, 1, 7)
