@@ -69,6 +69,28 @@ reads_itself() {
   reads_itself 2048 values
 }
 
+# Each CPython with the shim runs a program of test/tapset.
+# usage: each_runs PROGRAM ARGUMENT...
+each_runs() {
+  local python
+  make_library 512
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/$1" "$library" 512 "${@:2}"
+    echo "$output"
+    [ "$status" = 0 ]
+  done
+}
+
+# OBJECTS=N: so many of each CPython, about 5,000 in a second.
+@test "of damaged objects something printable is read soon, and nothing is written" {
+  each_runs damaged.py "${OBJECTS:-3000}"
+}
+
+@test "of objects that another thread changes something printable is read soon" {
+  each_runs changing.py "$([ -n "${EVERY:-}" ] && echo 10 || echo 0.5)"
+}
+
 @test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
   local python
   make_library 512

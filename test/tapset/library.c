@@ -11,19 +11,22 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Checks once for each copy whether a page exists. */
+/* Another thread may give memory back meanwhile, so that it must not be touched: what is left of a page is copied
+ * with each read. */
 static int user_byte(unsigned long address)
 {
-    static unsigned long reads, page;
-    if (reads != user_reads || page != address / PAGE_SIZE) {
-        unsigned char byte;
-        struct iovec ours = {&byte, 1}, its = {(void *)address, 1};
-        if (process_vm_readv(getpid(), &ours, 1, &its, 1, 0) != 1)
+    static unsigned char page[PAGE_SIZE];
+    static unsigned long reads, first, end;
+    if (reads != user_reads || address < first || address >= end) {
+        struct iovec ours = {page, PAGE_SIZE - address % PAGE_SIZE}, its = {(void *)address, ours.iov_len};
+        ssize_t size = process_vm_readv(getpid(), &ours, 1, &its, 1, 0);
+        if (size <= 0)
             return -1;
         reads = user_reads;
-        page = address / PAGE_SIZE;
+        first = address;
+        end = address + (unsigned long)size;
     }
-    return *(volatile unsigned char *)address;
+    return page[address - first];
 }
 
 /* ---------------------------------------------------------------- what is mapped */
