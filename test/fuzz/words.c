@@ -289,6 +289,7 @@ static void start(void)
     char **copy = calloc(WORDS + 3, sizeof *copy);
     for (size_t i = 0; i < count; i++)
         copy[i] = strdup(words[i]);
+    optind = 0; /* getopt() may have stopped within a word of the last input */
     launcher_main((int)count, copy);
 }
 

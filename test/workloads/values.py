@@ -135,6 +135,8 @@ UTC = datetime.timezone.utc
 ZONE = datetime.timezone(datetime.timedelta(hours=2), "CEST")
 DECIMALS = """0 -0 1 -1.5 1.10 0.001 0.000001 0.0000001 1E+5 1.5E-10 -12E+3 0E-10 0E+3 1E-6 1E-7 123456789012345678901234567890.5
     9999999999999999999 10000000000000000000 1.00000000000000000000000000000000000001 Infinity -Infinity NaN -NaN sNaN NaN123"""
+if "__slots__" in vars(decimal.Decimal):  # without its C module
+    DECIMALS = ""
 SAME = [decimal.Decimal(text) for text in DECIMALS.split()] + [
     None, True, False, 0, 1, -1, 2**29, 2**30, -(2**30), 2**60, 2**63, 2**64, -(2**64), 10**18, 10**19, 7 * 10**100, -(3**300),
     0.0, -0.0, 1.0, 0.1, -2.5, 1 / 3, 2 / 3, 1e15, 1e16, 1e17, 123456789012345678.0, 1e22, 1e23, 1.5e300, 1e-4, 1e-5, 5e-324,
