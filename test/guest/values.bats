@@ -237,13 +237,13 @@ SH
   {
     echo 'global seen'
     echo 'probe python.function.entry { if (funcname == "asked" && !seen[pid(), "entry"]++) {'
-    for name in $names; do echo "printf(\"g_$name = %s\\n\", python_local(frameptr, \"g_$name\"))"; done
+    for name in $names; do printf 'printf("g_%s = %%s\\n", python_local(frameptr, "g_%s"))\n' "$name" "$name"; done
     echo 'print_python_backtrace(frameptr) } }'
     echo 'probe python.function.return { if (funcname == "asked" && seen[pid(), "entry"] && !seen[pid(), "return"]++) {'
-    for name in $names; do echo "printf(\"l_$name = %s\\n\", python_local(frameptr, \"l_$name\"))"; done
+    for name in $names; do printf 'printf("l_%s = %%s\\n", python_local(frameptr, "l_%s"))\n' "$name" "$name"; done
     echo 'println("asked returning") }'
     echo 'if (funcname == "take" && seen[pid(), "return"] && !seen[pid(), "take"]++)'
-    echo '  printf("balance is %d\n", python_local_int(frameptr, "self.balance")) }'
+    echo '  println("balance is ", python_local_int(frameptr, "self.balance")) }'
   } >"$folder/questions.stp"
   stap -o "$folder/output" "$folder/questions.stp" \
     -c "env NAMES='$names' sh $folder/ask.sh $folder $top/build/stap-python $(one_or_every_python | tr '\n' ' ')"

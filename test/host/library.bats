@@ -37,6 +37,19 @@ reads_itself() {
   done
 }
 
+# Each CPython with the shim runs a program of test/tapset.
+# usage: each_runs PROGRAM ARGUMENT...
+each_runs() {
+  local python
+  make_library 512
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/$1" "$library" 512 "${@:2}"
+    echo "$output"
+    [ "$status" = 0 ]
+  done
+}
+
 @test "python_argstr() is repr() for what audit events pass" {
   local python
   make_library 1024
@@ -69,19 +82,6 @@ reads_itself() {
   reads_itself 2048 values
 }
 
-# Each CPython with the shim runs a program of test/tapset.
-# usage: each_runs PROGRAM ARGUMENT...
-each_runs() {
-  local python
-  make_library 512
-  for python in $pythons; do
-    echo "$python"
-    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/$1" "$library" 512 "${@:2}"
-    echo "$output"
-    [ "$status" = 0 ]
-  done
-}
-
 # OBJECTS=N: so many of each CPython, about 5,000 in a second.
 @test "of damaged objects something printable is read soon, and nothing is written" {
   each_runs damaged.py "${OBJECTS:-3000}"
@@ -92,14 +92,7 @@ each_runs() {
 }
 
 @test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
-  local python
-  make_library 512
-  for python in $pythons; do
-    echo "$python"
-    run env LD_PRELOAD="$shim" "$python" "$top/test/tapset/interrupted.py" "$library"
-    echo "$output"
-    [[ $output == *" compared" ]]
-  done
+  each_runs interrupted.py
 }
 
 @test "the calls, sleeps and stacks that scripts measure are kept and summed up as they were" {

@@ -11,14 +11,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Another thread may give memory back meanwhile, so that it must not be touched: what is left of a page is copied
- * with each read. */
+/* Another thread may give memory back meanwhile, so that it must not be touched: what is left of a
+ * page is copied with each read. */
 static int user_byte(unsigned long address)
 {
     static unsigned char page[PAGE_SIZE];
     static unsigned long reads, first, end;
     if (reads != user_reads || address < first || address >= end) {
-        struct iovec ours = {page, PAGE_SIZE - address % PAGE_SIZE}, its = {(void *)address, ours.iov_len};
+        struct iovec ours = {page, PAGE_SIZE - address % PAGE_SIZE},
+                     its = {(void *)address, ours.iov_len};
         ssize_t size = process_vm_readv(getpid(), &ours, 1, &its, 1, 0);
         if (size <= 0)
             return -1;

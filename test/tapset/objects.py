@@ -217,7 +217,7 @@ def running():
 
 def stacks():
     run_stacks(here)
-    for none in 0xDEAD, id(sys._getframe()) + 1, id(len):
+    for none in 0xDEAD, id(sys._getframe()) + 8, id(len):
         compare("<unknown>\n", string(library.python_backtrace_2, none, 64))
     compare("...\n", string(library.python_backtrace_2, id(sys._getframe()), 0))
     compare(sys.version.split()[0], string(library.python_version_0))
