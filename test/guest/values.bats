@@ -102,6 +102,7 @@ STP
 }
 
 @test "python_repr() is repr() at an entry, a return, a raise, and ten frames up" {
+  need_time
   local python output=$BATS_TEST_TMPDIR/output
   cat >"$BATS_TEST_TMPDIR/places.py" <<'PY'
 import sys
@@ -161,6 +162,7 @@ STP
 # What SystemTap's own tests ask of its python3 probes (testsuite: python-var, celsius, class): the globals that a
 # function sees at its entry, its variables at its return, a stack, and an attribute of self.
 @test "of a program that was attached to: a function's globals, stack, variables and attributes by their names" {
+  need_time
   local python name folder=$BATS_TEST_TMPDIR
   local names="none type bool int long float complex text wide tuple list dict set function class unbound instance dots method zip file"
   cat >"$folder/questions.py" <<'PY'
@@ -252,6 +254,7 @@ SH
 }
 
 @test "objects are read while another thread changes them" {
+  need_time
   local python folder=$BATS_TEST_TMPDIR
   cat >"$folder/changing.py" <<'PY'
 import sys, threading, time
