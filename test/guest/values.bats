@@ -9,11 +9,6 @@ setup() {
   scripts_setup
 }
 
-# test/host/library.bats asks all of them the same without a kernel.
-one_or_every_python() {
-  if [ -n "${EVERY:-}" ]; then pythons; else system_python; fi
-}
-
 # What each function of workloads/outcomes.py ends with.
 outcomes() {
   cat <<'TEXT'
@@ -135,7 +130,7 @@ with open(sys.argv[1], "ab") as expected:
         for place in "entry", "return", "raise", "ten up":
             expected.write(("%s: %r\n" % (place, object)).encode("utf-8"))
 PY
-  for python in $(one_or_every_python); do
+  for python in $(pythons); do
     echo "LD_PRELOAD=$shim PYTHONPATH=$top/test/workloads $python $BATS_TEST_TMPDIR/places.py $BATS_TEST_TMPDIR/expected"
   done >"$BATS_TEST_TMPDIR/all.sh"
   cat >"$BATS_TEST_TMPDIR/places.stp" <<'STP'
@@ -248,7 +243,7 @@ SH
     echo '  println("balance is ", python_local_int(frameptr, "self.balance")) }'
   } >"$folder/questions.stp"
   stap -o "$folder/output" "$folder/questions.stp" \
-    -c "env NAMES='$names' sh $folder/ask.sh $folder $top/build/stap-python $(one_or_every_python | tr '\n' ' ')"
+    -c "env NAMES='$names' sh $folder/ask.sh $folder $top/build/stap-python $(pythons | tr '\n' ' ')"
   [ "$(wc -l <"$folder/output")" -ge 46 ]
   diff "$folder/expected" "$folder/output"
 }
@@ -285,11 +280,11 @@ sleeps(items, table, thing)
 ended = True
 other.join()
 PY
-  for python in $(one_or_every_python); do
+  for python in $(pythons); do
     echo "LD_PRELOAD=$shim $python $folder/changing.py"
   done >"$folder/all.sh"
   cat >"$folder/changing.stp" <<'STP'
-global reads, texts, unprintable
+global reads, texts, unprintable, different
 probe process.syscall {
   if (python_funcname() != "sleeps") next
   said = python_locals() . python_local("thing.a7") . python_local("items[-1][1]") . python_local("table['k299']")
@@ -301,7 +296,6 @@ probe end {
   foreach ([program, said] in texts) different[program]++
   foreach (program in reads) printf("%d %d %d\n", reads[program], different[program], unprintable)
 }
-global different
 STP
   stap -DSTP_NO_OVERLOAD -DMAXMAPENTRIES=40000 -o "$folder/output" "$folder/changing.stp" -c "sh $folder/all.sh"
   cat "$folder/output"

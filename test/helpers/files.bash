@@ -19,10 +19,3 @@ shell_files() {
   project_files | (cd "$top" && xargs grep -lE '^#!/bin/(ba)?sh|^# shellcheck shell=|^#!/bin/busybox sh')
   project_files | grep '\.bats$'
 }
-
-# A copy of the shim as $shim, for a suite whose programs are not to be seen by the tracers of another,
-# which runs at the same time: a tracer sees every program that has its file.
-own_shim() {
-  cp "$shim" "$BATS_TEST_TMPDIR/libpython-stap.so.0"
-  shim=$BATS_TEST_TMPDIR/libpython-stap.so.0
-}

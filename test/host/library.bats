@@ -7,7 +7,6 @@ load ../helper
 
 setup() {
   need gcc awk
-  own_shim
   pythons=
   for python in $(pythons); do
     ! "$python" -c 'import ctypes' 2>/dev/null || pythons+=" $python"
