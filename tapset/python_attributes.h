@@ -141,17 +141,23 @@ static int python_walk_on(struct python_walk *walk, struct python_text *text, un
 }
 
 /* Whether an object is a str of that ASCII text. */
-static int python_is_named(unsigned long object, const char *name, int length)
+static int python_is_named(struct python_text *text, unsigned long object, const char *name, int length)
 {
+    static const unsigned offsets[] = {offsetof(struct python_object, type), offsetof(struct python_sized, size)};
     struct python_bytes bytes = {0};
     struct python_type type;
     unsigned kind;
-    u64 count;
+    u64 words[2], count;
     /* most are of another length, which is where other objects have a size, too */
-    if (!python_read(&count, object + offsetof(struct python_sized, size), sizeof count) || count != (u64)length)
+    if (!python_words(words, offsets, 2, object, NULL, 0) || words[1] != (u64)length)
         return 0;
-    if (!python_read_type(&type, object) || !(type.flags & PYTHON_UNICODE) || !python_find_base(&type, PYTHON_UNICODE) ||
-        !python_find_characters(&bytes, &count, &kind, object, &type) || kind != 1 || count != (u64)length)
+    if (words[0] != text->name_type) {
+        if (!python_read_type_at(&type, words[0]) || !(type.flags & PYTHON_UNICODE) || !python_find_base(&type, PYTHON_UNICODE))
+            return 0;
+        text->name_type = words[0];
+        text->name_base = type;
+    }
+    if (!python_find_characters(&bytes, &count, &kind, object, &text->name_base) || kind != 1 || count != (u64)length)
         return 0;
     while (length-- > 0)
         if (python_byte(&bytes) != (unsigned char)*name++)
@@ -174,7 +180,7 @@ static enum python_got python_walk_to(struct python_walk *walk, struct python_te
     unsigned long key;
     int more;
     while ((more = python_walk_on(walk, text, &key, value)) > 0)
-        if (python_is_named(key, name, length))
+        if (python_is_named(text, key, name, length))
             return PYTHON_GOT;
     return more < 0 ? PYTHON_UNREADABLE : PYTHON_ABSENT;
 }
@@ -265,7 +271,7 @@ static enum python_got python_attribute(struct python_text *text, unsigned long 
     struct python_member_descriptor slot;
     struct python_member member;
     enum python_got got;
-    if (!address || !python_read(&type, address, sizeof type))
+    if (!python_read_type_at(&type, address))
         return PYTHON_UNREADABLE;
     if (python_find_attributes(&walk, text->layout, object, address, &type)) {
         got = python_walk_to(&walk, text, name, length, value);

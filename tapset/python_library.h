@@ -213,7 +213,7 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
     u32 digits[5] = {0};
     u64 count;
     int negative, i;
-    if (python_class_attribute(text, address, "__module__", 10, &module) != PYTHON_GOT || !python_is_named(module, "uuid", 4) ||
+    if (python_class_attribute(text, address, "__module__", 10, &module) != PYTHON_GOT || !python_is_named(text, module, "uuid", 4) ||
         python_attribute(text, object, "int", 3, &number) != PYTHON_GOT || !python_read_type(&type, number) ||
         !(type.flags & PYTHON_LONG) || !python_int_head(number, &type, &count, &negative) || negative || count > 5 ||
         !python_read(digits, number + sizeof(struct python_sized), count * sizeof *digits))

@@ -14,7 +14,7 @@ static void python_put_class(struct python_text *text, unsigned long address, co
     unsigned long module, name = text->layout->type_qualified_name ? python_word(address + text->layout->type_qualified_name) : 0;
     if (type->flags & PYTHON_HEAP && name) {
         if (python_dict_item(text, python_word(address + PYTHON_TP_DICT), "__module__", 10, &module) == PYTHON_GOT &&
-            !python_is_named(module, "builtins", 8)) {
+            !python_is_named(text, module, "builtins", 8)) {
             python_put_attribute(text, module);
             python_puts(text, ".");
         }
@@ -369,7 +369,7 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
     }
     if (type->flags & PYTHON_TYPE_OBJECT) {
         struct python_type class;
-        if (!python_read(&class, object, sizeof class))
+        if (!python_read_type_at(&class, object))
             return 0;
         python_puts(text, "<class '");
         python_put_class(text, object, &class);

@@ -89,7 +89,7 @@ static enum python_got python_variable_named(struct python_text *text, const str
         if (!python_spend(text))
             return PYTHON_UNREADABLE;
         /* up to 3.10 an argument that functions within have, too, is there twice */
-        if (python_is_named(python_variable_name(&variables, i), name, length))
+        if (python_is_named(text, python_variable_name(&variables, i), name, length))
             got = python_variable(&variables, &frames->layout, i, value);
     }
     if (got == PYTHON_ABSENT && !(variables.flags & PYTHON_CODE_OPTIMIZED))
@@ -234,7 +234,7 @@ static void python_exception_text(char *to, unsigned long object)
     u64 parts[2];
     python_repr_text(to, object);
     if (!object || !python_read_type(&type, object) || !(type.flags & PYTHON_TUPLE) || !python_read_layout(&layout) ||
-        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read(&type, parts[0], sizeof type))
+        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read_type_at(&type, parts[0]))
         return;
     python_begin(&text, to, "...");
     python_begin_values(&text, &layout);
@@ -259,7 +259,7 @@ static void python_typename_text(char *to, unsigned long object)
         memset(&layout, 0, sizeof layout);
     python_begin(&text, to, "");
     python_begin_values(&text, &layout);
-    if (object && address && python_read(&type, address, sizeof type))
+    if (object && python_read_type_at(&type, address))
         python_put_class(&text, address, &type);
     else if (object)
         python_puts(&text, "<unknown>");
