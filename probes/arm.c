@@ -10,6 +10,7 @@
 #include "debug.h"
 #include "hooks.h"
 #include "shown.h"
+#include "tally.h"
 
 #include <stddef.h>
 
@@ -18,6 +19,7 @@ void arm_forked(void)
     interp_forked();
     code_forked();
     shown_forked();
+    tally_forked();
 }
 
 /* ---------------------------------------------------------------- the calling interpreter */

@@ -26,6 +26,8 @@ static Py_ssize_t extra_index = -1;
 static PyObject *name_key;
 static Py_ssize_t name_hash;
 
+void (*code_tally_released)(struct tally *tally);
+
 /* CPython calls it when it frees a code object.  GIL held; an exception may be in flight, which
  * freeing a str leaves alone. */
 static void code_free(void *data)
@@ -39,6 +41,8 @@ static void code_free(void *data)
         py.Py_DecRef(record->funcname.owner);
     if (record->module.owner)
         py.Py_DecRef(record->module.owner);
+    if (record->tally)
+        code_tally_released(record->tally);
     free(record);
 }
 
@@ -166,17 +170,21 @@ static inline struct code *extra_of(PyObject *object)
     return NULL;
 }
 
+/* 3.6 looks for the records under a lock, which Py_Finalize() holds while it drops what other
+ * threads had in their frames, and runs __del__() (Python/pystate.c, PyInterpreterState_Clear). */
+static inline bool has_none(void)
+{
+    return __builtin_expect(py.finalizing && *py.finalizing, 0) || is_foreign();
+}
+
 struct code *code_known(PyObject *object)
 {
-    return is_foreign() ? NULL : extra_of(object);
+    return has_none() ? NULL : extra_of(object);
 }
 
 struct code *code_of(PyObject *code)
 {
-    /* 3.6 looks for the records under a lock, which Py_Finalize() holds while it drops what other
-     * threads had in their frames, and runs __del__() (Python/pystate.c, PyInterpreterState_Clear).
-     */
-    if ((py.finalizing && *py.finalizing) || is_foreign())
+    if (has_none())
         return &unknown;
     struct code *record = extra_of(code);
     if (!record)

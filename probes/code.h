@@ -17,6 +17,8 @@ struct text {
     Py_ssize_t length;
 };
 
+struct tally;
+
 struct code {
     struct text filename, funcname;
     struct text module; /* of the globals with which it ran first */
@@ -24,8 +26,13 @@ struct code {
     uint64_t globals_version; /* up to 3.13: of globals whose name that is */
     int first_line;
     bool generator;
+    struct tally *tally; /* tally.h; NULL: it was not counted yet */
     _Atomic uint64_t lines[8];
 };
+
+/* What becomes of a record's tally when its code object is freed.  GIL held; set by tally.c before
+ * any record has one. */
+extern void (*code_tally_released)(struct tally *tally);
 
 /* Makes ready the calling interpreter, once before code_of() there.  GIL held, no exception in
  * flight.  False: this interpreter can't keep data with code objects. */
@@ -38,8 +45,8 @@ bool code_kept(void);
 /* In the child of a fork, in which no other thread is. */
 void code_forked(void);
 
-/* The record that an object has: NULL if it has none yet, or is not a code object.  GIL held, no
- * exception in flight. */
+/* The record that an object has: NULL if it has none yet, or is not a code object.  GIL held; no
+ * exception in flight, unless it is a code object. */
 struct code *code_known(PyObject *object);
 
 /* The record of a code object, which lives as long as the code object.  GIL held, no exception in

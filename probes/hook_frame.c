@@ -17,10 +17,10 @@
 #include "debug.h"
 #include "evaluator.h"
 #include "fire.h"
-#include "frame.h"
+#include "frame_events.h"
 #include "hook.h"
-#include "layout.h"
 #include "stack_limit.h"
+#include "tally.h"
 #include "trace.h"
 
 #include <stddef.h>
@@ -137,74 +137,7 @@ static __attribute__((noinline)) PyObject *pass_39(PyThreadState *thread, void *
     return result;
 }
 
-/* ---------------------------------------------------------------- 3.6 to 3.10 */
-
-static void entry_310(void *frame)
-{
-    fire_entry_of(frame, py.PyFrame_GetLineNumber(frame));
-}
-
-static void return_310(void *frame, struct outcome outcome)
-{
-    fire_return_of(frame, py.PyFrame_GetLineNumber(frame), outcome);
-}
-
-/* ---------------------------------------------------------------- 3.11 */
-
-/* offsetof(PyCodeObject, co_code_adaptive), which is the code type's basicsize. */
-static long code_units_offset;
-
-static uint16_t *first_instruction(const struct inner_frame_311 *frame)
-{
-    return (uint16_t *)((char *)frame->code + code_units_offset);
-}
-
-static struct cframe_311 *this_cframe(void)
-{
-    return ((struct thread_311 *)py.PyThreadState_Get())->cframe;
-}
-
-static int line_311(struct inner_frame_311 *frame, struct code *record)
-{
-    ptrdiff_t offset = (char *)frame->previous_instruction - (char *)first_instruction(frame);
-    return code_line(frame->code, record, (int)offset);
-}
-
-static struct shown shown_311(struct inner_frame_311 *frame, enum shown_event event)
-{
-    return (struct shown){shown_stand_in(frame, event), frame->globals, true};
-}
-
-/* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
- * it.  CPython links it so in a moment itself. */
-static void entry_311(void *data)
-{
-    struct inner_frame_311 *frame = data;
-    frame->previous = this_cframe()->current_frame;
-    struct code *record = code_of(frame->code);
-    layout_meet_current(); /* its caller: this frame may not have begun */
-    fire_entry(record, line_311(frame, record), shown_311(frame, SHOWN_ENTRY));
-}
-
-/* A generator's frame may be unlinked already. */
-static void return_311(void *data, struct outcome outcome)
-{
-    struct inner_frame_311 *frame = data;
-    struct inner_frame_311 *previous = frame->previous;
-    frame->previous = this_cframe()->current_frame;
-    struct code *record = code_of(frame->code);
-    layout_meet_current();
-    fire_return(record, line_311(frame, record), shown_311(frame, SHOWN_RETURN), outcome);
-    frame->previous = previous;
-}
-
-/* In 3.11 a call of a generator function evaluates the frame as far as its RETURN_GENERATOR, which
- * no other version calls a start of the frame. */
-static bool makes_generator(struct inner_frame_311 *frame)
-{
-    return frame->previous_instruction < first_instruction(frame) &&
-           code_makes_generator(frame->code, code_of(frame->code));
-}
+/* ---------------------------------------------------------------- deep calls in 3.11 */
 
 /* With a hook in place CPython 3.11 calls the evaluator for each Python call, where without one it
  * stays in the same C frame.  A program that recurses deeper than the C stack allows so gets the
@@ -225,41 +158,11 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
     return result;
 }
 
-/* Whether the layouts of 3.11 are those of the release: found out on the first frame. */
-static enum { UNTRIED, KNOWN, UNKNOWN } layouts_311;
-
-/* Compares them with what the public functions say of the function, and of the frames below it on
- * the calling thread, whose list CPython can't change meanwhile. */
-static bool is_known_311(const struct inner_frame_311 *frame)
-{
-    PyObject *function = frame->function;
-    if (py.PySys_GetObject("getobjects") || /* Py_TRACE_REFS: another PyObject_HEAD */
-        !function || cpython_type(function) != py.function_type ||
-        py.PyFunction_GetCode(function) != frame->code ||
-        py.PyFunction_GetGlobals(function) != frame->globals)
-        return false;
-    code_units_offset = cpython_long(py.code_type, "__basicsize__");
-    const struct thread_311 *thread = (struct thread_311 *)py.PyThreadState_Get();
-    if (code_units_offset <= 0 || thread->head.interp != cpython_interpreter() || !thread->cframe ||
-        frame->previous_instruction < first_instruction(frame) - 1)
-        return false;
-    PyFrameObject *caller = py.PyEval_GetFrame();
-    const struct inner_frame_311 *current = thread->cframe->current_frame;
-    if (!caller)
-        return !current;
-    while (current &&
-           current != frame_inside(caller)) /* some have not begun: those have no object */
-        current = current->previous;
-    return current;
-}
-
+/* On the first frame. */
 static void look_311(void *frame)
 {
-    layouts_311 = is_known_311(frame) ? KNOWN : UNKNOWN;
-    if (layouts_311 == KNOWN)
-        return;
-    hook_wanted = 0;
-    debug_log("frames in this CPython 3.11 are not as in the release");
+    if (!frame_events_look_311(frame))
+        hook_wanted = 0;
 }
 
 /* ---------------------------------------------------------------- the hooks */
@@ -283,9 +186,17 @@ struct parts {
     PyObject *(*again)(PyThreadState *, void *, int);
     PyObject *(*pass)(PyThreadState *, void *, int);
     PyObject *(*by_default)(PyThreadState *, void *, int);
-    void (*entry)(void *), (*leave)(void *, struct outcome);
+    void (*entry)(void *), (*leave)(void *, struct outcome), (*count)(void *);
     bool is_311;
 };
+
+/* What was counted of a frame's function; NULL: nothing yet.  An exception may be in flight. */
+static inline __attribute__((always_inline)) struct tally *tally_known(void *frame, bool is_311)
+{
+    PyObject *code = is_311 ? frame_code_311(frame) : frame_is_known ? frame_code(frame) : NULL;
+    struct code *record = code ? code_known(code) : NULL;
+    return record ? record->tally : NULL;
+}
 
 /* Each of the hooks below is this, with its own parts.  They stand between two calls of the
  * evaluator at every level of Python recursion: they keep no more on the C stack than they must,
@@ -312,13 +223,25 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
     } else if (!throw) { /* no exception in flight */
         if (stack_limit_passed())
             return evaluate_unseen(thread, frame);
-        if (makes_generator(frame))
+        if (frame_makes_generator_311(frame))
             return parts.pass(thread, frame, throw);
     }
     unsigned tracer = tracer_number;
     if (enters())
         fire_aside(parts.entry, frame, throw);
+    if (tally_counts()) {
+        struct tally *tally = tally_known(frame, parts.is_311);
+        if (tally)
+            tally_begin(tally);
+        else
+            fire_aside(parts.count, frame, throw);
+    }
     PyObject *result = parts.pass(thread, frame, throw);
+    if (tally_times()) {
+        struct tally *tally = tally_known(frame, parts.is_311);
+        if (tally)
+            tally_end(tally);
+    }
     if (returns(tracer))
         leave(parts.leave, frame, result);
     return result;
@@ -346,21 +269,24 @@ static PyObject *again_36(PyThreadState *thread, void *frame, int throw)
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
     return evaluate(py.PyThreadState_Get(), frame, throw,
-                    (struct parts){again_36, pass_36, default_36, entry_310, return_310, false});
+                    (struct parts){again_36, pass_36, default_36, frame_entry_310, frame_return_310,
+                                   frame_count_310, false});
 }
 
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
     return evaluate(thread, frame, throw,
-                    (struct parts){hook_39, pass_39, default_39, entry_310, return_310, false});
+                    (struct parts){hook_39, pass_39, default_39, frame_entry_310, frame_return_310,
+                                   frame_count_310, false});
 }
 
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
-    if (__builtin_expect(layouts_311 == UNTRIED, 0))
+    if (__builtin_expect(frame_layout_311 == LAYOUT_311_UNTRIED, 0))
         fire_aside(look_311, frame, throw);
     return evaluate(thread, frame, throw,
-                    (struct parts){hook_311, pass_39, default_39, entry_311, return_311, true});
+                    (struct parts){hook_311, pass_39, default_39, frame_entry_311, frame_return_311,
+                                   frame_count_311, true});
 }
 
 /* 3.12 and later have this for a knock alone, once. */
@@ -389,7 +315,7 @@ static void *hook(void)
 
 static bool can_be_set(PyInterpreterState *state)
 {
-    return evaluator_found(state) && layouts_311 != UNKNOWN;
+    return evaluator_found(state) && frame_layout_311 != LAYOUT_311_UNKNOWN;
 }
 
 static bool is_in_place_somewhere(void)
@@ -440,7 +366,7 @@ static void start(struct interp *interp)
 
 static bool knock_alone(struct interp *interp)
 {
-    if (layouts_311 == UNKNOWN || has_front || interp->front || !is_default())
+    if (frame_layout_311 == LAYOUT_311_UNKNOWN || has_front || interp->front || !is_default())
         return false;
     return evaluator_replace_default(interp->state, hook());
 }
@@ -448,7 +374,7 @@ static bool knock_alone(struct interp *interp)
 enum {
     ALL = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
           MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) |
-          MARKER_BIT(exception__raise)
+          MARKER_BIT(exception__raise) | MARKER_BIT(function__count) | MARKER_BIT(function__summary)
 };
 
 static enum hook_result set(struct interp *interp, unsigned wanted)

@@ -16,6 +16,7 @@
 #include "hook.h"
 #include "layout.h"
 #include "raise.h"
+#include "tally.h"
 #include "thread_states.h"
 #include "tracer.h"
 
@@ -50,6 +51,13 @@ static inline PyObject *none(void)
 static int offset_of(PyObject *const *arguments)
 {
     return (int)py.PyLong_AsLong(arguments[1]);
+}
+
+/* Those of the calling thread's innermost frame, if that runs the code. */
+static PyObject *globals_of(PyObject *code)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    return frame && frame_code(frame) == code ? frame_globals(frame) : NULL;
 }
 
 /* Of the calling thread's innermost frame. */
@@ -110,8 +118,28 @@ static void catch_up_here(void)
 
 /* ---------------------------------------------------------------- events */
 
-/* PY_START is there for LINE alone (see events): function__entry is not wanted, or CPython's own
- * is. */
+/* Counts the start of a frame.  Its record, if there is more to do. */
+static inline struct code *begins(PyObject *code)
+{
+    bool counts = tally_counts();
+    struct code *record = counts || MARKER_ON(function__entry) ? record_of(code) : NULL;
+    if (counts && record && (record->tally || tally_of(record, globals_of(code))))
+        tally_begin(record->tally);
+    return record;
+}
+
+/* Counts its end. */
+static inline struct code *ends(PyObject *code)
+{
+    bool times = tally_times();
+    struct code *record = times || MARKER_ON(function__return) ? record_of(code) : NULL;
+    if (times && record && record->tally)
+        tally_end(record->tally);
+    return record;
+}
+
+/* PY_START is there for LINE alone (see events): neither sums nor function__entry are wanted, or
+ * CPython's own is. */
 static atomic_bool start_is_silent;
 
 /* PY_START(code, offset) */
@@ -121,8 +149,8 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
     if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
         return none();
     catch_up(true);
-    struct code *record = MARKER_ON(function__entry) ? record_of(arguments[0]) : NULL;
-    if (record)
+    struct code *record = begins(arguments[0]);
+    if (record && MARKER_ON(function__entry))
         entry_here(arguments[0], record, record->first_line);
     return none();
 }
@@ -132,8 +160,8 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(true);
-    struct code *record = MARKER_ON(function__entry) ? record_of(arguments[0]) : NULL;
-    if (record)
+    struct code *record = begins(arguments[0]);
+    if (record && MARKER_ON(function__entry))
         entry_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
     return none();
 }
@@ -143,8 +171,8 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(false);
-    struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
-    if (record)
+    struct code *record = ends(arguments[0]);
+    if (record && MARKER_ON(function__return))
         return_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)),
                     (struct outcome){.result = arguments[2]});
     return none();
@@ -159,8 +187,8 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
     if (MARKER_ON(exception__raise) && frame)
         raise_leaves(frame);
     catch_up(false);
-    struct code *record = MARKER_ON(function__return) ? record_of(arguments[0]) : NULL;
-    if (record) {
+    struct code *record = ends(arguments[0]);
+    if (record && MARKER_ON(function__return)) {
         return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0,
                     (struct outcome){.exception = arguments[2]});
     }
@@ -264,7 +292,10 @@ static PyMethodDef c_return_def = CALLBACK(on_c_return);
 enum {
     CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return),
     FUNCTION = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
-    ALL = FUNCTION | CFUNCTION | MARKER_BIT(line) | MARKER_BIT(exception__raise),
+    SUMS = MARKER_BIT(function__count) | MARKER_BIT(function__summary),
+    BEGINS = MARKER_BIT(function__entry) | SUMS,
+    ENDS = MARKER_BIT(function__return) | MARKER_BIT(function__summary),
+    ALL = BEGINS | ENDS | CFUNCTION | MARKER_BIT(line) | MARKER_BIT(exception__raise),
 };
 
 static const struct event {
@@ -272,12 +303,12 @@ static const struct event {
     PyMethodDef *callback;
     unsigned markers;
 } events[] = {
-    {"PY_START", &start_def, MARKER_BIT(function__entry) | MARKER_BIT(line)},
-    {"PY_RESUME", &resume_def, MARKER_BIT(function__entry)},
-    {"PY_THROW", &resume_def, MARKER_BIT(function__entry)},
-    {"PY_RETURN", &return_def, MARKER_BIT(function__return)},
-    {"PY_YIELD", &return_def, MARKER_BIT(function__return)},
-    {"PY_UNWIND", &unwind_def, MARKER_BIT(function__return) | MARKER_BIT(exception__raise)},
+    {"PY_START", &start_def, BEGINS | MARKER_BIT(line)},
+    {"PY_RESUME", &resume_def, BEGINS},
+    {"PY_THROW", &resume_def, BEGINS},
+    {"PY_RETURN", &return_def, ENDS},
+    {"PY_YIELD", &return_def, ENDS},
+    {"PY_UNWIND", &unwind_def, ENDS | MARKER_BIT(exception__raise)},
     {"RAISE", &raise_def, MARKER_BIT(exception__raise)},
     {"LINE", &line_def, MARKER_BIT(line)},
     {"JUMP", &jump_def, MARKER_BIT(line)},
@@ -405,7 +436,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         }
     }
     tracer_wants(wanted_markers());
-    start_is_silent = !(wanted & MARKER_BIT(function__entry));
+    start_is_silent = !(wanted & BEGINS);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
         if (wanted & events[i].markers)

@@ -8,6 +8,8 @@
 provider python {
     probe function__entry(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
     probe function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception);
+    probe function__count(const char *filename, const char *funcname, int lineno, const char *modulename, long calls);
+    probe function__summary(const char *filename, const char *funcname, int lineno, const char *modulename, long calls, long nanoseconds, long own);
     probe line(const char *filename, const char *funcname, int lineno);
     probe cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename);
     probe cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename);

@@ -13,6 +13,7 @@
 #include "fork.h"
 #include "layout.h"
 #include "main_thread.h"
+#include "tally.h"
 #include "watcher.h"
 
 #include <stddef.h>
@@ -24,6 +25,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     ask_close();
     watcher_stop_at_exit();
     watcher_set_up = false;
+    tally_tell();
     daemons_at_exit();
     return cpython_none();
 }

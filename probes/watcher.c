@@ -29,6 +29,7 @@
 #include "fork_word.h"
 #include "main_thread.h"
 #include "seccomp.h"
+#include "tally.h"
 #include "thread_states.h"
 #include "wanted.h"
 
@@ -283,6 +284,7 @@ static void *watch(void *data)
     do {
         if (!wanted_at_rest(self, &wanted) || main_thread_left_us())
             break;
+        tally_watch(wanted);
         bool change = wanted != settled || (wanted && !ask_done(wanted));
         if (!change && !wanted)
             continue;

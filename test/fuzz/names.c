@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arm.h"
+#include "tally.h"
 #include "wanted.h"
 
 #include <dlfcn.h>
@@ -23,7 +24,7 @@ static struct {
     PyObject *code_file;
     const char *filename, *funcname, *module;
     bool is_on;
-    unsigned entries, returns, lines, cfunctions;
+    unsigned entries, returns, lines, cfunctions, counted, summed;
 } expected;
 static const char *expected_event;
 static bool has_event;
@@ -89,6 +90,33 @@ WRAPPED(function__return, const char *filename, const char *funcname, int lineno
     (void)lineno;
     check(!result != !exception, "outcome", "a result or an exception", NULL);
     function_marker(filename, funcname, frame, modulename, &expected.returns);
+}
+
+/* The sums of one code object: also of one that another function of the same names had. */
+static void sums_marker(const char *filename, const char *funcname, const char *modulename,
+                        long calls, unsigned *sum)
+{
+    read_all(filename);
+    read_all(funcname);
+    read_all(modulename);
+    check(calls >= 0, "calls", "a count", NULL);
+    if (is_own(filename, funcname))
+        *sum += (unsigned)calls;
+}
+
+WRAPPED(function__count, const char *filename, const char *funcname, int lineno,
+        const char *modulename, long calls)
+{
+    (void)lineno;
+    sums_marker(filename, funcname, modulename, calls, &expected.counted);
+}
+
+WRAPPED(function__summary, const char *filename, const char *funcname, int lineno,
+        const char *modulename, long calls, long nanoseconds, long own)
+{
+    (void)lineno;
+    check(nanoseconds >= 0 && own >= 0, "nanoseconds", "a time", NULL);
+    sums_marker(filename, funcname, modulename, calls, &expected.summed);
 }
 
 WRAPPED(line, const char *filename, const char *funcname, int lineno)
@@ -247,12 +275,14 @@ static const char *text_of(PyObject *bytes)
 
 static void run_function(PyObject *made)
 {
+    tally_tell();
     memset(&expected, 0, sizeof expected);
     expected.filename = text_of(py.PyTuple_GetItem(made, 1));
     expected.funcname = text_of(py.PyTuple_GetItem(made, 2));
     expected.module = text_of(py.PyTuple_GetItem(made, 3));
     expected.is_on = true;
     PyObject *result = call_with(run, py.PyTuple_GetItem(made, 0));
+    tally_tell();
     expected.is_on = false;
     if (!result)
         PyErr_Print();
@@ -260,6 +290,8 @@ static void run_function(PyObject *made)
     py.Py_DecRef(result);
     check(expected.entries > 0, "entries", "some", "none");
     check(expected.entries == expected.returns, "returns", "as many as entries", "others");
+    check(expected.entries == expected.counted, "calls counted", "as many as entries", "others");
+    check(expected.entries == expected.summed, "calls summed up", "as many as entries", "others");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

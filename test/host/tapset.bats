@@ -97,7 +97,7 @@ refused() {
 @test "wildcards resolve, and python.shim.** is each marker of the shim" {
   tapset=$(tapset_with_native_python)
   resolves 'probe python.function.* { println(probestr, frameptr) }'
-  [ "$(shim_probes_in "$shim")" = 2 ]
+  [ "$(shim_probes_in "$shim")" = 4 ]
   resolves 'probe python.shim.** { println(name) }'
   [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
 }

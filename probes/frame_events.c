@@ -1,0 +1,116 @@
+/*
+ * The events of a frame that is evaluated, up to 3.11.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "frame_events.h"
+
+#include "debug.h"
+#include "layout.h"
+
+#include <stddef.h>
+
+/* ---------------------------------------------------------------- 3.6 to 3.10 */
+
+void frame_entry_310(void *frame)
+{
+    fire_entry_of(frame, py.PyFrame_GetLineNumber(frame));
+}
+
+void frame_count_310(void *frame)
+{
+    struct tally *tally = tally_of(code_of(frame_code(frame)), frame_globals(frame));
+    if (tally)
+        tally_begin(tally);
+}
+
+void frame_return_310(void *frame, struct outcome outcome)
+{
+    fire_return_of(frame, py.PyFrame_GetLineNumber(frame), outcome);
+}
+
+/* ---------------------------------------------------------------- 3.11 */
+
+static struct cframe_311 *this_cframe(void)
+{
+    return ((struct thread_311 *)py.PyThreadState_Get())->cframe;
+}
+
+static int line_311(struct inner_frame_311 *frame, struct code *record)
+{
+    ptrdiff_t offset =
+        (char *)frame->previous_instruction - (char *)frame_first_instruction_311(frame);
+    return code_line(frame->code, record, (int)offset);
+}
+
+static struct shown shown_311(struct inner_frame_311 *frame, enum shown_event event)
+{
+    return (struct shown){shown_stand_in(frame, event), frame->globals, true};
+}
+
+/* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
+ * it.  CPython links it so in a moment itself. */
+void frame_entry_311(void *data)
+{
+    struct inner_frame_311 *frame = data;
+    frame->previous = this_cframe()->current_frame;
+    struct code *record = code_of(frame->code);
+    layout_meet_current(); /* its caller: this frame may not have begun */
+    fire_entry(record, line_311(frame, record), shown_311(frame, SHOWN_ENTRY));
+}
+
+void frame_count_311(void *data)
+{
+    struct inner_frame_311 *frame = data;
+    struct tally *tally = tally_of(code_of(frame->code), frame->globals);
+    if (tally)
+        tally_begin(tally);
+}
+
+/* A generator's frame may be unlinked already. */
+void frame_return_311(void *data, struct outcome outcome)
+{
+    struct inner_frame_311 *frame = data;
+    struct inner_frame_311 *previous = frame->previous;
+    frame->previous = this_cframe()->current_frame;
+    struct code *record = code_of(frame->code);
+    layout_meet_current();
+    fire_return(record, line_311(frame, record), shown_311(frame, SHOWN_RETURN), outcome);
+    frame->previous = previous;
+}
+
+enum frame_layout_311 frame_layout_311;
+long frame_code_units_311;
+
+/* Compares them with what the public functions say of the function, and of the frames below it on
+ * the calling thread, whose list CPython can't change meanwhile. */
+static bool is_known_311(const struct inner_frame_311 *frame)
+{
+    PyObject *function = frame->function;
+    if (py.PySys_GetObject("getobjects") || /* Py_TRACE_REFS: another PyObject_HEAD */
+        !function || cpython_type(function) != py.function_type ||
+        py.PyFunction_GetCode(function) != frame->code ||
+        py.PyFunction_GetGlobals(function) != frame->globals)
+        return false;
+    frame_code_units_311 = cpython_long(py.code_type, "__basicsize__");
+    const struct thread_311 *thread = (struct thread_311 *)py.PyThreadState_Get();
+    if (frame_code_units_311 <= 0 || thread->head.interp != cpython_interpreter() ||
+        !thread->cframe || frame->previous_instruction < frame_first_instruction_311(frame) - 1)
+        return false;
+    PyFrameObject *caller = py.PyEval_GetFrame();
+    const struct inner_frame_311 *current = thread->cframe->current_frame;
+    if (!caller)
+        return !current;
+    while (current &&
+           current != frame_inside(caller)) /* some have not begun: those have no object */
+        current = current->previous;
+    return current;
+}
+
+bool frame_events_look_311(void *frame)
+{
+    frame_layout_311 = is_known_311(frame) ? LAYOUT_311_KNOWN : LAYOUT_311_UNKNOWN;
+    if (frame_layout_311 == LAYOUT_311_UNKNOWN)
+        debug_log("frames in this CPython 3.11 are not as in the release");
+    return frame_layout_311 == LAYOUT_311_KNOWN;
+}

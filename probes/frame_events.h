@@ -1,0 +1,57 @@
+/*
+ * The events of a frame that is evaluated, up to 3.11: fires and counts them.  What the evaluator
+ * is given is a PyFrameObject up to 3.10, and in 3.11 what such an object stands for.
+ *
+ * All functions: on the thread that runs the frame, GIL held, no exception in flight unless that is
+ * said.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FRAME_EVENTS_H
+#define FRAME_EVENTS_H
+
+#include "fire.h"
+#include "frame.h"
+#include "tally.h"
+
+/* A frame starts or resumes; ends; and its start is counted. */
+void frame_entry_310(void *frame);
+void frame_return_310(void *frame, struct outcome outcome);
+void frame_count_310(void *frame);
+void frame_entry_311(void *frame);
+void frame_return_311(void *frame, struct outcome outcome);
+void frame_count_311(void *frame);
+
+/* Whether the layouts of 3.11 are those of the release. */
+extern enum frame_layout_311 {
+    LAYOUT_311_UNTRIED,
+    LAYOUT_311_KNOWN,
+    LAYOUT_311_UNKNOWN
+} frame_layout_311;
+
+/* Finds that out, on the first frame.  Whether they are. */
+bool frame_events_look_311(void *frame);
+
+/* offsetof(PyCodeObject, co_code_adaptive), which is the code type's basicsize. */
+extern long frame_code_units_311;
+
+/* Borrowed; an exception may be in flight. */
+static inline PyObject *frame_code_311(const void *frame)
+{
+    return ((const struct inner_frame_311 *)frame)->code;
+}
+
+static inline uint16_t *frame_first_instruction_311(const struct inner_frame_311 *frame)
+{
+    return (uint16_t *)((char *)frame->code + frame_code_units_311);
+}
+
+/* In 3.11 a call of a generator function evaluates the frame as far as its RETURN_GENERATOR, which
+ * no other version calls a start of the frame. */
+static inline bool frame_makes_generator_311(struct inner_frame_311 *frame)
+{
+    return frame->previous_instruction < frame_first_instruction_311(frame) &&
+           code_makes_generator(frame->code, code_of(frame->code));
+}
+
+#endif

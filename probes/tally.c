@@ -1,0 +1,334 @@
+/*
+ * Sums by function.  They are written with the GIL held, which serves as their lock: a code object
+ * is one interpreter's, and so is its tally.  They are told on another thread, without the GIL,
+ * which reads words that only grow, and names that are copies.
+ *
+ * A tally outlives its code object until it has been told.  Then it is taken off the list, and
+ * freed by a thread of the program's, as the watcher calls no free().
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tally.h"
+
+#include "ticks.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sums {
+    _Atomic uint64_t calls, ticks, own_ticks;
+};
+
+struct tally {
+    struct tally *_Atomic next;
+    const char *filename, *funcname, *module; /* in names; or NULL */
+    int first_line;
+    atomic_bool released;
+    struct sums sums;
+    struct {
+        uint64_t counted; /* by function__count */
+        uint64_t calls, ticks, own_ticks;
+    } told; /* under the lock */
+    /* The thread in which calls of it are open, and how many; of other threads it isn't noted. */
+    uint64_t thread;
+    unsigned open, turn;
+    char names[];
+};
+
+/* All of them, the newest first. */
+static struct tally *_Atomic tallies;
+
+/* Taken off the list, to be freed. */
+static struct tally *_Atomic off_list;
+
+/* Held by who tells. */
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+
+/* Another one for each time that nobody wanted summaries any more, and in each child: what calls
+ * were open then are not closed. */
+static atomic_uint turn = 1;
+
+/* ---------------------------------------------------------------- by function */
+
+static void free_off_list(void)
+{
+    struct tally *tally = atomic_load_explicit(&off_list, memory_order_relaxed)
+                              ? atomic_exchange(&off_list, NULL)
+                              : NULL;
+    while (tally) {
+        struct tally *next = tally->next;
+        free(tally);
+        tally = next;
+    }
+}
+
+/* The code object is freed. */
+static void release(struct tally *tally)
+{
+    tally->released = true;
+}
+
+static const char *copy(char **to, const char *text)
+{
+    if (!text)
+        return NULL;
+    size_t size = strlen(text) + 1;
+    char *copied = memcpy(*to, text, size);
+    *to += size;
+    return copied;
+}
+
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static struct tally *make(const struct code *record, const char *module)
+{
+    code_tally_released = release;
+    ticks_start();
+    free_off_list();
+    size_t names =
+        size_of(record->filename.utf8) + size_of(record->funcname.utf8) + size_of(module);
+    struct tally *tally = calloc(1, sizeof *tally + names);
+    if (!tally)
+        return NULL;
+    char *to = tally->names;
+    tally->filename = copy(&to, record->filename.utf8);
+    tally->funcname = copy(&to, record->funcname.utf8);
+    tally->module = copy(&to, module);
+    tally->first_line = record->first_line;
+    tally->next = tallies;
+    while (!atomic_compare_exchange_weak(&tallies, (struct tally **)&tally->next, tally))
+        ;
+    return tally;
+}
+
+struct tally *tally_of(struct code *record, PyObject *globals)
+{
+    if (!record->tally)
+        record->tally = make(record, code_module(record, globals));
+    return record->tally;
+}
+
+/* ---------------------------------------------------------------- by thread */
+
+struct call {
+    struct tally *tally;
+    uint64_t began, inside; /* ticks: when; in its callees */
+    bool outermost;         /* of its function, in this thread */
+    bool noted;             /* in the tally */
+};
+
+static __thread struct calls {
+    struct call *call;
+    size_t depth, room;
+    uint64_t thread; /* the number of this thread among those that counted */
+    unsigned turn;
+} calls;
+
+enum { ROOM = 64 };
+
+static pthread_key_t at_thread_end;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static bool has_key;
+
+static void end_thread(void *call)
+{
+    free(call);
+    calls = (struct calls){0};
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
+}
+
+/* False: memory ran out. */
+static __attribute__((noinline)) bool make_room(void)
+{
+    static atomic_ullong threads;
+    pthread_once(&key_once, make_key);
+    size_t room = calls.room ? 2 * calls.room : ROOM;
+    struct call *call = has_key ? realloc(calls.call, room * sizeof *call) : NULL;
+    if (!call)
+        return false;
+    calls.call = call;
+    calls.room = room;
+    if (!calls.thread)
+        calls.thread = ++threads;
+    pthread_setspecific(at_thread_end, call);
+    return true;
+}
+
+static bool is_open_here(const struct tally *tally)
+{
+    size_t i = calls.depth;
+    while (i > 0 && calls.call[i - 1].tally != tally)
+        i--;
+    return i > 0;
+}
+
+/* Notes an open call in the tally, and whether it is the outermost one. */
+static inline void note(struct tally *tally, struct call *call)
+{
+    if (tally->turn != calls.turn) {
+        tally->turn = calls.turn;
+        tally->open = 0;
+    }
+    call->noted = tally->open == 0 || tally->thread == calls.thread;
+    call->outermost = tally->open == 0 || (!call->noted && !is_open_here(tally));
+    if (call->noted) {
+        tally->thread = calls.thread;
+        tally->open++;
+    }
+}
+
+static inline void add(_Atomic uint64_t *sum, uint64_t value)
+{
+    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value,
+                          memory_order_relaxed);
+}
+
+void tally_begin(struct tally *tally)
+{
+    add(&tally->sums.calls, 1);
+    if (!tally_times())
+        return;
+    unsigned now = atomic_load_explicit(&turn, memory_order_relaxed);
+    if (__builtin_expect(calls.turn != now, 0)) {
+        calls.turn = now;
+        calls.depth = 0;
+    }
+    if (__builtin_expect(calls.depth == calls.room, 0) && !make_room())
+        return;
+    struct call call = {.tally = tally};
+    note(tally, &call);
+    call.began = ticks_now();
+    calls.call[calls.depth++] = call;
+}
+
+/* Calls within it have lost their ends, or go on where the program has switched stacks in C. */
+void tally_end(struct tally *tally)
+{
+    uint64_t now = ticks_now();
+    size_t i = calls.depth;
+    if (calls.turn != atomic_load_explicit(&turn, memory_order_relaxed))
+        return;
+    while (i > 0 && calls.call[i - 1].tally != tally)
+        i--;
+    if (i == 0)
+        return;
+    struct call call = calls.call[--i];
+    calls.depth--;
+    if (__builtin_expect(i != calls.depth, 0))
+        memmove(&calls.call[i], &calls.call[i + 1], (calls.depth - i) * sizeof call);
+    uint64_t time = now > call.began ? now - call.began : 0;
+    add(&tally->sums.own_ticks, time > call.inside ? time - call.inside : 0);
+    if (call.outermost)
+        add(&tally->sums.ticks, time);
+    if (i > 0)
+        calls.call[i - 1].inside += time;
+    if (call.noted)
+        tally->open--;
+}
+
+/* ---------------------------------------------------------------- telling */
+
+static uint64_t since(_Atomic uint64_t *sum, uint64_t *before)
+{
+    uint64_t now = atomic_load_explicit(sum, memory_order_relaxed), was = *before;
+    *before = now;
+    return now - was;
+}
+
+static void tell(struct tally *tally)
+{
+    uint64_t counted = since(&tally->sums.calls, &tally->told.counted);
+    uint64_t called = since(&tally->sums.calls, &tally->told.calls);
+    uint64_t ticks = since(&tally->sums.ticks, &tally->told.ticks);
+    uint64_t own = since(&tally->sums.own_ticks, &tally->told.own_ticks);
+    if (counted && MARKER_ON(function__count))
+        marker_function__count(tally->filename, tally->funcname, tally->first_line, tally->module,
+                               (long)counted);
+    if ((called || ticks || own) && MARKER_ON(function__summary))
+        marker_function__summary(tally->filename, tally->funcname, tally->first_line, tally->module,
+                                 (long)called, ticks_nanoseconds(ticks), ticks_nanoseconds(own));
+}
+
+static void take_off(struct tally *tally, struct tally *before)
+{
+    before->next = tally->next;
+    tally->next = off_list;
+    while (!atomic_compare_exchange_weak(&off_list, (struct tally **)&tally->next, tally))
+        ;
+}
+
+/* The first one stays: another thread may be about to put one before it. */
+static void for_each(void (*act)(struct tally *))
+{
+    struct tally *before = NULL, *next;
+    for (struct tally *tally = tallies; tally; tally = next) {
+        bool released = tally->released; /* before it is told: nothing is counted after that */
+        act(tally);
+        next = tally->next;
+        if (released && before)
+            take_off(tally, before);
+        else
+            before = tally;
+    }
+}
+
+void tally_tell(void)
+{
+    if (!tallies || pthread_mutex_trylock(&telling) != 0)
+        return;
+    ticks_look();
+    for_each(tell);
+    pthread_mutex_unlock(&telling);
+}
+
+static void forget(struct tally *tally)
+{
+    since(&tally->sums.calls, &tally->told.counted);
+    since(&tally->sums.calls, &tally->told.calls);
+    since(&tally->sums.ticks, &tally->told.ticks);
+    since(&tally->sums.own_ticks, &tally->told.own_ticks);
+}
+
+/* What was counted, and not told, is nobody's. */
+static void forget_all(void)
+{
+    turn++;
+    if (pthread_mutex_trylock(&telling) != 0)
+        return;
+    for_each(forget);
+    pthread_mutex_unlock(&telling);
+}
+
+void tally_forked(void)
+{
+    pthread_mutex_init(&telling, NULL);
+    forget_all();
+}
+
+/* ---------------------------------------------------------------- when */
+
+void tally_watch(unsigned wanted)
+{
+    static unsigned periods;
+    bool sums = wanted & (MARKER_BIT(function__count) | MARKER_BIT(function__summary));
+    if (sums && ++periods % 2 == 0)
+        tally_tell();
+    else if (!sums && periods) {
+        periods = 0;
+        forget_all();
+    }
+}
+
+/* What the program has run after its atexit functions. */
+__attribute__((destructor)) static void tell_the_rest(void)
+{
+    tally_tell();
+}

@@ -1,0 +1,140 @@
+# function__count and function__summary: what the shim counts in the process is what its markers fire.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  can_bpftrace
+}
+
+# A bpftrace program that adds up calls by file and function: by their entries, and as both markers sum them up.
+sums_of_calls() {
+  cat <<EOF
+usdt:$shim:python:function__entry { @entries[str(arg0), str(arg1)] = count(); }
+usdt:$shim:python:function__count { @counted[str(arg0), str(arg1)] = sum(arg4); }
+usdt:$shim:python:function__summary { @summed[str(arg0), str(arg1)] = sum(arg4); }
+EOF
+}
+
+# Checks that they agree in what has $1 in the name of its file, which are at least $2 functions.
+same_sums() {
+  local map
+  for map in entries counted summed; do
+    sed -n "s/^@$map//p" "$trace" | grep -F "$1" | sort >"$BATS_TEST_TMPDIR/$map"
+  done
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/entries")" -ge "$2" ]
+  diff "$BATS_TEST_TMPDIR/entries" "$BATS_TEST_TMPDIR/counted"
+  diff "$BATS_TEST_TMPDIR/entries" "$BATS_TEST_TMPDIR/summed"
+}
+
+@test "the sums are those of the entries" {
+  local python name
+  for name in call_stack.py semantics.py; do
+    cp "$top/test/workloads/$name" "$BATS_TEST_TMPDIR"
+    for python in $(pythons); do
+      echo "$python $name"
+      bpftrace_while "$(sums_of_calls)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/$name" >/dev/null
+      same_sums "$name" 5
+    done
+  done
+}
+
+@test "so are those of threads that come and go, of forks and of code that is freed" {
+  local python program=$BATS_TEST_TMPDIR/threads.py
+  cat >"$program" <<'EOF'
+import os
+import sys
+import threading
+import time
+
+
+def works(depth):
+    return depth and works(depth - 1)
+
+
+def runs():
+    for _ in range(100):
+        works(5)
+        exec(compile("def freed():\n  pass\nfreed()", __file__, "exec"), {})
+
+
+def generates():
+    yield works(1)
+    yield works(2)
+
+
+for turn in range(20):
+    threads = [threading.Thread(target=runs) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    list(generates())
+    if turn % 10 == 5:
+        child = os.fork()
+        if not child:
+            runs()
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+    for thread in threads:
+        thread.join()
+    time.sleep(0.03)
+EOF
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(sums_of_calls)" env LD_PRELOAD="$shim" "$python" -W ignore "$program"
+    same_sums "$program" 5
+    grep -F "$program, freed]: 8200" "$trace"
+  done
+}
+
+@test "a function's time is that of its outermost calls, and its own without what it calls" {
+  local python program=$BATS_TEST_TMPDIR/timed.py
+  cat >"$program" <<'EOF'
+import time
+
+
+def sleeps():
+    time.sleep(0.02)
+
+
+def outer(depth):
+    sleeps()
+    return depth and outer(depth - 1)
+
+
+def fails():
+    try:
+        sleeps()
+        raise KeyError
+    finally:
+        sleeps()
+
+
+def generates():
+    for _ in range(3):
+        sleeps()
+        yield
+
+
+for _ in range(5):
+    outer(4)
+    try:
+        fails()
+    except KeyError:
+        pass
+    for _ in generates():
+        time.sleep(0.01)
+EOF
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "usdt:$shim:python:function__summary { @ms[str(arg0), str(arg1)] = sum(arg5); }" \
+      env LD_PRELOAD="$shim" "$python" "$program"
+    awk -v file="$program" '
+      function is(name, least) {
+        ms = $NF / 1000000
+        if (index($0, name "]") && ms >= least && ms < 1.3 * least) right++
+      }
+      index($0, "@ms[" file) { print; is("sleeps", 800); is("outer", 500); is("fails", 200); is("generates", 300) }
+      END { exit right != 4 }' "$trace"
+  done
+}
