@@ -6,8 +6,10 @@
 #include "callable.h"
 
 #include "code.h"
+#include "debug.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static bool is_function(PyObject *type)
 {
@@ -23,6 +25,41 @@ bool callable_of_c(PyObject *callable)
 PyObject *callable_behind(PyObject *callable)
 {
     return cpython_type(callable) == py.method_type ? py.PyMethod_Function(callable) : callable;
+}
+
+static PyMethodDef *definition_of(PyObject *callable)
+{
+    return cpython_type(callable) == py.method_descriptor_type
+               ? ((struct method_descriptor *)callable)->definition
+               : ((struct cfunction *)callable)->definition;
+}
+
+/* Tries it out with a function of ours, and a method that all tuples have. */
+static bool is_known(void)
+{
+    static PyMethodDef ours = {"systemtap_known", NULL, METH_NOARGS, NULL};
+    if (py.minor > CPYTHON_NEWEST_MINOR || py.PySys_GetObject("getobjects"))
+        return false;
+    PyObject *function = py.PyCFunction_NewEx(&ours, NULL, NULL);
+    PyObject *method = py.PyObject_GetAttrString(py.tuple_type, "count");
+    bool known = function && method && definition_of(function) == &ours &&
+                 cpython_type(method) == py.method_descriptor_type &&
+                 strcmp(definition_of(method)->name, "count") == 0;
+    cpython_drop(&function);
+    cpython_drop(&method);
+    py.PyErr_Clear();
+    return known;
+}
+
+PyMethodDef *callable_definition(PyObject *callable)
+{
+    static enum { UNTRIED, KNOWN, UNKNOWN } layout;
+    if (__builtin_expect(layout == UNTRIED, 0)) {
+        layout = is_known() ? KNOWN : UNKNOWN;
+        if (layout == UNKNOWN)
+            debug_log("functions of C in this CPython are not as in the release");
+    }
+    return layout == KNOWN ? definition_of(callable) : NULL;
 }
 
 static const char *text_attribute(PyObject *object, const char *name, PyObject **owner)

@@ -21,6 +21,11 @@ bool callable_of_c(PyObject *callable);
  * callables themselves.  GIL held. */
 PyObject *callable_behind(PyObject *callable);
 
+/* Where its C function and name are defined, the same for all objects that call it; NULL in a
+ * CPython whose structs are not as in the release.  Of one for which callable_of_c() holds.  GIL
+ * held, no exception in flight. */
+PyMethodDef *callable_definition(PyObject *callable);
+
 /* Its names, until callable_close().  GIL held, no exception in flight. */
 struct callable callable_open(PyObject *callable);
 void callable_close(struct callable *names);

@@ -138,6 +138,19 @@ static inline size_t frame_basicsize(int minor, size_t variables)
                          : variables + 72;
 }
 
+/* PyCFunctionObject (Include/methodobject.h, Include/cpython/methodobject.h) and
+ * PyMethodDescrObject (Include/descrobject.h), as far as the PyMethodDef of what they call.
+ * Compared by callable.c. */
+struct cfunction {
+    struct object_head head;
+    void *definition;
+};
+struct method_descriptor {
+    struct object_head head;
+    PyObject *type, *name, *qualified_name;
+    void *definition;
+};
+
 /* PyTracebackObject: Include/traceback.h (3.6), Include/cpython/traceback.h (3.8 on).  Compared by
  * raise.c, by its size. */
 struct traceback {

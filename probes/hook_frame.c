@@ -19,6 +19,7 @@
 #include "fire.h"
 #include "frame_events.h"
 #include "hook.h"
+#include "parting.h"
 #include "stack_limit.h"
 #include "tally.h"
 #include "trace.h"
@@ -229,7 +230,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
     unsigned tracer = tracer_number;
     if (enters())
         fire_aside(parts.entry, frame, throw);
-    if (tally_counts()) {
+    if (tally_counts(TALLY_CALLS)) {
         struct tally *tally = tally_known(frame, parts.is_311);
         if (tally)
             tally_begin(tally);
@@ -237,7 +238,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
             fire_aside(parts.count, frame, throw);
     }
     PyObject *result = parts.pass(thread, frame, throw);
-    if (tally_times()) {
+    if (tally_counts(TALLY_TIMES)) {
         struct tally *tally = tally_known(frame, parts.is_311);
         if (tally)
             tally_end(tally);
@@ -374,7 +375,7 @@ static bool knock_alone(struct interp *interp)
 enum {
     ALL = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
           MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) |
-          MARKER_BIT(exception__raise) | MARKER_BIT(function__count) | MARKER_BIT(function__summary)
+          MARKER_BIT(exception__raise) | TALLY_MARKERS
 };
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
@@ -397,6 +398,8 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     unsigned all = code_kept() ? wanted_markers() & ALL : 0;
     hook_wanted = all;
     tracer_wants(all);
+    tally_wants(all);
+    parting_set(all & TALLY_MARKERS);
     return trace_set(all, wanted) ? HOOK_DONE : HOOK_LATER;
 }
 

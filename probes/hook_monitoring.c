@@ -15,6 +15,7 @@
 #include "frame.h"
 #include "hook.h"
 #include "layout.h"
+#include "parting.h"
 #include "raise.h"
 #include "tally.h"
 #include "thread_states.h"
@@ -121,7 +122,7 @@ static void catch_up_here(void)
 /* Counts the start of a frame.  Its record, if there is more to do. */
 static inline struct code *begins(PyObject *code)
 {
-    bool counts = tally_counts();
+    bool counts = tally_counts(TALLY_CALLS);
     struct code *record = counts || MARKER_ON(function__entry) ? record_of(code) : NULL;
     if (counts && record && (record->tally || tally_of(record, globals_of(code))))
         tally_begin(record->tally);
@@ -131,7 +132,7 @@ static inline struct code *begins(PyObject *code)
 /* Counts its end. */
 static inline struct code *ends(PyObject *code)
 {
-    bool times = tally_times();
+    bool times = tally_counts(TALLY_TIMES);
     struct code *record = times || MARKER_ON(function__return) ? record_of(code) : NULL;
     if (times && record && record->tally)
         tally_end(record->tally);
@@ -255,17 +256,29 @@ static void fire_cfunction(PyObject *const *arguments,
     callable_close(&names);
 }
 
+static inline void count_cfunction(PyObject *const *arguments, void (*count)(struct tally *))
+{
+    PyObject *callable = callable_behind(arguments[2]);
+    struct tally *tally = callable_of_c(callable) ? tally_of_c(callable) : NULL;
+    if (tally)
+        count(tally);
+}
+
 static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
     if (MARKER_ON(cfunction__entry))
         fire_cfunction(arguments, marker_cfunction__entry);
+    if (tally_counts(TALLY_C_CALLS))
+        count_cfunction(arguments, tally_begin);
     return none();
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
+    if (tally_counts(TALLY_TIMES))
+        count_cfunction(arguments, tally_end);
     if (MARKER_ON(cfunction__return))
         fire_cfunction(arguments, marker_cfunction__return);
     return none();
@@ -290,11 +303,10 @@ static PyMethodDef c_return_def = CALLBACK(on_c_return);
  * RESUME_CHECK, of which _Py_call_instrumentation_line() (Python/instrumentation.c) doesn't know:
  * for a lambda, a class, a function on one line.  PY_START keeps it from being specialised. */
 enum {
-    CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return),
+    CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) | TALLY_C_CALLS,
     FUNCTION = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
-    SUMS = MARKER_BIT(function__count) | MARKER_BIT(function__summary),
-    BEGINS = MARKER_BIT(function__entry) | SUMS,
-    ENDS = MARKER_BIT(function__return) | MARKER_BIT(function__summary),
+    BEGINS = MARKER_BIT(function__entry) | TALLY_CALLS,
+    ENDS = MARKER_BIT(function__return) | TALLY_TIMES,
     ALL = BEGINS | ENDS | CFUNCTION | MARKER_BIT(line) | MARKER_BIT(exception__raise),
 };
 
@@ -405,6 +417,15 @@ static void instrument_again(PyObject *monitoring)
     cpython_done(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
 }
 
+/* In the process. */
+static void note_wanted(void)
+{
+    unsigned wanted = wanted_markers();
+    tracer_wants(wanted);
+    tally_wants(wanted);
+    parting_set(wanted & TALLY_MARKERS);
+}
+
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
@@ -421,7 +442,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!wanted) {
         if (interp->tool >= 0)
             give_up_tool(monitoring, interp);
-        tracer_wants(wanted_markers());
+        note_wanted();
         return HOOK_DONE;
     }
     if (interp->tool < 0) {
@@ -435,7 +456,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             return HOOK_NEVER;
         }
     }
-    tracer_wants(wanted_markers());
+    note_wanted();
     start_is_silent = !(wanted & BEGINS);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)

@@ -10,9 +10,12 @@ provider python {
     probe function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception);
     probe function__count(const char *filename, const char *funcname, int lineno, const char *modulename, long calls);
     probe function__summary(const char *filename, const char *funcname, int lineno, const char *modulename, long calls, long nanoseconds, long own);
+    probe thread__runs(int thread);
     probe line(const char *filename, const char *funcname, int lineno);
     probe cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename);
     probe cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename);
+    probe cfunction__count(const char *funcname, const char *modulename, long calls);
+    probe cfunction__summary(const char *funcname, const char *modulename, long calls, long nanoseconds, long own);
     probe exception__raise(const char *filename, const char *funcname, int lineno, PyObject *exception, const char *typename);
     probe gc__start(int generation);
     probe gc__done(long collected);

@@ -13,6 +13,7 @@
 #include "fork.h"
 #include "layout.h"
 #include "main_thread.h"
+#include "parting.h"
 #include "tally.h"
 #include "watcher.h"
 
@@ -55,6 +56,7 @@ void setup_main(void)
     if (py.minor == 6) /* it has no GIL until one is asked for */
         py.PyEval_InitThreads();
     main_thread_know();
+    parting_find();
     watcher_set_up = fork_prepare() && register_at_exit() && (py.minor == 6 || fork_register());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);

@@ -10,25 +10,28 @@
  */
 #include "tally.h"
 
+#include "callable.h"
 #include "ticks.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct sums {
-    _Atomic uint64_t calls, ticks, own_ticks;
+    _Atomic uint64_t begun;                   /* calls */
+    _Atomic uint64_t ended, ticks, own_ticks; /* calls that were seen to begin, and their time */
 };
 
 struct tally {
     struct tally *_Atomic next;
     const char *filename, *funcname, *module; /* in names; or NULL */
     int first_line;
+    bool is_c;
     atomic_bool released;
     struct sums sums;
     struct {
-        uint64_t counted; /* by function__count */
-        uint64_t calls, ticks, own_ticks;
+        uint64_t begun, ended, ticks, own_ticks;
     } told; /* under the lock */
     /* The thread in which calls of it are open, and how many; of other threads it isn't noted. */
     uint64_t thread;
@@ -41,6 +44,16 @@ static struct tally *_Atomic tallies;
 
 /* Taken off the list, to be freed. */
 static struct tally *_Atomic off_list;
+
+atomic_uint tally_wanted;
+
+void tally_wants(unsigned wanted)
+{
+    tally_wanted = wanted & TALLY_MARKERS;
+}
+
+/* How often the sums were told; never 0. */
+static atomic_uint times_told = 1;
 
 /* Held by who tells. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
@@ -84,32 +97,95 @@ static size_t size_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-static struct tally *make(const struct code *record, const char *module)
+static struct tally *make(const char *filename, const char *funcname, const char *module)
 {
     code_tally_released = release;
     ticks_start();
     free_off_list();
-    size_t names =
-        size_of(record->filename.utf8) + size_of(record->funcname.utf8) + size_of(module);
-    struct tally *tally = calloc(1, sizeof *tally + names);
+    struct tally *tally =
+        calloc(1, sizeof *tally + size_of(filename) + size_of(funcname) + size_of(module));
     if (!tally)
         return NULL;
     char *to = tally->names;
-    tally->filename = copy(&to, record->filename.utf8);
-    tally->funcname = copy(&to, record->funcname.utf8);
+    tally->filename = copy(&to, filename);
+    tally->funcname = copy(&to, funcname);
     tally->module = copy(&to, module);
-    tally->first_line = record->first_line;
+    return tally;
+}
+
+/* From now on it is told of. */
+static void put_on_list(struct tally *tally)
+{
     tally->next = tallies;
     while (!atomic_compare_exchange_weak(&tallies, (struct tally **)&tally->next, tally))
         ;
-    return tally;
 }
 
 struct tally *tally_of(struct code *record, PyObject *globals)
 {
-    if (!record->tally)
-        record->tally = make(record, code_module(record, globals));
-    return record->tally;
+    if (record->tally)
+        return record->tally;
+    struct tally *tally =
+        make(record->filename.utf8, record->funcname.utf8, code_module(record, globals));
+    if (tally) {
+        tally->first_line = record->first_line;
+        put_on_list(tally);
+    }
+    return record->tally = tally;
+}
+
+/* ---------------------------------------------------------------- by function in C */
+
+/* By definition, which a library may free, and make another one at its address; and by interpreter,
+ * as those with a GIL each would count at once.  They stay. */
+struct c_function {
+    struct c_function *next;
+    const PyMethodDef *definition;
+    const char *name;
+    PyCFunction function;
+    PyInterpreterState *interpreter;
+    struct tally *tally;
+};
+static struct c_function *_Atomic c_functions[4096];
+
+static struct c_function *_Atomic *place_of(const PyMethodDef *definition)
+{
+    return &c_functions[((uintptr_t)definition >> 5) % (sizeof c_functions / sizeof *c_functions)];
+}
+
+static struct tally *make_of_c(PyObject *callable, const PyMethodDef *definition)
+{
+    struct callable names = callable_open(callable);
+    struct c_function *function =
+        names.name && strcmp(names.name, definition->name) == 0 ? malloc(sizeof *function) : NULL;
+    struct tally *tally = function ? make(NULL, names.name, names.module) : NULL;
+    callable_close(&names);
+    if (!tally) {
+        free(function);
+        return NULL;
+    }
+    tally->is_c = true;
+    put_on_list(tally);
+    struct c_function *_Atomic *place = place_of(definition);
+    *function = (struct c_function){
+        *place, definition, definition->name, definition->function, cpython_interpreter(), tally};
+    while (!atomic_compare_exchange_weak(place, &function->next, function))
+        ;
+    return tally;
+}
+
+struct tally *tally_of_c(PyObject *callable)
+{
+    const PyMethodDef *definition = callable_definition(callable);
+    if (!definition)
+        return NULL;
+    PyInterpreterState *here = cpython_interpreter();
+    struct c_function *function = *place_of(definition);
+    while (function &&
+           (function->definition != definition || function->interpreter != here ||
+            function->name != definition->name || function->function != definition->function))
+        function = function->next;
+    return function ? function->tally : make_of_c(callable, definition);
 }
 
 /* ---------------------------------------------------------------- by thread */
@@ -126,6 +202,7 @@ static __thread struct calls {
     size_t depth, room;
     uint64_t thread; /* the number of this thread among those that counted */
     unsigned turn;
+    unsigned times; /* how often the sums had been told when it counted last */
 } calls;
 
 enum { ROOM = 64 };
@@ -191,10 +268,20 @@ static inline void add(_Atomic uint64_t *sum, uint64_t value)
                           memory_order_relaxed);
 }
 
+static __attribute__((noinline)) void say_it_runs(unsigned times)
+{
+    calls.times = times;
+    if (MARKER_ON(thread__runs))
+        marker_thread__runs(gettid());
+}
+
 void tally_begin(struct tally *tally)
 {
-    add(&tally->sums.calls, 1);
-    if (!tally_times())
+    add(&tally->sums.begun, 1);
+    unsigned times = atomic_load_explicit(&times_told, memory_order_relaxed);
+    if (__builtin_expect(calls.times != times, 0))
+        say_it_runs(times);
+    if (!tally_counts(TALLY_TIMES))
         return;
     unsigned now = atomic_load_explicit(&turn, memory_order_relaxed);
     if (__builtin_expect(calls.turn != now, 0)) {
@@ -228,8 +315,12 @@ void tally_end(struct tally *tally)
     add(&tally->sums.own_ticks, time > call.inside ? time - call.inside : 0);
     if (call.outermost)
         add(&tally->sums.ticks, time);
+    /* Last: who tells sees what belongs to it. */
+    atomic_store_explicit(&tally->sums.ended,
+                          atomic_load_explicit(&tally->sums.ended, memory_order_relaxed) + 1,
+                          memory_order_release);
     if (i > 0)
-        calls.call[i - 1].inside += time;
+        calls.call[i - 1].inside += tally->is_c ? call.inside : time;
     if (call.noted)
         tally->open--;
 }
@@ -238,23 +329,40 @@ void tally_end(struct tally *tally)
 
 static uint64_t since(_Atomic uint64_t *sum, uint64_t *before)
 {
-    uint64_t now = atomic_load_explicit(sum, memory_order_relaxed), was = *before;
+    uint64_t now = atomic_load_explicit(sum, memory_order_acquire), was = *before;
     *before = now;
     return now - was;
 }
 
+static void tell_begun(struct tally *tally, long number)
+{
+    if (tally->is_c && MARKER_ON(cfunction__count))
+        marker_cfunction__count(tally->funcname, tally->module, number);
+    else if (!tally->is_c && MARKER_ON(function__count))
+        marker_function__count(tally->filename, tally->funcname, tally->first_line, tally->module,
+                               number);
+}
+
+static void tell_ended(struct tally *tally, long number, long time, long own)
+{
+    if (tally->is_c && MARKER_ON(cfunction__summary))
+        marker_cfunction__summary(tally->funcname, tally->module, number, time, own);
+    else if (!tally->is_c && MARKER_ON(function__summary))
+        marker_function__summary(tally->filename, tally->funcname, tally->first_line, tally->module,
+                                 number, time, own);
+}
+
 static void tell(struct tally *tally)
 {
-    uint64_t counted = since(&tally->sums.calls, &tally->told.counted);
-    uint64_t called = since(&tally->sums.calls, &tally->told.calls);
-    uint64_t ticks = since(&tally->sums.ticks, &tally->told.ticks);
-    uint64_t own = since(&tally->sums.own_ticks, &tally->told.own_ticks);
-    if (counted && MARKER_ON(function__count))
-        marker_function__count(tally->filename, tally->funcname, tally->first_line, tally->module,
-                               (long)counted);
-    if ((called || ticks || own) && MARKER_ON(function__summary))
-        marker_function__summary(tally->filename, tally->funcname, tally->first_line, tally->module,
-                                 (long)called, ticks_nanoseconds(ticks), ticks_nanoseconds(own));
+    uint64_t begun = since(&tally->sums.begun, &tally->told.begun);
+    if (begun)
+        tell_begun(tally, (long)begun);
+    uint64_t ended = since(&tally->sums.ended, &tally->told.ended);
+    if (!ended)
+        return;
+    long time = ticks_nanoseconds(since(&tally->sums.ticks, &tally->told.ticks));
+    long own = ticks_nanoseconds(since(&tally->sums.own_ticks, &tally->told.own_ticks));
+    tell_ended(tally, (long)ended, time, own);
 }
 
 static void take_off(struct tally *tally, struct tally *before)
@@ -280,19 +388,23 @@ static void for_each(void (*act)(struct tally *))
     }
 }
 
-void tally_tell(void)
+bool tally_tell(void)
 {
-    if (!tallies || pthread_mutex_trylock(&telling) != 0)
-        return;
+    if (!tallies)
+        return true;
+    if (pthread_mutex_trylock(&telling) != 0)
+        return false;
     ticks_look();
+    times_told++;
     for_each(tell);
     pthread_mutex_unlock(&telling);
+    return true;
 }
 
 static void forget(struct tally *tally)
 {
-    since(&tally->sums.calls, &tally->told.counted);
-    since(&tally->sums.calls, &tally->told.calls);
+    since(&tally->sums.begun, &tally->told.begun);
+    since(&tally->sums.ended, &tally->told.ended);
     since(&tally->sums.ticks, &tally->told.ticks);
     since(&tally->sums.own_ticks, &tally->told.own_ticks);
 }
@@ -318,7 +430,7 @@ void tally_forked(void)
 void tally_watch(unsigned wanted)
 {
     static unsigned periods;
-    bool sums = wanted & (MARKER_BIT(function__count) | MARKER_BIT(function__summary));
+    bool sums = wanted & TALLY_MARKERS;
     if (sums && ++periods % 2 == 0)
         tally_tell();
     else if (!sums && periods) {

@@ -29,6 +29,7 @@
 #include "frame.h"
 #include "hook.h"
 #include "raise.h"
+#include "tally.h"
 #include "thread_states.h"
 
 #include <stdlib.h>
@@ -46,7 +47,9 @@ enum {
 };
 
 enum { TRACE_MARKERS = MARKER_BIT(line) | MARKER_BIT(exception__raise) };
-enum { CFUNCTION_MARKERS = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) };
+enum {
+    CFUNCTION_MARKERS = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) | TALLY_C_CALLS
+};
 
 unsigned trace_wanted;
 
@@ -261,9 +264,18 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
     return program ? program(object, frame, what, argument) : 0;
 }
 
+static void count_cfunction(PyObject *function, void (*count)(struct tally *))
+{
+    struct tally *tally = tally_of_c(function);
+    if (tally)
+        count(tally);
+}
+
 static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
 {
     bool entry = what == TRACE_C_CALL;
+    if (tally_counts(entry ? TALLY_C_CALLS : TALLY_TIMES))
+        count_cfunction(function, entry ? tally_begin : tally_end);
     if (!(entry ? MARKER_ON(cfunction__entry) : MARKER_ON(cfunction__return)))
         return;
     struct code *record = code_of(frame_code(frame));

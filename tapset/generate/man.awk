@@ -29,9 +29,9 @@
 # for stap to check (test/host/man.bats); name and probestr, which every public alias sets, need not be in
 # its block.
 #
-# The macros of python_events.stp, "@__python_event(NAME, ..." and "@__python_shim_event(NAME, ...", define
-# python.NAME, whose block stands before it, and python.shim.NAME and python.native.NAME, or only the first
-# two: these have pages with the same variables.
+# The macros of python_events.stp, "@__python_event(NAME, ...", "@__python_shim_event(NAME, ..." and
+# "@__python_sum_event(NAME, ...", define python.NAME, whose block stands before it, and python.shim.NAME and
+# python.native.NAME, or only the first two: these have pages with the same variables.
 #
 # SPDX-License-Identifier: MIT
 
@@ -79,7 +79,7 @@ lexical == "block" {
   next
 }
 
-!depth && /^@__python_(shim_)?event\(/ {
+!depth && /^@__python_((shim|sum)_)?event\(/ {
   define_event($0)
   next
 }

@@ -169,14 +169,15 @@ struct mm_struct {
         void *vdso;
     } context;
 };
+enum { TASK_COMM_LEN = 16 };
 struct task_struct {
     struct mm_struct *mm;
     pid_t pid, tgid;
-    char comm[16];
+    char comm[TASK_COMM_LEN];
     struct {
         unsigned long fsbase, tpidr_el0;
     } thread;
-    struct task_struct *real_parent;
+    struct task_struct *real_parent, *group_leader;
     u64 start_time, self_exec_id;
     struct {
         u64 sum_exec_runtime;

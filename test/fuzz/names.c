@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static PyObject *make, *run, *others;
 
@@ -117,6 +118,30 @@ WRAPPED(function__summary, const char *filename, const char *funcname, int linen
     (void)lineno;
     check(nanoseconds >= 0 && own >= 0, "nanoseconds", "a time", NULL);
     sums_marker(filename, funcname, modulename, calls, &expected.summed);
+}
+
+static void c_sums_marker(const char *funcname, const char *modulename, long calls)
+{
+    read_all(funcname);
+    read_all(modulename);
+    check(calls > 0, "calls", "a count", NULL);
+}
+
+WRAPPED(cfunction__count, const char *funcname, const char *modulename, long calls)
+{
+    c_sums_marker(funcname, modulename, calls);
+}
+
+WRAPPED(cfunction__summary, const char *funcname, const char *modulename, long calls,
+        long nanoseconds, long own)
+{
+    check(nanoseconds >= 0 && own >= 0, "nanoseconds", "a time", NULL);
+    c_sums_marker(funcname, modulename, calls);
+}
+
+WRAPPED(thread__runs, int thread)
+{
+    check(thread == gettid(), "thread", "this one", NULL);
 }
 
 WRAPPED(line, const char *filename, const char *funcname, int lineno)

@@ -201,7 +201,7 @@ PY
 }
 
 json_of_pytime() {
-  timed pytime -G json=1 -G cpu=1 -G top=1000
+  timed pytime exact -G json=1 -G cpu=1 -G top=1000
   rows "$timed" <<'PY'
 keys("calls incl_us excl_us cpu_incl_us cpu_excl_us function file")
 assert {name: of_file[name]["calls"] for name in ("both", "quick", "sleeps_200_ms")} == {"both": 3, "quick": 1010, "sleeps_200_ms": 4}
@@ -317,7 +317,7 @@ for pid in pids:
 assert {row["file"] for row in rows} <= {sys.argv[2], "<string>"}, rows
 PY
   [ -n "${EVERY:-}" ] || return 0
-  for name in pytop pywho pytime pysyscalls 'pydist .' 'pyline .'; do
+  for name in pytop pywho 'pytime exact' pysyscalls 'pydist .' 'pyline .'; do
     echo "$name"
     # shellcheck disable=SC2086
     counted $name -G user=1 -G json=1

@@ -145,7 +145,7 @@ SH
       $1 in said { all++; print $1, said[$1], $2; if ($2 > said[$1] + 1) more++; if ($2 > said[$1] - 1000) good++ }
       END { exit !(all == 11 && !more && good >= 6) }' <(grep -xE 'computes_[0-9]+ [0-9]+' "$printed.output") -
   }
-  script pytime -G cpu=1 -G top=1000 -c "$busy" >"$printed.output"
+  script pytime exact -G cpu=1 -G top=1000 -c "$busy" >"$printed.output"
   grep -E "FUNCTION|$program\$" "$printed"
   [ "$(head -n 1 "$printed")" = "   CALLS     INCL(us)     EXCL(us) CPU_INCL(us) CPU_EXCL(us)  FUNCTION                       FILE" ]
   awk '$4 == $5 { print $6, $4 }' "$printed" | as_they_say
@@ -174,8 +174,13 @@ replay() {
   SYSTEMTAP_TAPSET=$tapsets/test/tapset script_says "$@" -c "$driver $BATS_TEST_TMPDIR/events"
 }
 
+# The entries of such a text as function__count has them, one by one.
+counted() {
+  sed -E '/function__return/d; s/function__entry (".*" ".*" [0-9]+) 0x[0-9a-f]+ (".*")/function__count \1 \2 1/'
+}
+
 @test "a return finds its call, whatever else was not seen, and what has none is counted" {
-  replay pytime <<'EVENTS'
+  replay pytime exact <<'EVENTS'
 # before anything: no loss, it began before the script
 function__return "/a.py" "earlier" 1 0x10 "m" NULL NULL
 # a call without its return, within one that has its return
@@ -322,7 +327,7 @@ start_and_view() {
   need_time
   start_and_view >"$BATS_TEST_TMPDIR/start"
   # 42,003 functions of 42,301 calls: what the functions of the start have is that of "(seldom)" in their file
-  replay pycalls -DPYTHON_STACKS=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  counted <"$BATS_TEST_TMPDIR/start" | replay pycalls -DPYTHON_STACKS=1000 >/dev/null
   grep -qE 'more than 1000 functions and files: the [0-9]+ least frequent are merged, with their [0-9]+ calls, into "\(seldom\)": see -DPYTHON_STACKS$' "$printed.said"
   [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
   [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
@@ -330,12 +335,12 @@ start_and_view() {
   [ -n "${EVERY:-}" ] || return 0
 
   # room for all of them
-  replay pycalls <"$BATS_TEST_TMPDIR/start" >/dev/null
+  counted <"$BATS_TEST_TMPDIR/start" | replay pycalls >/dev/null
   refute grep -v 'symbol table' "$printed.said"
   [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
   [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
 
-  replay pytime -DPYTHON_STACKS=1000 -G top=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
+  replay pytime exact -DPYTHON_STACKS=1000 -G top=1000 <"$BATS_TEST_TMPDIR/start" >/dev/null
   [ "$(awk '$1 == 100 { print $4 }' "$printed" | sort | xargs)" = "query serve view" ]
   [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
 
@@ -471,7 +476,8 @@ EXPECTED
     refuses "$message" "$name" $arguments
   done 9< <(
     some 5 <<'REFUSED'
-pytime|5|pytime takes no arguments, but was given "5"
+pytime|5|pytime: the only argument is "exact", not "5"
+pytime|-G cpu=1|pytime: cpu=1 needs the argument "exact"
 pydist|(|regex compilation error
 pyslow|0|pyslow: MS must be a number of milliseconds, from 1 on, not "0"
 pystacks|-G top=3001|pystacks: top must be 1 to 3000, not 3001

@@ -134,7 +134,8 @@ LINES
   refuses 2 'pygc: unknown -G least; there are: json \(' pygc -G least=5
   refuses 2 "pytop: -G top must be a number, not 'many' \(" pytop -G top=many
   refuses 2 "pytop: -G clear must be a number, not ''" pytop -G clear=
-  refuses 2 "pytime: wrong argument 'x'; it takes none \(see stap-python pytime --help\)$" pytime -c true x
+  refuses 2 "pytime: wrong argument 'x'; it takes \[exact\] \(see stap-python pytime --help\)$" pytime -c true x
+  refuses 2 "pywho: wrong argument 'x'; it takes none \(see stap-python pywho --help\)$" pywho -c true x
   refuses 2 "pygc: wrong argument '6'; it takes \[MIN_US\] \(" pygc 5 6
   refuses 2 "pyslow: wrong argument 'slow'; it takes \[MS\] \(" pyslow slow -c true
   refuses 2 "pycalls: wrong argument 'x'; it takes \[cfunctions\] \[SECONDS\] \(" pycalls cfunctions -v -- 3 x

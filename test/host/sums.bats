@@ -138,3 +138,74 @@ EOF
       END { exit right != 4 }' "$trace"
   done
 }
+
+@test "a process that ends at once, or executes another program, tells first" {
+  local python program=$BATS_TEST_TMPDIR/parts.py
+  cat >"$program" <<'EOF'
+import os
+import sys
+
+
+def called():
+    pass
+
+
+def parts(way):
+    for _ in range(7):
+        called()
+    if way == "_exit":
+        os._exit(0)
+    if way == "execv":
+        os.execv("/bin/true", ["true"])
+    os.execve("/bin/true", ["true"], {})
+
+
+for way in "_exit", "execv", "execve":
+    child = os.fork()
+    if not child:
+        parts(way)
+    assert os.waitpid(child, 0)[1] == 0
+parts(sys.argv[1])
+EOF
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "$(sums_of_calls)" env LD_PRELOAD="$shim" "$python" -W ignore "$program" _exit
+    grep "^@counted.*$program, called]: 28$" "$trace"
+    grep "^@summed.*$program, called]: 28$" "$trace"
+    grep "^@counted.*$program, parts]: 4$" "$trace"
+    refute grep "^@summed.*$program, parts]" "$trace"
+  done
+}
+
+@test "calls of functions in C are counted and measured as they are seen" {
+  local python program=$BATS_TEST_TMPDIR/calls_c.py
+  cat >"$program" <<'EOF'
+import time
+
+
+def key(n):
+    time.sleep(0.01)
+    return n
+
+
+for _ in range(5):
+    sorted([3, 1, 2, 4], key=key)
+    abs(-1)
+    "x".upper()
+    [].append(1)
+    try:
+        len()
+    except TypeError:
+        pass
+EOF
+  for python in $(pythons); do
+    echo "$python"
+    bpftrace_while "usdt:$shim:python:cfunction__entry { @entries[str(arg3), str(arg1)] = count(); }
+      usdt:$shim:python:cfunction__count { @counted[str(arg1), str(arg0)] = sum(arg2); }
+      usdt:$shim:python:cfunction__summary { @summed[str(arg1), str(arg0)] = sum(arg2); @ms[str(arg0)] = sum(arg3); @own[str(arg0)] = sum(arg4); }" \
+      env LD_PRELOAD="$shim" "$python" -I -S "$program"
+    same_sums , 5
+    awk '/^@ms\[sorted\]/ { time = $2 } /^@own\[sorted\]/ { own = $2 } /^@ms\[sleep\]/ { sleep = $2 }
+      END { print time, own, sleep; exit !(sleep >= 2e8 && time >= sleep && own < 2e7) }' "$trace"
+  done
+}

@@ -43,14 +43,17 @@ comm.write(b"counted")
 exec(counted, {"__name__": "counted"})
 lock = _thread.allocate_lock()
 lock.acquire()
+time.sleep(0.25)
 comm.write(b"known")
 for _ in range(127):
     called()
 _thread.start_new_thread(in_thread, (lock,))
 lock.acquire()
+time.sleep(0.25)  # calls are told under the name of that moment, ten times a second
 comm.write(b"known_c")
-for _ in range(31):
+for _ in range(30):
     abs(-1)
+time.sleep(0.25)
 comm.write(b"slow")
 slow = Slow()
 slow.slow = slow

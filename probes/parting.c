@@ -1,0 +1,80 @@
+/*
+ * CPython calls a C function by what its PyMethodDef says at that moment, which is memory that can
+ * be written (Modules/posixmodule.c, posix_methods).  Ours calls the one that stood there, whatever
+ * arguments its flags give it: all of them are words.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "parting.h"
+
+#include "callable.h"
+#include "tally.h"
+
+#include <stddef.h>
+#include <time.h>
+
+enum { WAITS = 100, WAIT_NS = 500000 };
+
+/* The watcher may be telling just now. */
+static void tell(void)
+{
+    struct timespec pause = {0, WAIT_NS};
+    for (int i = 0; i < WAITS && !tally_tell(); i++)
+        nanosleep(&pause, NULL);
+}
+
+typedef void *(*c_function)(void *, void *, void *, void *, void *);
+
+/* PARTING(NAME): a function of posix. */
+#define PARTINGS(PARTING) PARTING(_exit) PARTING(execv) PARTING(execve)
+
+#define NUMBER(name) NUMBER_##name,
+enum { PARTINGS(NUMBER) COUNT };
+
+static struct {
+    PyMethodDef *definition; /* NULL: not found */
+    _Atomic(PyCFunction) before;
+} found[COUNT];
+
+#define CALL(name) \
+    static void *call_##name(void *a, void *b, void *c, void *d, void *e) \
+    { \
+        tell(); \
+        return ((c_function)(void *)found[NUMBER_##name].before)(a, b, c, d, e); \
+    }
+PARTINGS(CALL)
+
+#define OURS(name) {#name, call_##name},
+static const struct {
+    const char *name;
+    c_function function;
+} ours[COUNT] = {PARTINGS(OURS)};
+
+void parting_set(bool wanted)
+{
+    for (int i = 0; i < COUNT; i++) {
+        PyMethodDef *definition = found[i].definition;
+        PyCFunction our = (PyCFunction)(void *)ours[i].function;
+        if (!definition || (definition->function == our) == wanted)
+            continue;
+        if (wanted)
+            found[i].before = definition->function;
+        definition->function = wanted ? our : found[i].before;
+    }
+}
+
+/* posix is in sys.modules from the start.  If the program has put something else there, that has no
+ * functions in C. */
+void parting_find(void)
+{
+    PyObject *modules = py.PySys_GetObject("modules"); /* borrowed, and so is posix */
+    PyObject *posix = modules ? py.PyDict_GetItemString(modules, "posix") : NULL;
+    for (int i = 0; i < COUNT && posix; i++) {
+        PyObject *function = py.PyObject_GetAttrString(posix, ours[i].name);
+        if (function && cpython_type(function) == py.cfunction_type && !found[i].definition)
+            found[i].definition = callable_definition(function);
+        cpython_drop(&function);
+        py.PyErr_Clear();
+    }
+    parting_set(tally_counts(TALLY_MARKERS)); /* a tracer may be there already */
+}
