@@ -70,11 +70,11 @@ STP
   done
 }
 
-@test "a system call, a page fault, a context switch and a function of C tell which Python function they are in" {
+@test "a system call, a page fault, a context switch, a signal, a function of C and a marker of C++ tell which Python function they are in" {
   cat >"$BATS_TEST_TMPDIR/places.stp" <<'STP'
 global seen, lines
 function place(name:string) {
-  if (pid() == target() && python_filename() =~ "/places.py$") {
+  if (python_in_target() && python_filename() =~ "/places.py$") {
     seen[name, python_funcname()] <<< 1
     lines[name] = python_lineno()
   }
@@ -85,6 +85,9 @@ probe perf.type(1).config(3).sample(1) { place("context switch") }
 probe process("/usr/lib/*/libc.so.6").function("malloc") !, process("/lib64/libc.so.6").function("malloc") {
   if (ulong_arg(1) > 5000 && ulong_arg(1) < 5100) place("malloc")
 }
+probe kernel.trace("signal:signal_deliver") { if ($sig == 10) place("signal") }
+probe process("/usr/lib/*/libstdc++.so.6").provider("libstdcxx").mark("throw") !,
+      process("/usr/lib64/libstdc++.so.6").provider("libstdcxx").mark("throw") { place("throw") }
 probe end {
   foreach ([name, caller] in seen) printf("%s %s %d\n", name, caller, @count(seen[name, caller]))
   foreach (name in lines) printf("line %s %d\n", name, lines[name])
@@ -97,8 +100,49 @@ STP
   grep -qE '^page fault faults [1-9]' <<<"$output"
   grep -qE '^connect connects [1-9]' <<<"$output"
   grep -qE '^malloc allocates [1-9]' <<<"$output"
+  grep -qE '^signal signals [1-9]' <<<"$output"
+  grep -qxE 'throw throws 1' <<<"$output"
   grep -qxE "line p?select6? $(grep -n 'select.select' "$top/test/workloads/places.py" | cut -d: -f1)" <<<"$output"
-  refute grep -E '^(p?select6?|connect|malloc) (faults|<module>)' <<<"$output"
+  refute grep -E '^(p?select6?|connect|malloc|signal) (faults|<module>)' <<<"$output"
+}
+
+# The tracepoint of the kernel's handlers of such interrupts is within them.
+@test "a stack in a non-maskable interrupt is whole and possible" {
+  "$top/test/vm/guest" status >/dev/null || skip "needs the guest, which can be sent such interrupts"
+  cat >"$BATS_TEST_TMPDIR/nmi.stp" <<'STP'
+global stacks[4000], interrupts, unknown
+probe kernel.trace("nmi:nmi_handler") {
+  if (!python_in_target() || python_filename() !~ "/sampled.py$") next
+  interrupts++
+  if (python_backtrace() =~ "<unknown>") unknown++
+  stacks[python_stack()] <<< 1
+}
+probe end {
+  foreach (number in stacks) {
+    print_python_folded(number)
+    printf(" %d\n", @count(stacks[number]))
+  }
+  printf("%d interrupts, %d unknown\n", interrupts, unknown)
+}
+STP
+  local python
+  for python in $(sampled_pythons); do
+    echo "$python"
+    (
+      sleep 8
+      while [ ! -e "$BATS_TEST_TMPDIR/ended" ]; do "$top/test/vm/guest" nmi 20; done
+    ) &
+    run stap "$BATS_TEST_TMPDIR/nmi.stp" -c "env LD_PRELOAD=$shim $python $top/test/workloads/sampled.py 12"
+    touch "$BATS_TEST_TMPDIR/ended"
+    wait
+    rm "$BATS_TEST_TMPDIR/ended"
+    echo "$output"
+    [[ $output =~ ([0-9]+)" interrupts, 0 unknown" ]]
+    [ "${BASH_REMATCH[1]}" -ge 40 ]
+    # as pyprof has them
+    sed -nE '/ [0-9]+$/{ s/:[0-9]+\)/)/g; s/^[^ ]+ \(/python;&/p }' <<<"$output" |
+      "$system" "$top/test/workloads/sampled.py" check 30
+  done
 }
 
 @test "pydump prints each thread's stack once, and which of them sleep" {

@@ -2,8 +2,11 @@
 #
 # SPDX-License-Identifier: MIT
 
+import ctypes
 import mmap
+import os
 import select
+import signal
 import socket
 import sys
 import time
@@ -30,9 +33,24 @@ def connects():
     client.close()
 
 
+def signals():
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def throws():  # in C++, which ends the process
+    ctypes.CDLL("libstdc++.so.6")._ZSt17__throw_bad_allocv()
+
+
+signal.signal(signal.SIGUSR1, lambda number, frame: None)
+child = os.fork()
+if not child:
+    os.close(2)
+    throws()
+os.waitpid(child, 0)
 end = time.time() + float(sys.argv[1])
 while time.time() < end:
     sleeps()
     faults()
     allocates()
     connects()
+    signals()
