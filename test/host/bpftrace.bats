@@ -206,7 +206,7 @@ PY
   grep -qx ready "$trace"
   grep -q '^@calls\[called_127, .*/longlong[^ ]*/counted.py\]: 127$' "$trace"
   # all of its start
-  grep -qF '@calls[_install_external_importers, <frozen importlib._bootstrap' "$trace"
+  grep -qF '@calls[_set_bootstrap_module, <frozen importlib._bootstrap' "$trace"
 }
 
 @test "stap-python SCRIPT --backend bpftrace -x traces a running process" {
