@@ -157,7 +157,7 @@ static int python_is_named(struct python_text *text, unsigned long object, const
         text->name_type = words[0];
         text->name_base = type;
     }
-    if (!python_find_characters(&bytes, &count, &kind, object, &text->name_base) || kind != 1 || count != (u64)length)
+    if (!python_find_characters(&bytes, &count, &kind, object, &text->name_base) || kind != 1)
         return 0;
     while (length-- > 0)
         if (python_byte(&bytes) != (unsigned char)*name++)
