@@ -20,24 +20,16 @@ static void python_put_class(struct python_text *text, unsigned long address, co
         }
         python_put_attribute(text, name);
     } else
-        python_put_type_name(text, type);
+        python_put_type_name(text, type, 0);
 }
 
 /* Its last part: what is behind the last dot of a static type's name, or a heap type's own name. */
 static void python_put_class_name(struct python_text *text, unsigned long address, const struct python_type *type)
 {
-    char bytes[64];
-    long length, i, start = 0;
-    if (type->flags & PYTHON_HEAP && text->layout->type_qualified_name) {
+    if (type->flags & PYTHON_HEAP && text->layout->type_qualified_name)
         python_put_attribute(text, python_word(address + text->layout->type_qualified_name));
-        return;
-    }
-    length = _stp_strncpy_from_user(bytes, (const char __user *)(unsigned long)type->name, sizeof bytes);
-    for (i = 0; i < length && i < (long)sizeof bytes && bytes[i]; i++)
-        if (bytes[i] == '.')
-            start = i + 1;
-    for (i = start; i < length && i < (long)sizeof bytes && bytes[i]; i++)
-        python_put_character(text, (unsigned char)bytes[i] < 0x80 ? bytes[i] : '?', 0);
+    else
+        python_put_type_name(text, type, 1);
 }
 
 /* A comma before all items but the first; whether there may be another one. */

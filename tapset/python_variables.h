@@ -417,8 +417,8 @@ static void python_locals_text(char *to, unsigned long frameptr)
 static s64 python_frame_above(unsigned long frameptr, s64 depth)
 {
     struct python_frames frames;
-    enum python_found found = python_first_frame(&frames, frameptr);
+    enum python_found found = depth > PYTHON_STACK ? PYTHON_NONE : python_first_frame(&frames, frameptr);
     for (; depth > 0 && found == PYTHON_FOUND; depth--)
-        found = depth <= PYTHON_STACK ? python_next_frame(&frames) : PYTHON_NONE;
+        found = python_next_frame(&frames);
     return found == PYTHON_FOUND ? (s64)(frames.frame | PYTHON_FRAME) : -1;
 }
