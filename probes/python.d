@@ -10,7 +10,7 @@ provider python {
     probe function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception);
     probe function__count(const char *filename, const char *funcname, int lineno, const char *modulename, long calls);
     probe function__summary(const char *filename, const char *funcname, int lineno, const char *modulename, long calls, long nanoseconds, long own);
-    probe thread__runs(int thread);
+    probe thread__runs(int number);
     probe line(const char *filename, const char *funcname, int lineno);
     probe cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename);
     probe cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename);

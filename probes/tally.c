@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct sums {
     _Atomic uint64_t begun;                   /* calls */
@@ -34,8 +33,7 @@ struct tally {
         uint64_t begun, ended, ticks, own_ticks;
     } told; /* under the lock */
     /* The thread in which calls of it are open, and how many; of other threads it isn't noted. */
-    uint64_t thread;
-    unsigned open, turn;
+    unsigned thread, open, turn;
     char names[];
 };
 
@@ -58,8 +56,8 @@ static atomic_uint times_told = 1;
 /* Held by who tells. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-/* Another one for each time that nobody wanted summaries any more, and in each child: what calls
- * were open then are not closed. */
+/* Another one for each time that nobody wanted summaries any more, in each child, and where too
+ * many calls are open: those that were open then are forgotten. */
 static atomic_uint turn = 1;
 
 /* ---------------------------------------------------------------- by function */
@@ -200,12 +198,14 @@ struct call {
 static __thread struct calls {
     struct call *call;
     size_t depth, room;
-    uint64_t thread; /* the number of this thread among those that counted */
+    unsigned thread; /* the number of this thread among those that counted; 0: it has not */
     unsigned turn;
     unsigned times; /* how often the sums had been told when it counted last */
 } calls;
 
-enum { ROOM = 64 };
+/* Calls that lose their ends stay: where a greenlet is given up that has not ended.  So there is an
+ * end to it. */
+enum { ROOM = 64, MOST = 128 * 1024 };
 
 static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -225,7 +225,11 @@ static void make_key(void)
 /* False: memory ran out. */
 static __attribute__((noinline)) bool make_room(void)
 {
-    static atomic_ullong threads;
+    if (calls.room == MOST) { /* what is open in other threads goes with it */
+        calls.turn = ++turn;
+        calls.depth = 0;
+        return true;
+    }
     pthread_once(&key_once, make_key);
     size_t room = calls.room ? 2 * calls.room : ROOM;
     struct call *call = has_key ? realloc(calls.call, room * sizeof *call) : NULL;
@@ -233,8 +237,6 @@ static __attribute__((noinline)) bool make_room(void)
         return false;
     calls.call = call;
     calls.room = room;
-    if (!calls.thread)
-        calls.thread = ++threads;
     pthread_setspecific(at_thread_end, call);
     return true;
 }
@@ -270,9 +272,12 @@ static inline void add(_Atomic uint64_t *sum, uint64_t value)
 
 static __attribute__((noinline)) void say_it_runs(unsigned times)
 {
+    static atomic_uint threads;
+    if (!calls.thread)
+        calls.thread = ++threads;
     calls.times = times;
     if (MARKER_ON(thread__runs))
-        marker_thread__runs(gettid());
+        marker_thread__runs((int)calls.thread);
 }
 
 void tally_begin(struct tally *tally)
@@ -321,7 +326,7 @@ void tally_end(struct tally *tally)
                           memory_order_release);
     if (i > 0)
         calls.call[i - 1].inside += tally->is_c ? call.inside : time;
-    if (call.noted)
+    if (call.noted && tally->open > 0)
         tally->open--;
 }
 
