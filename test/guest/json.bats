@@ -48,12 +48,12 @@ timed() {
 
 @test "pycalls with json=1 escapes what JSON wants escaped, and counts the calls without a row" {
   cat >"$BATS_TEST_TMPDIR/odd" <<'ODD'
-9 * function__entry "/srv/\xc3\xa4\\\"q\".py" "tab\tnl\n\x01\x1f\x7f" 2 NULL NULL
-8 * function__entry "/srv/a.py" "bad\xff\xc3" 3 NULL NULL
-7 * function__entry NULL "\xf0\x9f\x90\x8d\xe4\xb8\xad" 4 NULL NULL
-6 * function__entry "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL NULL
-5 * function__entry "\x01" * 600 "\x02\"\\" * 600 1 NULL NULL
-4 * function__entry "/srv/a.py" "below the top" 3 NULL NULL
+9 * function__count "/srv/\xc3\xa4\\\"q\".py" "tab\tnl\n\x01\x1f\x7f" 2 NULL 1
+8 * function__count "/srv/a.py" "bad\xff\xc3" 3 NULL 1
+7 * function__count NULL "\xf0\x9f\x90\x8d\xe4\xb8\xad" 4 NULL 1
+6 * function__count "/x\xe4\xb8\xad" * 600 "abcde\xc3\xa4" * 600 5 NULL 1
+5 * function__count "\x01" * 600 "\x02\"\\" * 600 1 NULL 1
+4 * function__count "/srv/a.py" "below the top" 3 NULL 1
 ODD
   SYSTEMTAP_TAPSET=$tapsets/test/tapset script pycalls -G json=1 -G top=5 -c "$driver $BATS_TEST_TMPDIR/odd"
   rows <<'PY'

@@ -133,7 +133,9 @@ hooks_for() {
   hooks_for function__return '' evaluator. PY_RETURN+PY_UNWIND+PY_YIELD.
   hooks_for line '' evaluator. JUMP+LINE+PY_START.
   # CALL implies C_RETURN and C_RAISE, which are not listed
-  hooks_for 'cfunction__.*' '' evaluator. CALL.
+  hooks_for 'cfunction__(entry|return|count)' '' evaluator. CALL.
+  # of sums: the starts alone
+  hooks_for 'function__count' '' evaluator. PY_RESUME+PY_START+PY_THROW.
 }
 
 @test "hooks go when the tracer does in a program that forks all the time" {

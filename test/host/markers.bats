@@ -237,7 +237,7 @@ open("/dev/null").close()'
 # How often a marker must fire in the program of the next test.
 times() {
   case $1 in
-    function__* | line) echo 97 ;;
+    function__entry | function__return | line) echo 97 ;;
     gc__*) echo 11 ;;
     import__*) echo 13 ;;
     audit) echo 17 ;;
@@ -251,7 +251,7 @@ counts() {
   local marker filter
   while read -r marker; do
     case $marker in
-      function__* | line) filter='str(arg1) == "counted"' ;;
+      function__entry | function__return | line) filter='str(arg1) == "counted"' ;;
       gc__start) filter='arg0 == 1 && comm == "counted"' ;; # there may be other Pythons
       import__*) filter='str(arg0) == "no_such_module"' ;;
       audit) filter='str(arg0) == "counted"' ;;
