@@ -2,10 +2,11 @@
  * A tracer that does to the kernel what bpftrace and SystemTap do, but quickly: it sets uprobes
  * with semaphores on the markers of a file, in all processes, and removes them.
  *
- * usage: tracer FILE CYCLES HOLD_MS
+ * usage: tracer FILE CYCLES HOLD_MS [WITHOUT]
  *
  * In each cycle it takes one site of one marker, by chance, and keeps its probe for up to twice
  * HOLD_MS: to remove one the kernel needs a tenth of a second.  CYCLES 0: all sites, until SIGTERM.
+ * WITHOUT: no sites of markers that have this in their name.
  * It prints "attached" when the first probes are set, and at its end the numbers of cycles and of
  * events.  Needs root; called by test/stress/run.
  *
@@ -33,6 +34,8 @@ static struct site {
     uint64_t location, semaphore; /* offsets in the file */
 } sites[SITES];
 static size_t site_count;
+
+static const char *without;
 
 static volatile sig_atomic_t ended;
 
@@ -78,6 +81,8 @@ static void read_notes(Elf *elf, Elf_Data *data)
         memcpy(link, bytes, sizeof link);
         const char *marker = bytes + sizeof link;
         marker += strlen(marker) + 1; /* behind the provider */
+        if (without && strstr(marker, without))
+            continue;
         struct site *site = &sites[site_count++];
         snprintf(site->marker, sizeof site->marker, "%s", marker);
         site->location = file_offset(elf, link[0]);
@@ -169,12 +174,13 @@ static void sleep_ms(long ms)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
-        fprintf(stderr, "usage: tracer FILE CYCLES HOLD_MS\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "usage: tracer FILE CYCLES HOLD_MS [WITHOUT]\n");
         return 2;
     }
     long cycles = atol(argv[2]), hold = atol(argv[3]), done = 0;
     uint64_t events = 0;
+    without = argv[4];
     srand((unsigned)getpid());
     sigaction(SIGTERM, &(struct sigaction){.sa_handler = end}, NULL);
     read_file(argv[1]);
