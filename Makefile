@@ -63,6 +63,7 @@ long_checks := $(filter-out check-bench,$(patsubst test/%/run,check-%,$(wildcard
 .DELETE_ON_ERROR:
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
+made_tapset := $(patsubst tapset/%.in,$(BUILD)/%,$(wildcard tapset/*.stp.in))
 # Files of earlier versions, whose probe points the present ones would define a second time.
 old_tapset_files = cpython.stp
 tapsets := $(tapset_build)/tapset/python_paths.stpm $(tapset_build)/test/tapset/python_paths.stpm
@@ -157,8 +158,8 @@ $(driver_objects): $(BUILD)/test/%.o: test/%.c | $(BUILD)/test $(BUILD)/probes/m
 $(BUILD)/probes $(BUILD)/probes/stap-python $(BUILD)/bpftrace $(BUILD)/test:
 	mkdir -p $@
 
-# What it includes is compiled elsewhere.
-$(BUILD)/python_objects.stp: tapset/generate/include.awk tapset/python_objects.stp.in probes/layout_page.h $(wildcard tapset/*.h) | $(BUILD)/probes
+# What they include is compiled elsewhere.
+$(made_tapset): $(BUILD)/%.stp: tapset/generate/include.awk tapset/%.stp.in probes/layout_page.h probes/filter_match.h $(wildcard tapset/*.h) | $(BUILD)/probes
 	awk -v folders="probes tapset" -f $(wordlist 1,2,$^) >$@
 
 # $(call with_shim,PATH,SCRIPT,FILE): writes the bpftrace script for the shim at that path.
@@ -171,19 +172,19 @@ $(bpftrace_made): $(BUILD)/%: scripts/% | $(BUILD)/bpftrace
 # the driver is the shim.
 $(tapset_build)/tapset/python_paths.stpm: traced := $(shim)
 $(tapset_build)/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/generate/paths.awk probes/cpython_layout.h probes/native.list $(tapset_files) $(BUILD)/python_objects.stp
+$(tapsets): tapset/generate/paths.awk probes/cpython_layout.h probes/native.list $(tapset_files) $(made_tapset)
 	rm -rf $(@D)
 	mkdir -p $(dir $(@D))
 	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
-	ln -s $(abspath $(tapset_files) $(BUILD)/python_objects.stp) $(@D)
+	ln -s $(abspath $(tapset_files) $(made_tapset)) $(@D)
 	ln -s $(LOCAL_TAPSET) $(@D)/python_local.stp
 	awk -v shim=$(abspath $(traced)) -f tapset/generate/paths.awk probes/cpython_layout.h probes/native.list >$@
 
 man: $(man_pages)
 
 # The pages have a date if SOURCE_DATE_EPOCH gives one.
-$(man_pages): tapset/generate/man.awk tapset/generate/pages.awk tapset/overview.3stap VERSION $(sort $(wildcard tapset/*.stp)) $(BUILD)/python_objects.stp
+$(man_pages): tapset/generate/man.awk tapset/generate/pages.awk tapset/overview.3stap VERSION $(sort $(wildcard tapset/*.stp)) $(made_tapset)
 	rm -rf $(@D)
 	mkdir -p $(@D)
 	LC_ALL=C awk -v dir=$(@D) -v version="$$(cat VERSION)" \
@@ -233,7 +234,7 @@ $(call $(1),PROGRAM,$(shimdir),$(shim))
 $(call $(1),PROGRAM,$(bindir),$(launcher))
 $(call $(1),DATA,$(mandir)/man8,$(launcher).8)
 $(call $(1),DATA,$(mandir)/man3,$(addprefix $(BUILD)/man/,$(shell LC_ALL=C ls $(BUILD)/man)))
-$(call $(1),DATA,$(tapsetdir),$(filter-out tapset/python.stp,$(tapset_files)) $(BUILD)/python_objects.stp)
+$(call $(1),DATA,$(tapsetdir),$(filter-out tapset/python.stp,$(tapset_files)) $(made_tapset))
 $(call $(1),DATA,$(exampledir),$(call files_of,scripts))
 $(call $(1),SCRIPT,$(exampledir),$(call scripts_of,scripts))
 $(call $(1),DATA,$(exampledir)/exporter,$(call files_of,scripts/exporter))
@@ -254,7 +255,7 @@ unpackaged = @[ -n "$(DESTDIR)" ] || ! { \
 	rpm -q systemtap-cpython-tapset; } >/dev/null 2>&1 || \
 	{ echo "make $@: the package systemtap-cpython-tapset is installed, whose files these are: remove it first, or give a DESTDIR" >&2; exit 1; }
 
-install: $(shim) $(launcher) $(launcher).8 $(BUILD)/python_objects.stp $(man_pages)
+install: $(shim) $(launcher) $(launcher).8 $(made_tapset) $(man_pages)
 	$(unpackaged)
 	rm -f $(addprefix "$(DESTDIR)$(tapsetdir)"/,$(old_tapset_files))
 	$(call each_installed,put)
@@ -277,7 +278,7 @@ endif
 install-strip:
 	$(MAKE) INSTALL_PROGRAM='$(INSTALL_PROGRAM) -s' install
 
-uninstall: $(BUILD)/python_objects.stp $(man_pages)
+uninstall: $(made_tapset) $(man_pages)
 	$(unpackaged)
 	$(call each_installed,drop)
 	rm -f "$(DESTDIR)$(completiondir)/stap-python" "$(DESTDIR)$(docdir)/scripts"

@@ -8,6 +8,7 @@
 #include "code.h"
 #include "daemons.h"
 #include "debug.h"
+#include "filter.h"
 #include "hooks.h"
 #include "shown.h"
 #include "tally.h"
@@ -20,6 +21,7 @@ void arm_forked(void)
     code_forked();
     shown_forked();
     tally_forked();
+    filter_forked();
 }
 
 /* ---------------------------------------------------------------- the calling interpreter */
@@ -66,10 +68,18 @@ static bool is_knocked(const struct interp *interp, const struct hook *hook)
     return hook->knock && interp->knocked;
 }
 
+/* Whether the hook was last set for other markers, or for other patterns. */
+static bool is_other(const struct interp *interp, const struct hook *hook, unsigned want)
+{
+    return (interp->armed & hook->markers) != want ||
+           ((want & FILTERED_MARKERS) && interp->filter != filter_version());
+}
+
 /* Brings one hook to these of its markers.  GIL held, no exception in flight.  False: not yet. */
 static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
 {
-    bool changed = (interp->armed & hook->markers) != want || is_knocked(interp, hook);
+    bool changed = is_other(interp, hook, want) || is_knocked(interp, hook);
+    unsigned filter = filter_version(); /* before: there may be a newer one after */
     enum hook_result result = set_hook(hook, interp, want);
     if (changed)
         log_result(hook, want, result);
@@ -80,6 +90,8 @@ static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
         interp->knocked = false;
     }
     interp->armed &= ~hook->markers;
+    if (want & FILTERED_MARKERS)
+        interp->filter = filter;
     if (result == HOOK_DONE)
         interp->armed |= want;
     else
@@ -97,8 +109,7 @@ static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
     for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
         unsigned want = wanted & hook->markers & ~interp->never;
-        bool changed =
-            (interp->armed & hook->markers) != want || (!quiet && is_knocked(interp, hook));
+        bool changed = is_other(interp, hook, want) || (!quiet && is_knocked(interp, hook));
         if (!(changed || (want && hook->can_be_lost)) || !hook->fits())
             continue;
         if (quiet && !hook->quiet && (changed || !hook->quiet_again))
@@ -149,7 +160,9 @@ static bool arm_by(bool (*act)(struct interp *, unsigned))
     }
     /* After interp_of(): so a later change finds the record on the list. */
     unsigned wanted = wanted_markers();
-    interp->armed_for = wanted;
+    filter_look(wanted);
+    uint64_t want = filter_want(wanted);
+    interp->armed_for = want;
     bool settled = with_interp(interp, act, wanted);
     if (!settled)
         interp->armed_for = NOT_ARMED;

@@ -6,6 +6,7 @@
 #include "ask.h"
 
 #include "arm.h"
+#include "filter.h"
 #include "hooks.h"
 
 #include <stddef.h>
@@ -119,7 +120,7 @@ static void ask_312(unsigned wanted, bool look)
 {
     interp_lock();
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
-        if (interp->ended || (interp->armed_for == wanted && !look) ||
+        if (interp->ended || (interp->armed_for == filter_want(wanted) && !look) ||
             atomic_exchange(&interp->asked, true))
             continue;
         if (!add_call(interp->state))
@@ -147,7 +148,7 @@ static void knock(struct interp *interp)
     bool again = interp->knocked && !knocked_alone;
     knocked_alone = false;
     if (!knock_at(interp, again) && !interp->is_main) /* which is asked by a pending call, too */
-        interp->armed_for = wanted_markers();
+        interp->armed_for = filter_want(wanted_markers());
 }
 
 /* GIL held.  3.8 prints a complaint if it is asked for a pending call
@@ -181,12 +182,12 @@ static void ask_one_311(struct interp *interp, unsigned wanted)
         interp->started = true;
     if (!interp->started)
         return;
-    if (interp->armed_for != wanted)
+    if (interp->armed_for != filter_want(wanted))
         knock(interp);
     hook_knocks += interp->knocked;
     /* In 3.11, while a trace or profile function is set, a Python function that another pending
      * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
-    if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != wanted))
+    if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != filter_want(wanted)))
         ask_main_thread();
 }
 
@@ -214,7 +215,7 @@ static struct interp *main_interp(void)
 static void ask_stuck(unsigned wanted)
 {
     struct interp *interp = main_interp();
-    if (interp && interp->armed_for != wanted && knock_at(interp, interp->knocked))
+    if (interp && interp->armed_for != filter_want(wanted) && knock_at(interp, interp->knocked))
         hook_knocks = 1;
 }
 
@@ -280,7 +281,7 @@ bool ask_done(unsigned wanted)
     bool done = true;
     interp_lock();
     for (struct interp *interp = interp_first(); interp && done; interp = interp->next)
-        done = !interp->started || interp->armed_for == wanted ||
+        done = !interp->started || interp->armed_for == filter_want(wanted) ||
                (py.minor < 8 ? !interp->is_main : interp->ended);
     interp_unlock();
     return done;

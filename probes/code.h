@@ -26,7 +26,8 @@ struct code {
     uint64_t globals_version; /* up to 3.13: of globals whose name that is */
     int first_line;
     bool generator;
-    struct tally *tally; /* tally.h; NULL: it was not counted yet */
+    _Atomic unsigned filter; /* filter.c: whether it passes, and by which patterns */
+    struct tally *tally;     /* tally.h; NULL: it was not counted yet */
     _Atomic uint64_t lines[8];
 };
 

@@ -12,16 +12,53 @@
 
 void fire_entry_of(PyFrameObject *frame, int line)
 {
-    layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
-    fire_entry(record, line, shown_by_object(frame, SHOWN_ENTRY));
+    struct fires fires = fire_at_entry(record, frame_globals(frame));
+    if (!fires.plain && !fires.filtered)
+        return;
+    layout_meet(frame);
+    fire_entry(record, line, shown_by_object(frame, SHOWN_ENTRY), fires);
 }
 
 void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome)
 {
-    layout_meet(frame);
     struct code *record = code_of(frame_code(frame));
-    fire_return(record, line, shown_by_object(frame, SHOWN_RETURN), outcome);
+    struct fires fires = fire_at_return(record, frame_globals(frame));
+    if (!fires.plain && !fires.filtered)
+        return;
+    layout_meet(frame);
+    fire_return(record, line, shown_by_object(frame, SHOWN_RETURN), outcome, fires);
+}
+
+void fire_cfunction_entry(struct code *caller, PyObject *globals, int line, PyObject *callable)
+{
+    bool filtered = MARKER_ON(filtered__cfunction__entry) && filter_passes(caller, globals);
+    if (!filtered && !MARKER_ON(cfunction__entry))
+        return;
+    const char *filename = code_text(&caller->filename);
+    struct callable names = callable_open(callable);
+    if (MARKER_ON(cfunction__entry))
+        marker_cfunction__entry(filename, names.name, line, names.module);
+    if (filtered)
+        marker_filtered__cfunction__entry(filename, names.name, line, names.module,
+                                          code_text(&caller->funcname), code_text(&caller->module));
+    callable_close(&names);
+}
+
+void fire_cfunction_return(struct code *caller, PyObject *globals, int line, PyObject *callable)
+{
+    bool filtered = MARKER_ON(filtered__cfunction__return) && filter_passes(caller, globals);
+    if (!filtered && !MARKER_ON(cfunction__return))
+        return;
+    const char *filename = code_text(&caller->filename);
+    struct callable names = callable_open(callable);
+    if (MARKER_ON(cfunction__return))
+        marker_cfunction__return(filename, names.name, line, names.module);
+    if (filtered)
+        marker_filtered__cfunction__return(filename, names.name, line, names.module,
+                                           code_text(&caller->funcname),
+                                           code_text(&caller->module));
+    callable_close(&names);
 }
 
 PyObject *fire_exception(PyObject *type, PyObject *value, struct exception_parts *room)
@@ -32,10 +69,24 @@ PyObject *fire_exception(PyObject *type, PyObject *value, struct exception_parts
     return (PyObject *)room;
 }
 
-void fire_entries(PyFrameObject *const *frames, size_t depth)
+/* Whether the filtered marker has reported it to an earlier tracer, which still is there. */
+static bool is_entered(struct code *record, PyObject *globals, unsigned filter_before)
+{
+    return filter_before && filter_passed(record, globals, filter_before);
+}
+
+void fire_entries(PyFrameObject *const *frames, size_t depth, struct tracer_enters enters)
 {
     while (depth > 0) {
         PyFrameObject *frame = frames[--depth];
-        fire_entry_of(frame, py.PyFrame_GetLineNumber(frame));
+        struct code *record = code_of(frame_code(frame));
+        PyObject *globals = frame_globals(frame);
+        struct fires fires = {enters.plain, enters.filtered && filter_passes(record, globals) &&
+                                                !is_entered(record, globals, enters.filter_before)};
+        if (!fires.plain && !fires.filtered)
+            continue;
+        layout_meet(frame);
+        fire_entry(record, py.PyFrame_GetLineNumber(frame), shown_by_object(frame, SHOWN_ENTRY),
+                   fires);
     }
 }

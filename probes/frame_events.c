@@ -53,10 +53,13 @@ static struct shown shown_311(struct inner_frame_311 *frame, enum shown_event ev
 void frame_entry_311(void *data)
 {
     struct inner_frame_311 *frame = data;
-    frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
+    struct fires fires = fire_at_entry(record, frame->globals);
+    if (!fires.plain && !fires.filtered)
+        return;
+    frame->previous = this_cframe()->current_frame;
     layout_meet_current(); /* its caller: this frame may not have begun */
-    fire_entry(record, line_311(frame, record), shown_311(frame, SHOWN_ENTRY));
+    fire_entry(record, line_311(frame, record), shown_311(frame, SHOWN_ENTRY), fires);
 }
 
 void frame_count_311(void *data)
@@ -72,10 +75,13 @@ void frame_return_311(void *data, struct outcome outcome)
 {
     struct inner_frame_311 *frame = data;
     struct inner_frame_311 *previous = frame->previous;
-    frame->previous = this_cframe()->current_frame;
     struct code *record = code_of(frame->code);
+    struct fires fires = fire_at_return(record, frame->globals);
+    if (!fires.plain && !fires.filtered)
+        return;
+    frame->previous = this_cframe()->current_frame;
     layout_meet_current();
-    fire_return(record, line_311(frame, record), shown_311(frame, SHOWN_RETURN), outcome);
+    fire_return(record, line_311(frame, record), shown_311(frame, SHOWN_RETURN), outcome, fires);
     frame->previous = previous;
 }
 

@@ -168,16 +168,32 @@ static void look_311(void *frame)
 
 /* ---------------------------------------------------------------- the hooks */
 
-/* Entries begin with the hook that is set for them, which enters the frames that run already. */
-static inline bool enters(void)
+/* The record of a frame's code; NULL: there is none yet.  An exception may be in flight. */
+static inline __attribute__((always_inline)) struct code *record_known(void *frame, bool is_311)
 {
-    return MARKER_ON(function__entry) && (hook_wanted & MARKER_BIT(function__entry));
+    PyObject *code = is_311 ? frame_code_311(frame) : frame_is_known ? frame_code(frame) : NULL;
+    return code ? code_known(code) : NULL;
+}
+
+/* Whether a filtered marker may be for the frame. */
+static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_311)
+{
+    struct code *record = record_known(frame, is_311);
+    return !record || filter_may_pass(record);
+}
+
+/* Entries begin with the hook that is set for them, which enters the frames that run already. */
+static inline __attribute__((always_inline)) bool enters(void *frame, bool is_311)
+{
+    return TRACER_ON(function__entry) ||
+           (TRACER_ON(filtered__function__entry) && may_pass(frame, is_311));
 }
 
 /* The return of a frame that began before the tracer attached is reported by trace.c. */
-static inline bool returns(unsigned tracer)
+static inline __attribute__((always_inline)) bool returns(void *frame, bool is_311, unsigned tracer)
 {
-    return MARKER_ON(function__return) &&
+    return (MARKER_ON(function__return) ||
+            (MARKER_ON(filtered__function__return) && may_pass(frame, is_311))) &&
            tracer == atomic_load_explicit(&tracer_number, memory_order_relaxed);
 }
 
@@ -194,8 +210,7 @@ struct parts {
 /* What was counted of a frame's function; NULL: nothing yet.  An exception may be in flight. */
 static inline __attribute__((always_inline)) struct tally *tally_known(void *frame, bool is_311)
 {
-    PyObject *code = is_311 ? frame_code_311(frame) : frame_is_known ? frame_code(frame) : NULL;
-    struct code *record = code ? code_known(code) : NULL;
+    struct code *record = record_known(frame, is_311);
     return record ? record->tally : NULL;
 }
 
@@ -228,7 +243,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
             return parts.pass(thread, frame, throw);
     }
     unsigned tracer = tracer_number;
-    if (enters())
+    if (enters(frame, parts.is_311))
         fire_aside(parts.entry, frame, throw);
     if (tally_counts(TALLY_CALLS)) {
         struct tally *tally = tally_known(frame, parts.is_311);
@@ -243,7 +258,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
         if (tally)
             tally_end(tally);
     }
-    if (returns(tracer))
+    if (returns(frame, parts.is_311, tracer))
         leave(parts.leave, frame, result);
     return result;
 }
@@ -373,9 +388,9 @@ static bool knock_alone(struct interp *interp)
 }
 
 enum {
-    ALL = MARKER_BIT(function__entry) | MARKER_BIT(function__return) | MARKER_BIT(line) |
-          MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) |
-          MARKER_BIT(exception__raise) | TALLY_MARKERS
+    ALL = MARKER_BITS(function__entry) | MARKER_BITS(function__return) | MARKER_BITS(line) |
+          MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) |
+          MARKER_BITS(exception__raise) | TALLY_MARKERS
 };
 
 static enum hook_result set(struct interp *interp, unsigned wanted)

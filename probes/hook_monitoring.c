@@ -15,6 +15,7 @@
 #include "frame.h"
 #include "hook.h"
 #include "layout.h"
+#include "monitoring.h"
 #include "parting.h"
 #include "raise.h"
 #include "tally.h"
@@ -22,10 +23,6 @@
 #include "tracer.h"
 
 #include <stddef.h>
-
-/* The ids that PEP 669 leaves free. */
-static const int tool_ids[] = {4, 3};
-static const char tool_name[] = "systemtap";
 
 static bool fits(void)
 {
@@ -62,29 +59,30 @@ static PyObject *globals_of(PyObject *code)
 }
 
 /* Of the calling thread's innermost frame. */
-static void entry_here(PyObject *code, struct code *record, int line)
+static void entry_here(PyObject *code, struct code *record, int line, struct fires fires)
 {
     layout_meet_current();
-    fire_entry(record, line, shown_now(code, SHOWN_ENTRY));
+    fire_entry(record, line, shown_now(code, SHOWN_ENTRY), fires);
 }
 
-static void return_here(PyObject *code, struct code *record, int line, struct outcome outcome)
+static void return_here(PyObject *code, struct code *record, int line, struct outcome outcome,
+                        struct fires fires)
 {
     layout_meet_current();
-    fire_return(record, line, shown_now(code, SHOWN_RETURN), outcome);
+    fire_return(record, line, shown_now(code, SHOWN_RETURN), outcome, fires);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
 
-/* Which tracer this thread has caught up with. */
-static __thread unsigned caught_up;
+/* What this thread has caught up with. */
+static __thread struct tracer_seen seen;
 
 /* Enters the frames from innermost (a new reference, or NULL) outwards. */
-static void enter(PyFrameObject *innermost)
+static void enter(PyFrameObject *innermost, struct tracer_enters enters)
 {
     PyFrameObject **frames;
     size_t depth = frame_stack(innermost, &frames);
-    fire_entries(frames, depth);
+    fire_entries(frames, depth, enters);
     frame_release(frames, depth);
 }
 
@@ -92,78 +90,129 @@ static void enter(PyFrameObject *innermost)
  * attached will report their returns.  entering: the current frame's own entry is that event. */
 static inline void catch_up(bool entering)
 {
-    unsigned tracer = atomic_load_explicit(&tracer_number, memory_order_relaxed);
-    if (__builtin_expect(caught_up == tracer, 1))
+    if (__builtin_expect(!tracer_is_new(&seen), 1))
         return;
-    caught_up = tracer;
-    PyFrameObject *frame = tracer_enters_stack() ? py.PyEval_GetFrame() : NULL;
+    struct tracer_enters enters = tracer_catch_up(&seen);
+    PyFrameObject *frame = enters.plain || enters.filtered ? py.PyEval_GetFrame() : NULL;
     if (!frame)
         return;
     if (entering)
         frame = frame_back(frame);
     else
         py.Py_IncRef((PyObject *)frame);
-    enter(frame);
+    enter(frame, enters);
 }
 
 /* The hook was just set in the calling interpreter, on a thread that may have caught up in another
  * one: its frames here are importlib's, which starts it. */
 static void catch_up_here(void)
 {
-    PyFrameObject *frame = tracer_enters_stack() ? frame_current() : NULL;
+    struct tracer_seen nothing = {0};
+    struct tracer_enters enters = tracer_catch_up(&nothing);
+    PyFrameObject *frame = enters.plain || enters.filtered ? frame_current() : NULL;
     if (!frame)
         return;
-    caught_up = tracer_number;
-    enter(frame);
+    seen = nothing;
+    enter(frame, enters);
+}
+
+/* ---------------------------------------------------------------- patterns */
+
+/* sys.monitoring.DISABLE, which is no interpreter's own (Python/instrumentation.c,
+ * _PyInstrumentation_DISABLE); NULL: not known. */
+static PyObject *disable;
+
+/* Something was disabled by it, in some interpreter. */
+static atomic_bool has_disabled;
+
+/* What a callback returns, if it is one that can disable where it was called: none() where
+ * something else than filtered markers is fed by that, or a pattern names the function. */
+static inline PyObject *unless_filtered(struct code *record, bool others)
+{
+    if (others || !disable || !record || filter_may_pass(record))
+        return none();
+    has_disabled = true;
+    py.Py_IncRef(disable);
+    return disable;
 }
 
 /* ---------------------------------------------------------------- events */
 
-/* Counts the start of a frame.  Its record, if there is more to do. */
-static inline struct code *begins(PyObject *code)
+static inline bool passes(struct code *record, PyObject *code)
 {
+    return filter_passes(record, filter_is_known(record) ? NULL : globals_of(code));
+}
+
+/* Counts the start of a frame, and fires its entry.  Its record, if that was asked for. */
+static inline struct code *begins(PyObject *const *arguments, bool first_line)
+{
+    PyObject *code = arguments[0];
     bool counts = tally_counts(TALLY_CALLS);
-    struct code *record = counts || MARKER_ON(function__entry) ? record_of(code) : NULL;
-    if (counts && record && (record->tally || tally_of(record, globals_of(code))))
+    struct code *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
+    if (!record)
+        return NULL;
+    if (counts && (record->tally || tally_of(record, globals_of(code))))
         tally_begin(record->tally);
+    struct fires fires = {TRACER_ON(function__entry),
+                          TRACER_ON(filtered__function__entry) && passes(record, code)};
+    if (fires.plain || fires.filtered)
+        entry_here(code, record,
+                   first_line ? record->first_line : code_line(code, record, offset_of(arguments)),
+                   fires);
     return record;
 }
 
-/* Counts its end. */
+/* Counts the end of a frame.  Its record, if that was asked for. */
 static inline struct code *ends(PyObject *code)
 {
     bool times = tally_counts(TALLY_TIMES);
-    struct code *record = times || MARKER_ON(function__return) ? record_of(code) : NULL;
+    struct code *record = times || EVENT_ON(function__return) ? record_of(code) : NULL;
     if (times && record && record->tally)
         tally_end(record->tally);
     return record;
 }
 
-/* PY_START is there for LINE alone (see events): neither sums nor function__entry are wanted, or
- * CPython's own is. */
+static inline struct fires at_return(PyObject *code, struct code *record)
+{
+    return (struct fires){MARKER_ON(function__return),
+                          MARKER_ON(filtered__function__return) && passes(record, code)};
+}
+
+/* PY_START is there for LINE alone (see events): neither sums nor entries are wanted, or CPython's
+ * own are. */
 static atomic_bool start_is_silent;
+
+static inline bool begins_unfiltered(void)
+{
+    return MARKER_ON(function__entry) || tally_counts(TALLY_CALLS);
+}
 
 /* PY_START(code, offset) */
 static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
     if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
-        return none();
+        return unless_filtered(code_known(arguments[0]), MARKER_ON(line));
     catch_up(true);
-    struct code *record = begins(arguments[0]);
-    if (record && MARKER_ON(function__entry))
-        entry_here(arguments[0], record, record->first_line);
-    return none();
+    struct code *record = begins(arguments, true);
+    return unless_filtered(record, begins_unfiltered() || MARKER_ON(line));
 }
 
-/* PY_RESUME(code, offset), PY_THROW(code, offset, exception) */
+/* PY_RESUME(code, offset) */
 static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
     catch_up(true);
-    struct code *record = begins(arguments[0]);
-    if (record && MARKER_ON(function__entry))
-        entry_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)));
+    struct code *record = begins(arguments, false);
+    return unless_filtered(record, begins_unfiltered());
+}
+
+/* PY_THROW(code, offset, exception), which can't be disabled */
+static PyObject *on_throw(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    catch_up(true);
+    begins(arguments, false);
     return none();
 }
 
@@ -172,11 +221,15 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(false);
-    struct code *record = ends(arguments[0]);
-    if (record && MARKER_ON(function__return))
-        return_here(arguments[0], record, code_line(arguments[0], record, offset_of(arguments)),
-                    (struct outcome){.result = arguments[2]});
-    return none();
+    PyObject *code = arguments[0];
+    struct code *record = ends(code);
+    if (!record)
+        return none();
+    struct fires fires = at_return(code, record);
+    if (fires.plain || fires.filtered)
+        return_here(code, record, code_line(code, record, offset_of(arguments)),
+                    (struct outcome){.result = arguments[2]}, fires);
+    return unless_filtered(record, MARKER_ON(function__return) || tally_counts(TALLY_TIMES));
 }
 
 /* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
@@ -185,14 +238,14 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     PyFrameObject *frame = py.PyEval_GetFrame();
-    if (MARKER_ON(exception__raise) && frame)
+    if (EVENT_ON(exception__raise) && frame)
         raise_leaves(frame);
     catch_up(false);
     struct code *record = ends(arguments[0]);
-    if (record && MARKER_ON(function__return)) {
+    struct fires fires = record ? at_return(arguments[0], record) : (struct fires){0};
+    if (fires.plain || fires.filtered)
         return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0,
-                    (struct outcome){.exception = arguments[2]});
-    }
+                    (struct outcome){.exception = arguments[2]}, fires);
     return none();
 }
 
@@ -200,7 +253,7 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_raise(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    struct code *record = MARKER_ON(exception__raise) ? record_of(arguments[0]) : NULL;
+    struct code *record = EVENT_ON(exception__raise) ? record_of(arguments[0]) : NULL;
     PyFrameObject *frame = record ? py.PyEval_GetFrame() : NULL;
     if (frame) {
         PyObject *traceback = py.PyException_GetTraceback(arguments[2]);
@@ -211,19 +264,19 @@ static PyObject *on_raise(PyObject *self, PyObject *const *arguments, Py_ssize_t
     return none();
 }
 
-static void fire_line(struct code *record, int line)
+static void line_here(PyObject *code, struct code *record, int line)
 {
-    marker_line(code_text(&record->filename), code_text(&record->funcname), line);
+    fire_line(record, filter_is_known(record) ? NULL : globals_of(code), line);
 }
 
 /* LINE(code, line) */
 static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    struct code *record = MARKER_ON(line) ? record_of(arguments[0]) : NULL;
+    struct code *record = EVENT_ON(line) ? record_of(arguments[0]) : NULL;
     if (record)
-        fire_line(record, (int)py.PyLong_AsLong(arguments[1]));
-    return none();
+        line_here(arguments[0], record, (int)py.PyLong_AsLong(arguments[1]));
+    return unless_filtered(record, MARKER_ON(line));
 }
 
 /* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
@@ -232,28 +285,28 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 {
     (void)self, (void)count;
     int from = offset_of(arguments), to = (int)py.PyLong_AsLong(arguments[2]);
-    struct code *record = MARKER_ON(line) && to < from ? record_of(arguments[0]) : NULL;
+    struct code *record = EVENT_ON(line) && to < from ? record_of(arguments[0]) : NULL;
     if (record) {
         int line = code_line(arguments[0], record, to);
         if (line >= 0 && line == code_line(arguments[0], record, from))
-            fire_line(record, line);
+            line_here(arguments[0], record, line);
     }
-    return none();
+    return unless_filtered(record, MARKER_ON(line));
 }
 
-/* CALL(code, offset, callable, first argument), and C_RETURN and C_RAISE with the same */
-static void fire_cfunction(PyObject *const *arguments,
-                           void (*fire)(const char *, const char *, int, const char *))
+/* Of the events of a call: fires what is given, if it calls a function in C.  The record of the
+ * caller. */
+static struct code *call_here(PyObject *const *arguments,
+                              void (*fire)(struct code *, PyObject *, int, PyObject *))
 {
+    PyObject *code = arguments[0];
+    struct code *record = record_of(code);
     /* CALL passes the bound method, C_RETURN what it calls. */
     PyObject *callable = callable_behind(arguments[2]);
-    struct code *record = callable_of_c(callable) ? record_of(arguments[0]) : NULL;
-    if (!record)
-        return;
-    int line = code_line(arguments[0], record, offset_of(arguments));
-    struct callable names = callable_open(callable);
-    fire(code_text(&record->filename), names.name, line, names.module);
-    callable_close(&names);
+    if (record && callable_of_c(callable))
+        fire(record, filter_is_known(record) ? NULL : globals_of(code),
+             code_line(code, record, offset_of(arguments)), callable);
+    return record;
 }
 
 static inline void count_cfunction(PyObject *const *arguments, void (*count)(struct tally *))
@@ -264,14 +317,20 @@ static inline void count_cfunction(PyObject *const *arguments, void (*count)(str
         count(tally);
 }
 
+/* CALL(code, offset, callable, first argument), and C_RETURN and C_RAISE with the same, which are
+ * disabled with it */
 static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    if (MARKER_ON(cfunction__entry))
-        fire_cfunction(arguments, marker_cfunction__entry);
+    struct code *record = NULL;
+    if (EVENT_ON(cfunction__entry))
+        record = call_here(arguments, fire_cfunction_entry);
+    else if (MARKER_ON(filtered__cfunction__return))
+        record = record_of(arguments[0]);
     if (tally_counts(TALLY_C_CALLS))
         count_cfunction(arguments, tally_begin);
-    return none();
+    return unless_filtered(record, MARKER_ON(cfunction__entry) || MARKER_ON(cfunction__return) ||
+                                       tally_counts(TALLY_C_CALLS));
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -279,8 +338,8 @@ static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssiz
     (void)self, (void)count;
     if (tally_counts(TALLY_TIMES))
         count_cfunction(arguments, tally_end);
-    if (MARKER_ON(cfunction__return))
-        fire_cfunction(arguments, marker_cfunction__return);
+    if (EVENT_ON(cfunction__return))
+        call_here(arguments, fire_cfunction_return);
     return none();
 }
 
@@ -290,6 +349,7 @@ static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssiz
     }
 static PyMethodDef start_def = CALLBACK(on_start);
 static PyMethodDef resume_def = CALLBACK(on_resume);
+static PyMethodDef throw_def = CALLBACK(on_throw);
 static PyMethodDef return_def = CALLBACK(on_return);
 static PyMethodDef unwind_def = CALLBACK(on_unwind);
 static PyMethodDef raise_def = CALLBACK(on_raise);
@@ -303,119 +363,30 @@ static PyMethodDef c_return_def = CALLBACK(on_c_return);
  * RESUME_CHECK, of which _Py_call_instrumentation_line() (Python/instrumentation.c) doesn't know:
  * for a lambda, a class, a function on one line.  PY_START keeps it from being specialised. */
 enum {
-    CFUNCTION = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) | TALLY_C_CALLS,
-    FUNCTION = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
-    BEGINS = MARKER_BIT(function__entry) | TALLY_CALLS,
-    ENDS = MARKER_BIT(function__return) | TALLY_TIMES,
-    ALL = BEGINS | ENDS | CFUNCTION | MARKER_BIT(line) | MARKER_BIT(exception__raise),
+    LINE = MARKER_BITS(line),
+    RAISE = MARKER_BITS(exception__raise),
+    CFUNCTION = MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | TALLY_C_CALLS,
+    FUNCTION = MARKER_BITS(function__entry) | MARKER_BITS(function__return),
+    BEGINS = MARKER_BITS(function__entry) | TALLY_CALLS,
+    ENDS = MARKER_BITS(function__return) | TALLY_TIMES,
+    ALL = BEGINS | ENDS | CFUNCTION | LINE | RAISE,
 };
 
-static const struct event {
-    const char *name;
-    PyMethodDef *callback;
-    unsigned markers;
-} events[] = {
-    {"PY_START", &start_def, BEGINS | MARKER_BIT(line)},
+static const struct monitoring_event events[] = {
+    {"PY_START", &start_def, BEGINS | LINE},
     {"PY_RESUME", &resume_def, BEGINS},
-    {"PY_THROW", &resume_def, BEGINS},
+    {"PY_THROW", &throw_def, BEGINS},
     {"PY_RETURN", &return_def, ENDS},
     {"PY_YIELD", &return_def, ENDS},
-    {"PY_UNWIND", &unwind_def, ENDS | MARKER_BIT(exception__raise)},
-    {"RAISE", &raise_def, MARKER_BIT(exception__raise)},
-    {"LINE", &line_def, MARKER_BIT(line)},
-    {"JUMP", &jump_def, MARKER_BIT(line)},
+    {"PY_UNWIND", &unwind_def, ENDS | RAISE},
+    {"RAISE", &raise_def, RAISE},
+    {"LINE", &line_def, LINE},
+    {"JUMP", &jump_def, LINE},
     {"CALL", &call_def, CFUNCTION},
     {"C_RETURN", &c_return_def, CFUNCTION},
     {"C_RAISE", &c_return_def, CFUNCTION},
 };
 enum { EVENTS = sizeof events / sizeof *events };
-
-/* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
-static long event_bit(PyObject *monitoring, const char *name)
-{
-    PyObject *all = py.PyObject_GetAttrString(monitoring, "events");
-    PyObject *bit = all ? py.PyObject_GetAttrString(all, name) : NULL;
-    long result = bit ? py.PyLong_AsLong(bit) : 0;
-    if (all)
-        py.Py_DecRef(all);
-    if (bit)
-        py.Py_DecRef(bit);
-    py.PyErr_Clear();
-    return result;
-}
-
-static bool take_tool(PyObject *monitoring, struct interp *interp)
-{
-    if (!interp->tool_name)
-        interp->tool_name = py.PyUnicode_FromString(tool_name);
-    for (size_t i = 0;
-         i < sizeof tool_ids / sizeof *tool_ids && interp->tool < 0 && interp->tool_name; i++)
-        if (cpython_done(py.PyObject_CallMethod(monitoring, "use_tool_id", "iO", tool_ids[i],
-                                                interp->tool_name)))
-            interp->tool = tool_ids[i];
-    py.PyErr_Clear();
-    return interp->tool >= 0;
-}
-
-/* The program may free any tool's id, and take it for itself.  The name says whose it is, which is
- * an object of our own. */
-static bool owns_tool(PyObject *monitoring, const struct interp *interp)
-{
-    PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", interp->tool);
-    bool ours = owner == interp->tool_name;
-    cpython_done(owner);
-    return ours;
-}
-
-static bool register_callback(PyObject *monitoring, struct interp *interp,
-                              const struct event *event, PyObject *function)
-{
-    long bit = event_bit(monitoring, event->name);
-    struct cpython_attempts attempts = {0};
-    bool done = bit && function;
-    if (!done)
-        return false;
-    do {
-        PyObject *before = py.PyObject_CallMethod(monitoring, "register_callback", "ilO",
-                                                  interp->tool, bit, function);
-        done = before;
-        if (before)
-            py.Py_DecRef(before);
-    } while (cpython_attempt(&attempts, done));
-    return done;
-}
-
-static bool register_callbacks(PyObject *monitoring, struct interp *interp)
-{
-    bool done = true;
-    for (int i = 0; i < EVENTS && done; i++) {
-        PyObject *function = py.PyCFunction_NewEx(events[i].callback, NULL, NULL);
-        done = register_callback(monitoring, interp, &events[i], function);
-        if (function)
-            py.Py_DecRef(function);
-        py.PyErr_Clear();
-    }
-    return done;
-}
-
-static void give_up_tool(PyObject *monitoring, struct interp *interp)
-{
-    cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "ii", interp->tool, 0));
-    for (int i = 0; i < EVENTS; i++)
-        register_callback(monitoring, interp, &events[i], py.none);
-    cpython_done(py.PyObject_CallMethod(monitoring, "free_tool_id", "i", interp->tool));
-    interp->tool = -1;
-}
-
-/* 3.13 calls what is pending, or lets another thread have the GIL, in the middle of a RESUME, and
- * then writes RESUME_CHECK over it, whatever it has become meanwhile (Python/bytecodes.c): that
- * function would have no PY_START any more.  With this each code object is instrumented once more
- * when it next begins.  Other tools have their disabled events enabled, which they may be at any
- * time. */
-static void instrument_again(PyObject *monitoring)
-{
-    cpython_done(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
-}
 
 /* In the process. */
 static void note_wanted(void)
@@ -426,6 +397,25 @@ static void note_wanted(void)
     parting_set(wanted & TALLY_MARKERS);
 }
 
+/* Whether events are to come again where they were disabled: other markers are wanted, or other
+ * patterns.  3.13 calls what is pending, or lets another thread have the GIL, in the middle of a
+ * RESUME, and then writes RESUME_CHECK over it, whatever it has become meanwhile
+ * (Python/bytecodes.c): that function would have no PY_START any more. */
+static bool needs_restart(const struct interp *interp, unsigned wanted)
+{
+    return (py.minor == 13 || has_disabled) &&
+           ((interp->armed & ALL) != wanted || interp->filter != filter_version());
+}
+
+/* Finds sys.monitoring.DISABLE. */
+static void find_disable(PyObject *monitoring)
+{
+    PyObject *found = disable ? NULL : py.PyObject_GetAttrString(monitoring, "DISABLE");
+    if (found)
+        disable = found; /* kept */
+    py.PyErr_Clear();
+}
+
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
@@ -433,7 +423,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
      * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
     if (!monitoring || thread_states_are_stale())
         return HOOK_LATER;
-    if (interp->tool >= 0 && !owns_tool(monitoring, interp)) {
+    if (interp->tool >= 0 && !monitoring_owned(monitoring, interp)) {
         debug_log("the program has taken sys.monitoring's tool id %d from the shim", interp->tool);
         interp->tool = -1;
         if (wanted) /* not another one: what calls us of this one's events is the program's now */
@@ -441,35 +431,36 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     }
     if (!wanted) {
         if (interp->tool >= 0)
-            give_up_tool(monitoring, interp);
+            monitoring_give_up(monitoring, interp, events, EVENTS);
         note_wanted();
         return HOOK_DONE;
     }
     if (interp->tool < 0) {
-        if (!take_tool(monitoring, interp)) {
+        if (!monitoring_take(monitoring, interp)) {
             debug_log("sys.monitoring has no free tool id");
             return HOOK_NEVER;
         }
-        if (!register_callbacks(monitoring, interp)) {
+        if (!monitoring_register(monitoring, interp, events, EVENTS)) {
             debug_log("sys.monitoring refused a callback");
-            give_up_tool(monitoring, interp);
+            monitoring_give_up(monitoring, interp, events, EVENTS);
             return HOOK_NEVER;
         }
     }
+    find_disable(monitoring);
     note_wanted();
     start_is_silent = !(wanted & BEGINS);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
         if (wanted & events[i].markers)
-            set_of_events |= event_bit(monitoring, events[i].name);
+            set_of_events |= monitoring_bit(monitoring, events[i].name);
     if (!cpython_done(
             py.PyObject_CallMethod(monitoring, "set_events", "il", interp->tool, set_of_events))) {
         debug_log("sys.monitoring refused the events");
-        give_up_tool(monitoring, interp);
+        monitoring_give_up(monitoring, interp, events, EVENTS);
         return HOOK_NEVER;
     }
-    if (py.minor == 13 && (interp->armed & ALL) != wanted)
-        instrument_again(monitoring);
+    if (needs_restart(interp, wanted))
+        monitoring_restart(monitoring);
     if (!(interp->armed & FUNCTION))
         catch_up_here();
     return HOOK_DONE;

@@ -17,6 +17,7 @@
 #include "arm.h"
 #include "ask.h"
 #include "debug.h"
+#include "filter.h"
 #include "fork.h"
 #include "layout.h"
 #include "module.h"
@@ -157,6 +158,7 @@ static void load(const char *library)
     loaded = true;
     markers_start();
     layout_publish();
+    filter_publish();
     if (py.Py_IsInitialized())
         setup_attach(meet_interpreter);
     else

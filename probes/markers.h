@@ -27,7 +27,7 @@ extern const struct marker_info marker_info[MARKERS];
 MARKERS_LIST(DECLARE)
 #undef DECLARE
 
-enum { MARKERS_TEXT = 320 };
+enum { MARKERS_TEXT = 640 };
 
 /* The names of the markers with these bits, with ", " between them; "none".  text has room for
  * MARKERS_TEXT bytes, which all names fit into; returns it.  No lock. */

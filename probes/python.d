@@ -17,6 +17,13 @@ provider python {
     probe cfunction__count(const char *funcname, const char *modulename, long calls);
     probe cfunction__summary(const char *funcname, const char *modulename, long calls, long nanoseconds, long own);
     probe exception__raise(const char *filename, const char *funcname, int lineno, PyObject *exception, const char *typename);
+    probe filtered__function__entry(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
+    probe filtered__function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception);
+    probe filtered__line(const char *filename, const char *funcname, int lineno, const char *modulename);
+    probe filtered__cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename, const char *caller, const char *callermodule);
+    probe filtered__cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename, const char *caller, const char *callermodule);
+    probe filtered__exception__raise(const char *filename, const char *funcname, int lineno, PyObject *exception, const char *typename, const char *modulename);
+    probe filter(const char *patterns, long size);
     probe gc__start(int generation);
     probe gc__done(long collected);
     probe import__find__load__start(const char *modulename);

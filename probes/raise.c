@@ -4,6 +4,7 @@
 #include "raise.h"
 
 #include "debug.h"
+#include "filter.h"
 #include "frame.h"
 #include "layout.h"
 #include "markers.h"
@@ -69,14 +70,21 @@ void raise_came(struct code *record, int line, PyFrameObject *frame, PyObject *e
 {
     bool begins = begins_in(frame, traceback);
     left = left_to = NULL;
-    if (!begins)
+    bool filtered = begins && MARKER_ON(filtered__exception__raise) &&
+                    filter_passes(record, frame_globals(frame));
+    if (!begins || !(filtered || MARKER_ON(exception__raise)))
         return;
     layout_meet(frame);
     PyObject *name = name_of(cpython_type(exception));
     Py_ssize_t length = 0;
     const char *type = name ? py.PyUnicode_AsUTF8AndSize(name, &length) : NULL;
     py.PyErr_Clear();
-    marker_exception__raise(code_text(&record->filename), code_text(&record->funcname), line,
-                            exception, code_touch(type, length));
+    code_touch(type, length);
+    const char *filename = code_text(&record->filename), *funcname = code_text(&record->funcname);
+    if (MARKER_ON(exception__raise))
+        marker_exception__raise(filename, funcname, line, exception, type);
+    if (filtered)
+        marker_filtered__exception__raise(filename, funcname, line, exception, type,
+                                          code_text(&record->module));
     cpython_drop(&name);
 }

@@ -20,7 +20,7 @@
  * which no return was reported. */
 struct stand_in {
     struct frame_object_311 object;
-    uintptr_t tracer; /* tracer_number */
+    uintptr_t tracer; /* tracer_attached */
 };
 
 /* A thread's stand-ins: hashed by frame address, PLACES slots each; when all are taken, the first
@@ -138,7 +138,7 @@ PyFrameObject *shown_stand_in(void *frame, enum shown_event event)
 {
     if (__builtin_expect(!stand_ins, 0) && !make_stand_ins())
         return NULL;
-    unsigned tracer = atomic_load_explicit(&tracer_number, memory_order_relaxed);
+    unsigned tracer = atomic_load_explicit(&tracer_attached, memory_order_relaxed);
     struct stand_in *place = place_of(frame, tracer, event);
     place->object.head.references = 1;
     place->object.head.type = frame_type;

@@ -46,9 +46,10 @@ enum {
     TRACE_C_RETURN
 };
 
-enum { TRACE_MARKERS = MARKER_BIT(line) | MARKER_BIT(exception__raise) };
+enum { TRACE_MARKERS = MARKER_BITS(line) | MARKER_BITS(exception__raise) };
 enum {
-    CFUNCTION_MARKERS = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return) | TALLY_C_CALLS
+    CFUNCTION_MARKERS =
+        MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | TALLY_C_CALLS
 };
 
 unsigned trace_wanted;
@@ -212,19 +213,19 @@ static void forget_returned(struct traced_thread *thread)
 static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 {
     PyFrameObject **frames;
-    thread->tracer = tracer_number;
+    struct tracer_enters enters = tracer_catch_up(&thread->seen);
     thread->quiet = false;
     size_t depth = frame_stack(innermost, &frames);
     free(thread->old);
     thread->old = NULL;
     thread->old_count = 0;
-    if (MARKER_ON(function__return) && depth && layout_is_known() &&
+    if (EVENT_ON(function__return) && depth && layout_is_known() &&
         (thread->old = malloc(depth * sizeof *thread->old))) {
         thread->old_count = depth;
         for (size_t i = 0; i < depth; i++)
             thread->old[i] = frames[depth - 1 - i];
-        if (tracer_enters_stack())
-            fire_entries(frames, depth);
+        if (enters.plain || enters.filtered)
+            fire_entries(frames, depth, enters);
     }
     frame_release(frames, depth);
 }
@@ -246,12 +247,10 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
 {
     struct traced_thread *thread = record_here();
     Py_tracefunc program = thread ? thread->trace : NULL;
-    if (what == TRACE_LINE && MARKER_ON(line)) {
-        struct code *record = code_of(frame_code(frame));
-        marker_line(code_text(&record->filename), code_text(&record->funcname),
-                    py.PyFrame_GetLineNumber(frame));
-    }
-    if (MARKER_ON(exception__raise))
+    if (what == TRACE_LINE && EVENT_ON(line))
+        fire_line(code_of(frame_code(frame)), frame_globals(frame),
+                  py.PyFrame_GetLineNumber(frame));
+    if (EVENT_ON(exception__raise))
         fire_raise(frame, what, argument);
     if (!wants_trace() && !setting) {
         PyThreadState *state = py.PyThreadState_Get();
@@ -276,13 +275,11 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
     bool entry = what == TRACE_C_CALL;
     if (tally_counts(entry ? TALLY_C_CALLS : TALLY_TIMES))
         count_cfunction(function, entry ? tally_begin : tally_end);
-    if (!(entry ? MARKER_ON(cfunction__entry) : MARKER_ON(cfunction__return)))
+    if (!(entry ? EVENT_ON(cfunction__entry) : EVENT_ON(cfunction__return)))
         return;
-    struct code *record = code_of(frame_code(frame));
-    struct callable names = callable_open(function);
-    (entry ? marker_cfunction__entry : marker_cfunction__return)(
-        code_text(&record->filename), names.name, py.PyFrame_GetLineNumber(frame), names.module);
-    callable_close(&names);
+    (entry ? fire_cfunction_entry
+           : fire_cfunction_return)(code_of(frame_code(frame)), frame_globals(frame),
+                                    py.PyFrame_GetLineNumber(frame), function);
 }
 
 /* The return of a frame that the frame hook saw begin is fired there.  result: NULL where an
@@ -292,7 +289,7 @@ static void fire_old_return(struct traced_thread *thread, PyFrameObject *frame, 
     if (thread->old_count == 0 || thread->old[thread->old_count - 1] != frame)
         return;
     thread->old_count--;
-    if (MARKER_ON(function__return))
+    if (EVENT_ON(function__return))
         fire_return_of(frame, py.PyFrame_GetLineNumber(frame), (struct outcome){.result = result});
 }
 
@@ -309,7 +306,7 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
         object = functions_of(thread->state)->profile_object;
     }
     Py_tracefunc program = thread->profile;
-    if (thread->tracer != tracer_number && what != TRACE_CALL) {
+    if (tracer_is_new(&thread->seen) && what != TRACE_CALL) {
         py.Py_IncRef((PyObject *)frame);
         catch_up(thread, frame);
     }
@@ -353,7 +350,7 @@ void trace_visit(void *state)
     struct traced_thread *thread = setting ? NULL : record_here();
     if (!thread || thread->state != state)
         return;
-    if (thread->tracer != tracer_number) {
+    if (tracer_is_new(&thread->seen)) {
         catch_up(thread, frame_current()); /* the hooked frame's caller */
     } else if (thread->old_count && functions_of(state)->profile != on_profile) {
         forget_returned(thread);
@@ -417,7 +414,7 @@ void trace_knock(PyInterpreterState *interpreter)
 bool trace_set(unsigned wanted, bool here)
 {
     trace_wanted = wanted & (TRACE_MARKERS | CFUNCTION_MARKERS);
-    returns_wanted = wanted & MARKER_BIT(function__return);
+    returns_wanted = wanted & MARKER_BITS(function__return);
     refused_trace = false;
     if (!here || (!trace_wanted && !returns_wanted))
         return true;

@@ -17,7 +17,7 @@ struct traced_thread {
     PyThreadState *state;
     /* The program's functions, which stood before ours.  Good only while ours is there. */
     Py_tracefunc trace, profile;
-    unsigned tracer; /* the tracer_number that it has caught up with */
+    struct tracer_seen seen; /* what it has caught up with */
     /* The frames that ran already then, the outermost first; borrowed, and only compared. */
     PyFrameObject **old;
     size_t old_count;
@@ -56,8 +56,7 @@ static inline bool trace_is_settled(const PyThreadState *state)
 {
     const struct traced_thread *thread = trace_here;
     return !trace_wanted && thread && thread->state == state &&
-           (thread->old_count == 0 || thread->quiet) &&
-           thread->tracer == atomic_load_explicit(&tracer_number, memory_order_relaxed);
+           (thread->old_count == 0 || thread->quiet) && !tracer_is_new(&thread->seen);
 }
 
 #endif

@@ -1,26 +1,56 @@
 /*
  * Which tracer of function returns is attached.  Frames that began before it attached are reported
  * to it as each thread is next seen: their entries at once, so that every return has its entry and
- * what a tracer indents comes out even.
+ * what a tracer indents comes out even.  The same where patterns begin to name a function.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TRACER_H
 #define TRACER_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "wanted.h"
 
-/* Counted: another number is another tracer.  A thread that has caught up with one remembers it. */
+/* Counted: another number is another tracer, or other patterns. */
 extern atomic_uint tracer_number __attribute__((visibility("hidden"))); /* read without the GOT */
+
+/* The same of tracers alone. */
+extern atomic_uint tracer_attached __attribute__((visibility("hidden"))); /* read without the GOT */
+
+/* What the hooks are set for, of function entries and returns; the semaphores may already say more.
+ */
+extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read without the GOT */
+
+/* Whether this one of these markers is wanted, and the hooks are set for it. */
+#define TRACER_ON(name) \
+    (MARKER_ON(name) && \
+     (atomic_load_explicit(&tracer_known, memory_order_relaxed) & MARKER_BIT(name)))
 
 /* Called by the hooks that feed function markers, when they are set: these markers are wanted in
  * the process now.  GIL held; from 3.12 on several interpreters, each with a GIL of its own, may
  * call it at once. */
 void tracer_wants(unsigned wanted);
 
-/* Whether the frames that run already are to be entered: entries and returns are both wanted.  Any
- * thread that runs Python, GIL held. */
-bool tracer_enters_stack(void);
+/* What a thread has caught up with. */
+struct tracer_seen {
+    unsigned number, /* tracer_number then */
+        plain,       /* of those tracers that have no patterns */
+        filter;      /* filter_version() */
+};
+
+/* Whether the thread has not caught up. */
+static inline bool tracer_is_new(const struct tracer_seen *seen)
+{
+    return seen->number != atomic_load_explicit(&tracer_number, memory_order_relaxed);
+}
+
+/* Which frames that run already are to be entered: those of tracers with patterns only if they were
+ * not by the earlier ones. */
+struct tracer_enters {
+    bool plain, filtered;
+    unsigned filter_before;
+};
+
+/* The thread catches up.  On a thread that runs Python, GIL held. */
+struct tracer_enters tracer_catch_up(struct tracer_seen *seen);
 
 #endif

@@ -12,7 +12,16 @@
 #include <stdatomic.h>
 
 #define MARKER_BIT(name) (1u << MARKER_##name)
+#define MARKER_BITS(name) (MARKER_BIT(name) | MARKER_BIT(filtered__##name)) /* both of an event */
 _Static_assert(MARKERS <= 32, "a bit for each marker");
+
+/* Those that heed filter.h. */
+enum {
+    FILTERED_MARKERS =
+        MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return) |
+        MARKER_BIT(filtered__line) | MARKER_BIT(filtered__cfunction__entry) |
+        MARKER_BIT(filtered__cfunction__return) | MARKER_BIT(filtered__exception__raise),
+};
 
 /* Fire also what CPython's own markers report (PYTHON_STAP=all).  Set by the loader before anything
  * is armed. */
@@ -27,6 +36,9 @@ extern atomic_uint wanted_silent;
 #define MARKER_ON(name) \
     (__builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0) && \
      !(atomic_load_explicit(&wanted_silent, memory_order_relaxed) & MARKER_BIT(name)))
+
+/* The same of an event's marker, or its filtered one. */
+#define EVENT_ON(name) (MARKER_ON(name) || MARKER_ON(filtered__##name))
 
 /* The markers that the shim is to fire now, as bits.  It reads the semaphores, CPython's own too,
  * whose memory is unmapped with CPython: so with the GIL, or on the watcher's thread, which is

@@ -26,6 +26,7 @@
 #include "ask.h"
 #include "ask_lock.h"
 #include "debug.h"
+#include "filter.h"
 #include "fork_word.h"
 #include "main_thread.h"
 #include "seccomp.h"
@@ -273,7 +274,8 @@ static void *end(struct watcher *self)
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned periods = 0, wait = 1, wanted, asked = ~0u;
+    unsigned periods = 0, wait = 1, wanted;
+    uint64_t asked = ~0ul; /* filter_want() */
     bool filtered = false;
     self->id = gettid();
     pthread_setname_np(pthread_self(), self->attach ? WATCHER_NAME "-new" : WATCHER_NAME);
@@ -285,11 +287,12 @@ static void *watch(void *data)
         if (!wanted_at_rest(self, &wanted) || main_thread_left_us())
             break;
         tally_watch(wanted);
+        filter_watch(wanted);
         bool change = wanted != settled || (wanted && !ask_done(wanted));
         if (!change && !wanted)
             continue;
-        if (wanted != asked) {
-            asked = wanted;
+        if (filter_want(wanted) != asked) {
+            asked = filter_want(wanted);
             periods = 0, wait = 1;
         }
         bool look = ++periods % PERIODS_UNTIL_LOOK == 0;

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "doctor.h"
 #include "enable.h"
+#include "filter_process.h"
 #include "installed.h"
 #include "list.h"
 #include "ps.h"
@@ -29,6 +30,7 @@ static const char usage[] =
     "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
     "  attach PID...           load the shim into running Pythons; also by name, or into all\n"
     "  ps                      show the Pythons that run, and whether the shim is active in them\n"
+    "  filter PID PATTERN...   the functions that a process's filtered markers are for\n"
     "  record, top, dump       where a process uses the CPU, and what its threads do, by samples\n"
     "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
@@ -65,7 +67,7 @@ int main(int count, char **arguments)
     } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
                     {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main},
                     {"ps", ps_main},         {"record", record_main}, {"top", top_main},
-                    {"dump", dump_main}};
+                    {"dump", dump_main},     {"filter", filter_main}};
     (void)count;
     find_source_tree();
     if (!arguments[0] || !arguments[1])

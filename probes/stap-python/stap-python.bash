@@ -32,14 +32,14 @@ _stap_python_script() {
 }
 
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps record top dump enable disable'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps filter record top dump enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # names only: what compgen -W is given, it expands
     words="$commands help --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
   else
     case ${COMP_WORDS[1]} in
-      list | attach) words=$(_stap_python_pids) ;;&
+      list | attach | filter) words=$(_stap_python_pids) ;;&
       enable | disable)
         if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[2]} == --service ]]; then
           words+=" $(systemctl list-unit-files --type=service --no-legend --no-pager 2>/dev/null | grep -oE '^[A-Za-z0-9:_.@-]+')"

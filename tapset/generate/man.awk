@@ -32,6 +32,7 @@
 # The macros of python_events.stp, "@__python_event(NAME, ...", "@__python_shim_event(NAME, ..." and
 # "@__python_sum_event(NAME, ...", define python.NAME, whose block stands before it, and python.shim.NAME and
 # python.native.NAME, or only the first two: these have pages with the same variables.
+# "@__python_filtered_event(NAME, ..." defines python.filtered.NAME alone.
 #
 # SPDX-License-Identifier: MIT
 
@@ -79,7 +80,7 @@ lexical == "block" {
   next
 }
 
-!depth && /^@__python_((shim|sum)_)?event\(/ {
+!depth && /^@__python_((shim|sum|filtered)_)?event\(/ {
   define_event($0)
   next
 }
@@ -271,7 +272,7 @@ function define(text,  id, head, pieces) {
   head = substr(text, 1, index(text, "{") - 1)
   if (head !~ /(^| )(probe|function) /)
     return
-  if (head ~ /^probe never ?$/) # no name for others
+  if (head ~ /^probe (never|__python[a-z_.]* \?) ?$/) # no name for others
     return
   if (head ~ /^probe [A-Za-z_][A-Za-z0-9_.]* ?\+?= ?[^= ][^=]*$/) {
     split(head, pieces, / ?\+?= ?/)
@@ -311,6 +312,10 @@ function define_event(line,  name) {
   if (!match(line, /\([A-Za-z0-9_.]+,/))
     fail(here(), "the macro of an event without its name")
   name = substr(line, RSTART + 1, RLENGTH - 2)
+  if (line ~ /^@__python_filtered/) {
+    add_definition("probe:python.filtered." name)
+    return
+  }
   add_definition("probe:python." name)
   add_source(name, "shim", "from the shim only")
   if (line ~ /^@__python_event/)

@@ -79,7 +79,7 @@ function paragraphs(text,  lines, n, i, kind, last, held, begun) {
 function begin_page(name,  heading) {
   page = dir "/" name ".3stap"
   heading = toupper(name)
-  sub(/^(PROBE::PYTHON\.|FUNCTION::)/, "", heading)
+  sub(/^(PROBE::PYTHON\.(FILTERED\.)?|FUNCTION::)/, "", heading)
   out(".\\\" Made by man.awk.")
   out(".\\\" SPDX-License-Identifier: MIT")
   out(".TH \"" heading "\" 3stap \"" date "\" \"systemtap\\-cpython " version "\" \"SystemTap Tapset\"")

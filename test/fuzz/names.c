@@ -180,6 +180,70 @@ WRAPPED(exception__raise, const char *filename, const char *funcname, int lineno
     read_all(typename);
 }
 
+/* The filtered ones pass what the plain ones do, and names of the function more. */
+static void filtered_marker(const char *filename, const char *funcname, const char *modulename)
+{
+    read_all(filename);
+    read_all(funcname);
+    read_all(modulename);
+}
+
+WRAPPED(filtered__function__entry, const char *filename, const char *funcname, int lineno,
+        PyFrameObject *frame, const char *modulename)
+{
+    (void)lineno;
+    check(frame != NULL, "frame", "one", NULL);
+    filtered_marker(filename, funcname, modulename);
+}
+
+WRAPPED(filtered__function__return, const char *filename, const char *funcname, int lineno,
+        PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception)
+{
+    (void)lineno;
+    check(frame && !result != !exception, "outcome", "a result or an exception", NULL);
+    filtered_marker(filename, funcname, modulename);
+}
+
+WRAPPED(filtered__line, const char *filename, const char *funcname, int lineno,
+        const char *modulename)
+{
+    (void)lineno;
+    filtered_marker(filename, funcname, modulename);
+}
+
+WRAPPED(filtered__cfunction__entry, const char *filename, const char *funcname, int lineno,
+        const char *modulename, const char *caller, const char *callermodule)
+{
+    (void)lineno;
+    read_all(caller);
+    read_all(callermodule);
+    filtered_marker(filename, funcname, modulename);
+}
+
+WRAPPED(filtered__cfunction__return, const char *filename, const char *funcname, int lineno,
+        const char *modulename, const char *caller, const char *callermodule)
+{
+    (void)lineno;
+    read_all(caller);
+    read_all(callermodule);
+    filtered_marker(filename, funcname, modulename);
+}
+
+WRAPPED(filtered__exception__raise, const char *filename, const char *funcname, int lineno,
+        PyObject *exception, const char *typename, const char *modulename)
+{
+    (void)lineno;
+    check(exception != NULL, "exception", "one", NULL);
+    read_all(typename);
+    filtered_marker(filename, funcname, modulename);
+}
+
+/* No pattern: all functions pass. */
+WRAPPED(filter, const char *patterns, long size)
+{
+    check(size > 1 && !patterns[size - 1], "patterns", "zeros at their end", NULL);
+}
+
 WRAPPED(gc__start, int generation)
 {
     check(generation >= 0 && generation < 4, "generation", "0 to 3", NULL);

@@ -47,7 +47,7 @@ bpftrace_while() {
   shift
   trace=$BATS_TEST_TMPDIR/trace
   # shellcheck disable=SC2086
-  BPFTRACE_STRLEN=96 BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" ${PROGRAM_ARGUMENTS:-} >"$trace" 2>"$trace.log" &
+  BPFTRACE_STRLEN=${BPFTRACE_STRLEN:-96} BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" ${PROGRAM_ARGUMENTS:-} >"$trace" 2>"$trace.log" &
   tracer=$!
   # It is attached when it holds a perf event for each CPU and for each site of each probe; the shim's
   # markers have two sites.

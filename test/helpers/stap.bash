@@ -42,7 +42,7 @@ from_shim_for() {
 }
 
 # The files with the doc comments of which the man pages are made.
-tapset_sources=("$top"/tapset/*.stp "$top/build/python_objects.stp")
+tapset_sources=("$top"/tapset/*.stp "$top"/build/python_*.stp)
 
 # Writes the examples of the man pages to files in the folder $1.  Prints a line for each, separated by
 # tabs: its probe or function, the file, and its command line, if it has one, in which SCRIPT stands for

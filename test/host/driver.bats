@@ -87,7 +87,7 @@ cfunction__return 0x1 0x1 5 0x1
 import__find__load__done 0x7fffffffffff 0
 audit NULL NULL
 EVENTS
-  replay "$(all_events)"
+  BPFTRACE_STRLEN=64 replay "$(all_events)" # five strings in one event
   diff <(printed) - <<EXPECTED
 function__entry|/a b/c.py|<module>|1|0x7f0000001230|__main__|
 function__return|/a b/c.py|$(printf '\xc3\xa4\xff')|2147483647|0xffffffffffffffff|a#"\\$(printf '\t')b|0x7f0000001240|

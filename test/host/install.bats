@@ -47,7 +47,7 @@ installed() {
   [ "$(find "$destdir/opt/d" "$destdir/opt/m" "$destdir/opt/t" -type f ! -name '*.stp' ! -name '*.d' ! -name '*.bt' ! -perm 644 | wc -l)" = 0 ]
   [ "$(find "$destdir/opt/t" -type f ! -perm 644 | wc -l)" = 0 ]
   cmp "$top/LICENSE" "$destdir/opt/doc/LICENSE"
-  for file in "$top"/tapset/*.stp "$top"/tapset/*.stpm "$top/build/python_objects.stp"; do
+  for file in "$top"/tapset/*.stp "$top"/tapset/*.stpm "$top"/build/python_*.stp; do
     cmp "$file" "$destdir/opt/t/${file##*/}"
   done
   grep -F '@define __python_shim_path %( "/opt/l/lib*/libpython-stap.so.0" %)' "$destdir/opt/t/python_paths.stpm"

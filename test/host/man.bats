@@ -26,6 +26,7 @@ awks() {
 public() {
   sed -nE 's/^probe ([a-zA-Z0-9_.]+) *=.*/probe::\1/p; s/^function ([a-zA-Z0-9_]+).*/function::\1/p
     s/^@__python_event\(([a-z.]+),.*/probe::python.\1\nprobe::python.shim.\1\nprobe::python.native.\1/p
+    s/^@__python_filtered_event\(([a-z.]+),.*/probe::python.filtered.\1/p
     s/^@__python_(shim|sum)_event\(([a-z.]+),.*/probe::python.\2\nprobe::python.shim.\2/p' "${tapset_sources[@]}" |
     grep -vE '(::|\.)_' | sort -u
 }

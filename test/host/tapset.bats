@@ -28,7 +28,7 @@ used_points() {
 # A script that uses each variable of each probe point.
 # usage: use_all PREFIX [MINOR]
 use_all() {
-  points "${2:-}" | awk -v prefix="$1" '{
+  points "${2:-}" | awk -v prefix="$1" 'prefix != "python.shim." || !/^filtered/ {
     printf "probe %s%s { println(name, probestr", prefix, $1
     for (i = 2; i <= NF; i++) printf ", %s", $i
     print ") }" }'
@@ -73,7 +73,7 @@ refused() {
   tapset=$(tapset_with_native_python)
   local native=$BATS_TEST_TMPDIR/native/bin
   resolves "$(use_all python.shim.)"
-  [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
+  [ "$(shim_probes_in "$shim")" = "$(markers | grep -vc '^filter')" ]
   [ "$(probes_in "$native/python3.10")" = 0 ]
   resolves "$(use_all python.native. 10)"
   [ "$(shim_probes_in "$shim")" = 0 ]
@@ -104,7 +104,10 @@ refused() {
   resolves 'probe python.function.* { println(probestr, frameptr) }'
   [ "$(shim_probes_in "$shim")" = 4 ]
   resolves 'probe python.shim.** { println(name) }'
-  [ "$(shim_probes_in "$shim")" = "$(markers | wc -l)" ]
+  [ "$(shim_probes_in "$shim")" = "$(markers | grep -vc '^filter')" ]
+  # and the marker by which the shim asks
+  resolves 'probe begin { python_filter("f") } probe python.filtered.** { println(name) }'
+  [ "$(shim_probes_in "$shim")" = "$(markers | grep -c '^filter')" ]
 }
 
 @test "interpreters and shims of python_local.stp are probed as well" {
@@ -132,7 +135,7 @@ STP
 @test "where there is neither shim nor native marker, every probe point names stap-python doctor" {
   tapset=$(tapset_with_nothing)
   local point
-  for point in $(probe_points | sed 's/.*/& shim.&/') $(points 10 | sed 's/ .*//; s/^/native./'); do
+  for point in $(probe_points) $(probe_points | sed '/^filtered/d; s/^/shim./') $(points 10 | sed 's/ .*//; s/^/native./'); do
     run stap_with_tapset -p2 -e "probe python.$point { println(name) }"
     echo "python.$point: $output"
     [ "$status" = 1 ]

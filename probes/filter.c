@@ -1,0 +1,157 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+#include "filter.h"
+
+#include "debug.h"
+#include "filter_match.h"
+#include "filter_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+atomic_uint filter_number;
+
+/* The latest patterns, by their number.  Read without a lock: a text is overwritten only after as
+ * many changes, and its last byte stays 0, so a thread that sleeps that long reads some text. */
+enum { KEPT = 16 };
+static char texts[KEPT][FILTER_SIZE];
+
+/* With this number the filtered markers were wanted, after a time in which they were not. */
+static atomic_uint since;
+
+/* Its page, or NULL. */
+static struct filter_page *page;
+
+void filter_publish(void)
+{
+    void *place = mmap((void *)FILTER_ADDRESS, sizeof *page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (place != (void *)FILTER_ADDRESS) {
+        if (place != MAP_FAILED)
+            munmap(place, sizeof *page);
+        debug_log("no stap-python filter: the program uses the address %#lx", FILTER_ADDRESS);
+        return;
+    }
+    const char *patterns = secure_getenv("PYTHON_STAP_FILTER");
+    page = place;
+    page->magic = FILTER_MAGIC;
+    if (patterns && strlen(patterns) < sizeof page->patterns)
+        strcpy(page->patterns, patterns);
+    else if (patterns)
+        debug_log("PYTHON_STAP_FILTER is too long: every function passes");
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static atomic_flag looking = ATOMIC_FLAG_INIT;
+
+/* While a thread looks: whether filtered markers were wanted, what the semaphores added up to, and
+ * the page's generation. */
+static bool in_use;
+static unsigned known_raised, known_generation;
+
+void filter_forked(void)
+{
+    atomic_flag_clear(&looking);
+}
+
+static unsigned generation(void)
+{
+    return page ? *(const volatile uint32_t *)&page->generation : 0;
+}
+
+/* Asks everybody. */
+static void ask(char *patterns)
+{
+    memset(patterns, 0, FILTER_SIZE); /* that its page is there when a probe's handler writes */
+    if (page) {
+        memcpy(patterns, page->patterns, sizeof page->patterns - 1);
+        strcat(patterns, " ");
+    }
+    if (MARKER_ON(filter))
+        marker_filter(patterns, FILTER_SIZE);
+    patterns[FILTER_SIZE - 1] = '\0';
+    for (char *at = patterns; *at; at++)
+        if (filter_is_space(*at))
+            *at = ' ';
+}
+
+static void look(void)
+{
+    static char patterns[FILTER_SIZE];
+    unsigned now = filter_version(), next = now + 1;
+    ask(patterns);
+    if (in_use && strcmp(patterns, texts[now % KEPT]) == 0)
+        return;
+    memcpy(texts[next % KEPT], patterns, FILTER_SIZE);
+    if (!in_use)
+        since = next;
+    in_use = true;
+    atomic_store_explicit(&filter_number, next, memory_order_release);
+    debug_log("filter: %s", filter_matches(patterns, "", "", "") ? "all functions" : patterns);
+}
+
+static void look_if(unsigned wanted, bool again)
+{
+    if (atomic_flag_test_and_set(&looking))
+        return;
+    unsigned raised = wanted_raised(), written = generation();
+    if (!(wanted & FILTERED_MARKERS)) {
+        in_use = false;
+    } else if (written % 2 == 0 &&
+               (again || !in_use || raised != known_raised || written != known_generation)) {
+        known_raised = raised;
+        known_generation = written;
+        look();
+    }
+    atomic_flag_clear(&looking);
+}
+
+void filter_look(unsigned wanted)
+{
+    look_if(wanted, false);
+}
+
+void filter_watch(unsigned wanted)
+{
+    static unsigned periods;
+    look_if(wanted, ++periods % 20 == 0);
+}
+
+/* ---------------------------------------------------------------- matching */
+
+static const char *known(const char *text)
+{
+    return text ? text : "";
+}
+
+static bool text_passes(unsigned version, struct code *record, PyObject *globals)
+{
+    const char *module = record->module.owner ? record->module.utf8 : code_module(record, globals);
+    return filter_matches(texts[version % KEPT], known(record->filename.utf8), known(module),
+                          known(record->funcname.utf8));
+}
+
+bool filter_passes(struct code *record, PyObject *globals)
+{
+    unsigned version = filter_version();
+    unsigned before = atomic_load_explicit(&record->filter, memory_order_relaxed);
+    if (__builtin_expect(before >> 1 == version && version, 1))
+        return before & 1;
+    bool passes = text_passes(version, record, globals);
+    if (record->funcname.owner) /* not the record that stands for many */
+        atomic_store_explicit(&record->filter, version << 1 | passes, memory_order_relaxed);
+    return passes;
+}
+
+bool filter_passed(struct code *record, PyObject *globals, unsigned version)
+{
+    return version >= since && filter_version() - version < KEPT - 1 &&
+           text_passes(version, record, globals);
+}

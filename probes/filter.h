@@ -1,0 +1,63 @@
+/*
+ * Which functions the filtered markers are for: those that a pattern of any tracer names.
+ *
+ * The patterns are asked for when a tracer attaches to a filtered marker, or leaves: the marker
+ * `filter` has room for each tracer to write its own.  Others are given by stap-python filter, and
+ * by PYTHON_STAP_FILTER.  Without any pattern it is all functions.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FILTER_H
+#define FILTER_H
+
+#include "code.h"
+#include "wanted.h"
+
+/* Changes with the patterns, and when filtered markers are wanted anew.  0: they never were. */
+extern atomic_uint filter_number __attribute__((visibility("hidden"))); /* read without the GOT */
+
+static inline unsigned filter_version(void)
+{
+    return atomic_load_explicit(&filter_number, memory_order_acquire);
+}
+
+/* What an interpreter is to be armed for: these markers, and by which patterns they fire. */
+static inline uint64_t filter_want(unsigned wanted)
+{
+    return wanted | (wanted & FILTERED_MARKERS ? (uint64_t)filter_version() << 32 : 0);
+}
+
+/* Maps the page of filter_page.h, with the patterns of the environment.  By the loader. */
+void filter_publish(void);
+
+/* Asks for patterns if these markers are wanted by other tracers than before.  Where an interpreter
+ * is armed; any thread, with or without the GIL. */
+void filter_look(unsigned wanted);
+
+/* The same, and once a second in any case.  Called twenty times a second by the watcher; no GIL. */
+void filter_watch(unsigned wanted);
+
+/* In the child of a fork, in which no other thread is. */
+void filter_forked(void);
+
+/* Whether filter_passes() has found it out before. */
+static inline bool filter_is_known(const struct code *record)
+{
+    return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 == filter_version();
+}
+
+/* As filter_passes(), if that was found out before; else true. */
+static inline bool filter_may_pass(const struct code *record)
+{
+    return (atomic_load_explicit(&record->filter, memory_order_relaxed) & 1) ||
+           !filter_is_known(record);
+}
+
+/* Whether a pattern names the function of a record; globals: with which its code runs, or NULL.
+ * GIL held, no exception in flight. */
+bool filter_passes(struct code *record, PyObject *globals);
+
+/* Whether one did when filter_version() was that, and filtered markers have been wanted since. */
+bool filter_passed(struct code *record, PyObject *globals, unsigned version);
+
+#endif

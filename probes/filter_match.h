@@ -1,0 +1,98 @@
+/*
+ * Whether a pattern names a function: for the shim, and for the tapset's own check of what its
+ * script asked for (tapset/generate/include.awk).  So it includes nothing.
+ *
+ *   app.views.*             module and function, of a pattern with a dot
+ *   execute                 the function alone
+ *   * /app/views.py:*       file and function, around the last colon (without the space)
+ *
+ * A * is any text, dots and slashes too, a ? any character.  Names that a process doesn't tell are
+ * "".  Patterns are separated by spaces, tabs or newlines.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FILTER_MATCH_H
+#define FILTER_MATCH_H
+
+/* What is matched: the concatenation of parts, up to a NULL. */
+struct filter_text {
+    const char *const *part;
+    const char *at;
+};
+
+static inline char filter_character(struct filter_text *text)
+{
+    while (text->at && !*text->at)
+        text->at = *++text->part;
+    return (char)(text->at ? *text->at : 0);
+}
+
+static inline int filter_glob(const char *pattern, const char *end, const char *const *parts)
+{
+    struct filter_text text = {parts, *parts}, retry = text;
+    const char *star = 0;
+    for (;;) {
+        char character = filter_character(&text);
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            retry = text;
+        } else if (character && pattern < end && (*pattern == '?' || *pattern == character)) {
+            pattern++;
+            text.at++;
+        } else if (!character && pattern == end) {
+            return 1;
+        } else if (!star || !filter_character(&retry)) {
+            return 0;
+        } else {
+            retry.at++;
+            text = retry;
+            pattern = star;
+        }
+    }
+}
+
+/* One pattern. */
+static inline int filter_names(const char *pattern, const char *end, const char *filename,
+                               const char *modulename, const char *funcname)
+{
+    const char *colon = 0, *dot = 0, *at;
+    const char *const file[] = {filename, 0}, *const function[] = {funcname, 0},
+                      *const both[] = {modulename, ".", funcname, 0};
+    for (at = pattern; at < end; at++) {
+        if (*at == ':')
+            colon = at;
+        if (*at == '.')
+            dot = at;
+    }
+    if (colon)
+        return filter_glob(pattern, colon, file) && filter_glob(colon + 1, end, function);
+    return filter_glob(pattern, end, dot ? both : function);
+}
+
+static inline int filter_is_space(char character)
+{
+    return character == ' ' || character == '\t' || character == '\n';
+}
+
+/* Any of the patterns; all functions, if there is none. */
+static inline int filter_matches(const char *patterns, const char *filename, const char *modulename,
+                                 const char *funcname)
+{
+    int none = 1;
+    while (*patterns) {
+        const char *begin;
+        while (filter_is_space(*patterns))
+            patterns++;
+        begin = patterns;
+        while (*patterns && !filter_is_space(*patterns))
+            patterns++;
+        if (patterns == begin)
+            break;
+        none = 0;
+        if (filter_names(begin, patterns, filename, modulename, funcname))
+            return 1;
+    }
+    return none;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * sys.monitoring (PEP 669): a tool of ours in an interpreter, with C callbacks.
+ *
+ * All functions: on a thread of the program's, GIL held, no exception in flight, nor after; but for
+ * what is said, monitoring is sys.monitoring.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef MONITORING_H
+#define MONITORING_H
+
+#include "interp.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct monitoring_event {
+    const char *name;
+    PyMethodDef *callback;
+    unsigned markers; /* those that it feeds */
+};
+
+/* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
+long monitoring_bit(PyObject *monitoring, const char *name);
+
+/* Takes an id, interp->tool.  False: there is none. */
+bool monitoring_take(PyObject *monitoring, struct interp *interp);
+
+/* Whether the id is still ours: the program may free any tool's, and take it for itself. */
+bool monitoring_owned(PyObject *monitoring, const struct interp *interp);
+
+/* Registers the callbacks.  False: one was refused. */
+bool monitoring_register(PyObject *monitoring, struct interp *interp,
+                         const struct monitoring_event *events, size_t count);
+
+/* Gives the id back. */
+void monitoring_give_up(PyObject *monitoring, struct interp *interp,
+                        const struct monitoring_event *events, size_t count);
+
+/* Has each code object instrumented once more when it next begins, and what was disabled enabled:
+ * also what other tools have disabled, which may happen to them at any time. */
+void monitoring_restart(PyObject *monitoring);
+
+#endif

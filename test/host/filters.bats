@@ -1,0 +1,255 @@
+# The filtered markers: they fire for the functions that a pattern names, and the plain ones for all.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  can_bpftrace
+}
+
+# A bpftrace program that counts the events of each function: those of the markers with $1 before their names.
+counts() {
+  cat <<EOF
+usdt:$shim:python:${1:-}function__entry { @entries[str(arg0), str(arg1)] = count(); }
+usdt:$shim:python:${1:-}function__return { @returns[str(arg0), str(arg1)] = count(); }
+usdt:$shim:python:${1:-}line { @lines[str(arg0), str(arg1), arg2] = count(); }
+usdt:$shim:python:${1:-}exception__raise { @raises[str(arg0), str(arg1), arg2, str(arg4)] = count(); }
+EOF
+}
+
+# The same of calls of C functions, by file and line.
+c_counts() {
+  cat <<EOF
+usdt:$shim:python:$1cfunction__entry { @calls[str(arg0), str(arg1), arg2] = count(); }
+usdt:$shim:python:$1cfunction__return { @ends[str(arg0), str(arg1), arg2] = count(); }
+EOF
+}
+
+# Of the trace: what is of the workload, in order; with $1: of the functions that this expression names.
+of_workload() {
+  grep -F "$BATS_TEST_TMPDIR/" "$trace" | grep -E "${1:-.}" | sort
+}
+
+@test "a pattern names functions by module, by file or alone" {
+  cat >"$BATS_TEST_TMPDIR/match.c" <<'EOF'
+#include <stdio.h>
+#include "filter_match.h"
+int main(int count, char **words)
+{
+    (void)count;
+    puts(filter_matches(words[1], words[2], words[3], words[4]) ? "yes" : "no");
+}
+EOF
+  cc -Wall -Wextra -Werror -I"$top/probes" -o "$BATS_TEST_TMPDIR/match" "$BATS_TEST_TMPDIR/match.c"
+  local says patterns filename module function
+  while read -r says patterns filename module function; do
+    [ "$module" != - ] || module=
+    echo "$says $patterns $filename $module $function"
+    [ "$("$BATS_TEST_TMPDIR/match" "${patterns//,/ }" "$filename" "$module" "$function")" = "$says" ]
+  done <<'EOF'
+yes , /app/views.py app.views index
+yes * /app/views.py app.views index
+yes app.views.* /app/views.py app.views index
+no app.views.* /app/viewsets.py app.viewsets index
+yes app.* /app/viewsets.py app.viewsets index
+yes *.execute /db.py db.cursor execute
+yes *.execute /db.py - execute
+no *.execute /db.py db.cursor execute_many
+yes execute /db.py db.cursor execute
+no execute /db.py execute run
+yes exec* /db.py db execute_many
+yes *ec?t* /db.py db execute
+no ?xec /db.py db execute
+yes */app/views.py:* /srv/app/views.py __main__ index
+no */app/views.py:* /srv/app/views.pyc __main__ index
+yes */views.py:index /srv/app/views.py __main__ index
+no */views.py:index /srv/app/views.py __main__ indexes
+yes a:b:c a:b m c
+yes x,,index,y /app/views.py app.views index
+no x,app.index,y /app/views.py app.views index
+yes *a*a*b /f.py m aaaaaaaaaaaaaaab
+no *a*a*b /f.py m aaaaaaaaaaaaaaac
+yes <lambda> /f.py m <lambda>
+EOF
+  # nothing at all
+  [ "$("$BATS_TEST_TMPDIR/match" '' f m g)" = yes ]
+}
+
+@test "what is filtered is what the plain markers say of those functions" {
+  local python name
+  for name in call_stack semantics; do
+    cp "$top/test/workloads/$name.py" "$BATS_TEST_TMPDIR"
+    for python in $(pythons); do
+      echo "$python $name"
+      LD_PRELOAD=$shim bpftrace_while "$(counts)" "$python" "$BATS_TEST_TMPDIR/$name.py" >/dev/null
+      of_workload '\.py, [a-m]' >"$BATS_TEST_TMPDIR/expected"
+      of_workload >"$BATS_TEST_TMPDIR/all"
+      [ "$(wc -l <"$BATS_TEST_TMPDIR/expected")" -ge 5 ]
+      [ "$(wc -l <"$BATS_TEST_TMPDIR/all")" -gt "$(wc -l <"$BATS_TEST_TMPDIR/expected")" ]
+      # alone: the other functions' events are switched off
+      LD_PRELOAD=$shim PYTHON_STAP_FILTER=$(printf '%s* ' {a..m}) \
+        bpftrace_while "$(counts filtered__)" "$python" "$BATS_TEST_TMPDIR/$name.py" >/dev/null
+      diff "$BATS_TEST_TMPDIR/expected" <(of_workload)
+      # without patterns
+      LD_PRELOAD=$shim bpftrace_while "$(counts filtered__)" "$python" "$BATS_TEST_TMPDIR/$name.py" >/dev/null
+      diff "$BATS_TEST_TMPDIR/all" <(of_workload)
+    done
+  done
+}
+
+@test "so it is for calls of C functions, by the function that calls" {
+  local python
+  for python in $(pythons); do
+    echo "$python"
+    cat >"$BATS_TEST_TMPDIR/c.py" <<'EOF'
+import math
+
+def chosen():
+    for i in range(30):
+        math.sqrt(i)
+    try:
+        math.sqrt(-1)
+    except ValueError:
+        pass
+
+def other():
+    for i in range(20):
+        math.sqrt(i)
+
+for _ in range(3):
+    chosen()
+    other()
+EOF
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER='*/c.py:chosen' bpftrace_while "$(c_counts filtered__)" "$python" "$BATS_TEST_TMPDIR/c.py"
+    diff - <(grep -F /c.py, "$trace" | grep -F sqrt | sort) <<EOF
+@calls[$BATS_TEST_TMPDIR/c.py, sqrt, 5]: 90
+@calls[$BATS_TEST_TMPDIR/c.py, sqrt, 7]: 3
+@ends[$BATS_TEST_TMPDIR/c.py, sqrt, 5]: 90
+@ends[$BATS_TEST_TMPDIR/c.py, sqrt, 7]: 3
+EOF
+  done
+}
+
+@test "stap-python filter changes them while the program runs, and entries stay even with returns" {
+  local python phase
+  cat >"$BATS_TEST_TMPDIR/turns.py" <<'EOF'
+import os, subprocess, sys, threading, time
+
+def one():
+    pass
+
+def two():
+    pass
+
+def inner():
+    while not ended:
+        one()
+        two()
+        time.sleep(0.002)
+
+def outer():
+    inner()
+
+def phase(*arguments):
+    "What the thread does between two marks has these patterns."
+    subprocess.check_call([sys.argv[1], "filter"] + list(arguments), env={})
+    time.sleep(0.3)
+    mark()
+    time.sleep(0.2)
+    mark()
+
+def mark():
+    try:
+        import mark_that_is_not_there
+    except ImportError:
+        pass
+
+ended = []
+thread = threading.Thread(target=outer)
+thread.start()
+pid = str(os.getpid())
+phase(pid, "one")
+phase(pid, "outer", "two")
+phase(pid, "*/turns.py:inner", "one", "outer")
+phase("--all", pid)
+ended.append(1)
+thread.join()
+EOF
+  for python in $(pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER=none bpftrace_while "
+usdt:$shim:python:filtered__function__entry { printf(\"%lu > %s %s\\n\", nsecs, str(arg1), str(arg0)); }
+usdt:$shim:python:filtered__function__return { printf(\"%lu < %s %s\\n\", nsecs, str(arg1), str(arg0)); }
+usdt:$shim:python:import__find__load__start { printf(\"%lu %s\\n\", nsecs, str(arg0)); }" "$python" "$BATS_TEST_TMPDIR/turns.py" "$top/build/stap-python"
+    sort -n -o "$trace" "$trace" # each processor has a buffer of its own
+    for phase in 1:one 3:two 5:one 7:one,two; do
+      diff <(tr , '\n' <<<"${phase#*:}") \
+        <(awk '/mark_that/ { n++ } n == '"${phase%:*}"' && /turns.py/ { print $3 }' "$trace" | grep -vx mark | sort -u)
+    done
+    for phase in outer inner; do
+      [ "$(grep -c "> $phase " "$trace")" = 1 ]
+      [ "$(grep -c "< $phase " "$trace")" = 1 ]
+    done
+    for phase in one two; do
+      [ "$(grep -c "> $phase " "$trace")" = "$(grep -c "< $phase " "$trace")" ]
+    done
+    refute grep '> <module> .*turns.py' <(sed '/> outer/q' "$trace")
+  done
+}
+
+@test "a tracer without patterns beside one with them, that comes and goes, has everything" {
+  local python plain
+  cat >"$BATS_TEST_TMPDIR/beside.py" <<'EOF'
+import time
+
+def chosen():
+    pass
+
+def other():
+    pass
+
+end = time.time() + 4
+while time.time() < end:
+    for _ in range(50):
+        chosen()
+        other()
+    time.sleep(0.01)
+EOF
+  for python in $(pythons); do
+    echo "$python"
+    # what has come and gone by itself, with the filtered one alone before and after
+    cat >"$BATS_TEST_TMPDIR/comes" <<'SH'
+LD_PRELOAD=$shim "$python" "$BATS_TEST_TMPDIR/beside.py" &
+sleep 1.2
+timeout -s INT 1.5 bpftrace -q -e "usdt:$shim:python:function__entry { @[str(arg1)] = count(); }" >"$BATS_TEST_TMPDIR/plain"
+wait $!
+SH
+    export python
+    PYTHON_STAP_FILTER='*/beside.py:chosen' bpftrace_while "
+usdt:$shim:python:filtered__function__entry { @[str(arg1)] = count(); }
+usdt:$shim:python:filtered__function__return { @ends[str(arg1)] = count(); }" bash "$BATS_TEST_TMPDIR/comes"
+    cat "$BATS_TEST_TMPDIR/plain" "$trace"
+    plain=$(sed -n 's/^@\[other\]: //p' "$BATS_TEST_TMPDIR/plain")
+    [ "$plain" -gt 100 ]
+    [ $((plain - $(sed -n 's/^@\[chosen\]: //p' "$BATS_TEST_TMPDIR/plain"))) -le 1 ]
+    refute grep -e other -e module "$trace"
+    [ "$(sed -n 's/^@\[chosen\]: //p' "$trace")" -gt "$plain" ]
+    [ "$(sed -n 's/^@\[chosen\]: //p' "$trace")" = "$(sed -n 's/^@ends\[chosen\]: //p' "$trace")" ]
+  done
+}
+
+@test "stap-python filter says what is wrong, in one line" {
+  run "$top/build/stap-python" filter
+  [ "$status" = 2 ]
+  run "$top/build/stap-python" filter $$ x
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "${#lines[@]}" = 1 ]
+  run "$top/build/stap-python" filter 1 'a b'
+  [ "$status" = 2 ]
+  [[ $output == *"'a b' is empty or contains a space"* ]]
+  run "$top/build/stap-python" filter 1 "$(printf '%05000d' 1)"
+  [ "$status" = 2 ]
+  [[ $output == *"more than 4087 bytes"* ]]
+}
