@@ -175,25 +175,26 @@ static inline __attribute__((always_inline)) struct code *record_known(void *fra
     return code ? code_known(code) : NULL;
 }
 
-/* Whether a filtered marker may be for the frame. */
+/* Whether a filtered marker may be for the frame: the same at its end, unless the tracer_number is
+ * another one then. */
 static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_311)
 {
+    if (!tracer_is_filtered())
+        return false;
     struct code *record = record_known(frame, is_311);
     return !record || filter_may_pass(record);
 }
 
 /* Entries begin with the hook that is set for them, which enters the frames that run already. */
-static inline __attribute__((always_inline)) bool enters(void *frame, bool is_311)
+static inline bool enters(bool passes)
 {
-    return TRACER_ON(function__entry) ||
-           (TRACER_ON(filtered__function__entry) && may_pass(frame, is_311));
+    return TRACER_ON(function__entry) || (passes && TRACER_ON(filtered__function__entry));
 }
 
 /* The return of a frame that began before the tracer attached is reported by trace.c. */
-static inline __attribute__((always_inline)) bool returns(void *frame, bool is_311, unsigned tracer)
+static inline bool returns(bool passes, unsigned tracer)
 {
-    return (MARKER_ON(function__return) ||
-            (MARKER_ON(filtered__function__return) && may_pass(frame, is_311))) &&
+    return (MARKER_ON(function__return) || (passes && MARKER_ON(filtered__function__return))) &&
            tracer == atomic_load_explicit(&tracer_number, memory_order_relaxed);
 }
 
@@ -243,7 +244,8 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
             return parts.pass(thread, frame, throw);
     }
     unsigned tracer = tracer_number;
-    if (enters(frame, parts.is_311))
+    bool passes = may_pass(frame, parts.is_311);
+    if (enters(passes))
         fire_aside(parts.entry, frame, throw);
     if (tally_counts(TALLY_CALLS)) {
         struct tally *tally = tally_known(frame, parts.is_311);
@@ -258,7 +260,7 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
         if (tally)
             tally_end(tally);
     }
-    if (returns(frame, parts.is_311, tracer))
+    if (returns(passes, tracer))
         leave(parts.leave, frame, result);
     return result;
 }

@@ -25,6 +25,12 @@ extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read w
     (MARKER_ON(name) && \
      (atomic_load_explicit(&tracer_known, memory_order_relaxed) & MARKER_BIT(name)))
 
+/* Whether that is filtered ones, too. */
+static inline bool tracer_is_filtered(void)
+{
+    return atomic_load_explicit(&tracer_known, memory_order_relaxed) & FILTERED_MARKERS;
+}
+
 /* Called by the hooks that feed function markers, when they are set: these markers are wanted in
  * the process now.  GIL held; from 3.12 on several interpreters, each with a GIL of its own, may
  * call it at once. */

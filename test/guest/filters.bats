@@ -37,7 +37,7 @@ probe python.filtered.cfunction.entry { printf("( %s by %s\n", funcname, caller)
 probe python.filtered.cfunction.return { printf(") %s by %s\n", funcname, caller) }
 probe python.filtered.exception { printf("! %s in %s\n", exceptionstr, funcname) }
 EOF
-  for python in $(pythons_by_hook); do
+  for python in $(guest_pythons); do
     echo "$python"
     # the process's own patterns are for other functions: these are not the script's
     run stap "$script" '__main__.area */filtered.py:fails' -c "env PYTHON_STAP_DEBUG=1 PYTHON_STAP_FILTER=total \
