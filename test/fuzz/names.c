@@ -12,6 +12,7 @@
 #include "wanted.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,16 +362,23 @@ static const char *text_of(PyObject *bytes)
     return bytes == py.none ? NULL : PyBytes_AsString(bytes);
 }
 
+/* Also what the watcher is just telling. */
+static void tell_all(void)
+{
+    while (!tally_tell())
+        sched_yield();
+}
+
 static void run_function(PyObject *made)
 {
-    tally_tell();
+    tell_all();
     memset(&expected, 0, sizeof expected);
     expected.filename = text_of(py.PyTuple_GetItem(made, 1));
     expected.funcname = text_of(py.PyTuple_GetItem(made, 2));
     expected.module = text_of(py.PyTuple_GetItem(made, 3));
     expected.is_on = true;
     PyObject *result = call_with(run, py.PyTuple_GetItem(made, 0));
-    tally_tell();
+    tell_all();
     expected.is_on = false;
     if (!result)
         PyErr_Print();
