@@ -253,7 +253,7 @@ static bool has_version(PyObject *globals)
 
 const char *code_module(struct code *record, PyObject *globals)
 {
-    if (!globals)
+    if (!globals || !name_key) /* code_setup() has never got as far */
         return NULL;
     bool versioned = has_version(globals);
     if (versioned && ((struct dict_36 *)globals)->version == record->globals_version)
