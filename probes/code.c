@@ -217,6 +217,8 @@ int code_line(PyObject *code, struct code *record, int offset)
 /* PyDict_GetItem() would put an exception in flight aside, and there is none. */
 static PyObject *name_in(PyObject *globals)
 {
+    if (!name_key) /* code_setup() has never got as far */
+        return NULL;
     if (!py._PyDict_GetItem_KnownHash)
         return py.PyDict_GetItem(globals, name_key);
     PyObject *name = py._PyDict_GetItem_KnownHash(globals, name_key, name_hash);
@@ -253,7 +255,7 @@ static bool has_version(PyObject *globals)
 
 const char *code_module(struct code *record, PyObject *globals)
 {
-    if (!globals || !name_key) /* code_setup() has never got as far */
+    if (!globals)
         return NULL;
     bool versioned = has_version(globals);
     if (versioned && ((struct dict_36 *)globals)->version == record->globals_version)
