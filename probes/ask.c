@@ -201,20 +201,10 @@ bool ask_needs_gil(void)
     return py.minor <= 11 || calls_stuck;
 }
 
-/* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes.
- */
-static struct interp *main_interp(void)
-{
-    struct interp *interp = interp_first();
-    while (interp && !interp->is_main)
-        interp = interp->next;
-    return interp;
-}
-
 /* On the watcher's thread, with the GIL. */
 static void ask_stuck(unsigned wanted)
 {
-    struct interp *interp = main_interp();
+    struct interp *interp = interp_main();
     if (interp && interp->armed_for != filter_want(wanted) && knock_at(interp, interp->knocked))
         hook_knocks = 1;
 }
@@ -309,7 +299,7 @@ bool ask_attach(void (*meet)(void))
 /* The records need no lock: no other thread is there. */
 void ask_meet(void (*meet)(void))
 {
-    struct interp *interp = main_interp();
+    struct interp *interp = interp_main();
     /* 3.13 ends the process if the frame hook is set without the GIL. */
     if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
         interp = NULL;

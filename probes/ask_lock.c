@@ -6,13 +6,14 @@
 #include "ask_lock.h"
 
 #include "ask.h"
+#include "interp.h"
 #include "thread_states.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
-enum { FORK_WAIT_MS = 100 };
+enum { FORK_WAIT_MS = 100, GIL_WAS_UNLOCKED = 1 /* PyGILState_UNLOCKED */ };
 
 /* Held by the watcher while it asks interpreters, and while it waits for the GIL for that; or by a
  * thread that forks.  The watcher only tries it. */
@@ -24,11 +25,15 @@ static __thread bool holds_asking;
 /* The watcher's, while it has the GIL. */
 static PyThreadState *_Atomic with_gil;
 
-void ask_lock_end(int gil)
+/* The watcher is about to make itself a thread state, or makes it; and how many threads fork. */
+static atomic_bool makes_state;
+static atomic_uint forks;
+
+void ask_lock_end(void)
 {
     if (ask_needs_gil()) {
         with_gil = NULL;
-        py.PyGILState_Release(gil);
+        py.PyGILState_Release(GIL_WAS_UNLOCKED);
     }
     pthread_mutex_unlock(&asking);
 }
@@ -43,11 +48,44 @@ void ask_lock_done(void)
     pthread_mutex_unlock(&asking);
 }
 
-int ask_lock_take_gil(void)
+/* NULL: it is not known yet; in 3.6 that was attached to. */
+static PyInterpreterState *main_interpreter(void)
 {
-    int gil = py.PyGILState_Ensure();
-    with_gil = py.PyGILState_GetThisThreadState();
-    return gil;
+    struct interp *interp = interp_main();
+    if (py.PyInterpreterState_Main) /* 3.7+ */
+        return py.PyInterpreterState_Main();
+    return interp ? interp->state : NULL;
+}
+
+/* In two steps, as PyGILState_Ensure() (Python/pystate.c) has them: PyThreadState_New() holds
+ * HEAD_LOCK, without the GIL, and the child of a fork waits for that lock, so a fork keeps out of
+ * it; then the GIL is waited for, and a fork can't wait for that. */
+bool ask_lock_take_gil(void)
+{
+    PyInterpreterState *interpreter = main_interpreter();
+    if (!interpreter) {
+        py.PyGILState_Ensure();
+        with_gil = py.PyGILState_GetThisThreadState();
+        return true;
+    }
+    makes_state = true;
+    PyThreadState *state = forks == 0 ? py.PyThreadState_New(interpreter) : NULL;
+    makes_state = false;
+    if (!state)
+        return false;
+    py.PyEval_RestoreThread(state);
+    with_gil = state;
+    return true;
+}
+
+/* An allocator that a program has put in CPython's place may wait for the GIL (tracemalloc's does),
+ * and not under HEAD_LOCK; so this does not wait for long. */
+static void keep_states_from_being_made(void)
+{
+    struct timespec pause = {0, 100000};
+    forks++;
+    for (int i = 0; i < 10 * FORK_WAIT_MS && makes_state; i++)
+        nanosleep(&pause, NULL);
 }
 
 void ask_lock_wait(void)
@@ -60,6 +98,8 @@ void ask_lock_wait(void)
 
 void ask_lock_forget(void)
 {
+    makes_state = false;
+    forks = 0;
     holds_asking = false;
     with_gil = NULL;
     pthread_mutex_init(&asking, NULL);
@@ -100,6 +140,7 @@ static void hold_without_gil(void)
 
 void ask_lock_hold(bool told)
 {
+    keep_states_from_being_made();
     holds_asking = pthread_mutex_trylock(&asking) == 0;
     if (holds_asking || told)
         return;
@@ -119,4 +160,5 @@ void ask_lock_release(void)
     if (holds_asking)
         pthread_mutex_unlock(&asking);
     holds_asking = false;
+    forks--;
 }

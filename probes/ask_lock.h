@@ -15,10 +15,10 @@ bool ask_lock_gil_is_free(void);
 /* Takes the lock, if it is free.  The watcher never waits for it.  Called on its thread, no GIL. */
 bool ask_lock_try(void);
 
-/* Takes the GIL of the main interpreter, with the lock held; the result is for ask_lock_end(),
- * which releases both.  Called on the watcher's thread. */
-int ask_lock_take_gil(void);
-void ask_lock_end(int gil);
+/* Takes the GIL of the main interpreter, with the lock held; ask_lock_end() releases both.  False:
+ * not now, as a thread forks or memory ran out.  Called on the watcher's thread. */
+bool ask_lock_take_gil(void);
+void ask_lock_end(void);
 
 /* Releases the lock, where the GIL was not taken.  Called on the watcher's thread. */
 void ask_lock_done(void);

@@ -56,6 +56,14 @@ struct interp *interp_of(PyInterpreterState *state)
     return interp;
 }
 
+struct interp *interp_main(void)
+{
+    struct interp *interp = interps;
+    while (interp && !interp->is_main)
+        interp = interp->next;
+    return interp;
+}
+
 bool interp_arming(void)
 {
     struct interp *interp = interps;

@@ -17,7 +17,7 @@
  *
  * The thread opens files in a table of descriptors of its own, and does not call malloc(): a
  * thread's first call takes 64 MB of address space, which the program may be short of.  Up to 3.11
- * PyGILState_Ensure() makes one.
+ * PyThreadState_New() makes one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -151,7 +151,7 @@ static bool needs_no_gil(void)
 }
 
 /* Takes the GIL if asking needs it. */
-static enum begin begin_to_ask(struct watcher *self, int *gil)
+static enum begin begin_to_ask(struct watcher *self)
 {
     unsigned awake = AWAKE;
     if (!py.Py_IsInitialized()) /* a program may have taken our function out of atexit */
@@ -166,10 +166,13 @@ static enum begin begin_to_ask(struct watcher *self, int *gil)
         ask_lock_done();
         return BEGIN_NEVER;
     }
-    *gil = ask_lock_take_gil();
+    if (!ask_lock_take_gil()) {
+        ask_lock_done();
+        return self->state & STOPPING ? BEGIN_NEVER : BEGIN_LATER;
+    }
     if (!(self->state & STOPPING))
         return BEGUN;
-    ask_lock_end(*gil);
+    ask_lock_end();
     return BEGIN_NEVER;
 }
 
@@ -203,20 +206,19 @@ static bool attach_first(struct watcher *self)
 {
     bool asked = false;
     for (unsigned periods = 0; running != self; periods++) {
-        int gil = 0;
         if (!asked && periods % PERIODS_UNTIL_LOOK == 0) {
             /* At the end of Python no thread waits for the attaching one. */
-            enum begin begin = begin_to_ask(self, &gil);
+            enum begin begin = begin_to_ask(self);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
                 if (begin == BEGUN)
-                    ask_lock_end(gil);
+                    ask_lock_end();
                 attaching = NULL;
                 return false;
             }
             if (begin == BEGUN) {
                 /* Up to 3.11 another interpreter may have started. */
                 asked = ask_attach(self->attach) && py.minor >= 12;
-                ask_lock_end(gil);
+                ask_lock_end();
             }
             if (periods == 0)
                 debug_log("loaded: it becomes active when this Python next runs");
@@ -249,16 +251,15 @@ static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
 /* Asks the interpreters for the wanted markers. */
 static enum begin ask(struct watcher *self, unsigned wanted, bool change, bool look)
 {
-    int gil = 0;
     enum begin begin = change ? ask_without_gil(self) : BEGIN_LATER;
     if (begin != BEGIN_LATER)
         return begin;
-    begin = begin_to_ask(self, &gil);
+    begin = begin_to_ask(self);
     if (begin != BEGUN)
         return begin;
     if (watcher_set_up)
         ask_interpreters(wanted, look);
-    ask_lock_end(gil);
+    ask_lock_end();
     return watcher_set_up ? BEGUN : BEGIN_NEVER;
 }
 

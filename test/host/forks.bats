@@ -49,6 +49,10 @@ forks() {
     LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
 }
 
+@test "the child of os.fork() waits for no lock that the shim's thread held as it came for the GIL, up to 3.11" {
+  forks after_a_sleep '(3, 7) <= sys.version_info < (3, 12)' 70 LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
+}
+
 @test "a long handler after a fork runs on while the shim looks whether the fork is done, from 3.12 on" {
   forks with_a_long_handler 'sys.version_info >= (3, 12)' '' LD_PRELOAD="$library $shim"
 }

@@ -55,7 +55,8 @@ void live_on(void)
     atexit(end_slowly);
 }
 
-/* Of the lock of 3.12's pending calls: PyThread_release_lock() is sem_post(). */
+/* Of the lock of 3.12's pending calls, and up to 3.11 of that of the thread states:
+ * PyThread_release_lock() is sem_post(). */
 int sem_post(sem_t *semaphore)
 {
     static int (*next)(sem_t *);

@@ -105,6 +105,17 @@ def in_c_after_calls():
             return "a child hangs"
 
 
+def after_a_sleep():
+    "No thread answers the shim's, which then makes itself a thread state, under a lock that the child takes, too."
+    for n in range(60):
+        time.sleep(n * 0.007 % 0.1)
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        if not ends(child, 7):
+            return "a child hangs"
+
+
 def with_a_long_handler():
     "What the shim looks at meanwhile, to start its thread when os.fork() is done."
     walked = ctypes.c_long.in_dll(ctypes.CDLL(None), "walked")
