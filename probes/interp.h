@@ -46,7 +46,8 @@ void interp_reset(struct interp *interp);
  * pointer to one stays good; a new one is put first, under the lock. */
 struct interp *interp_first(void);
 
-/* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes. */
+/* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes.
+ */
 struct interp *interp_main(void);
 
 /* The lock guards the list and each record's `ended`.  No GIL is waited for under it. */
