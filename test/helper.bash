@@ -5,7 +5,8 @@
 # SPDX-License-Identifier: MIT
 
 top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
-export top shim=$top/build/libpython-stap.so.0 driver=$top/build/driver
+# $SHIM is a copy of the shim: test/run.
+export top shim=${SHIM:-$top/build/libpython-stap.so.0} driver=$top/build/driver
 # The tapsets that the Makefile has made for the stap in use.
 export tapsets=${STAP_VM_ROOT:-$top/build}${STAP_VM_ROOT:+.stap}
 export LC_ALL=C

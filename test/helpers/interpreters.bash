@@ -99,6 +99,24 @@ embed() {
   gcc -o "$2" "$top/test/workloads/embed.c" "$1" -Wl,-rpath,"$(dirname "$1")"
 }
 
+# Puts a copy of $file, which holds the code of $python, in its place for this test: so that who traces its own
+# markers traces no other program.  Not of a script that starts a Python elsewhere.
+own_copy() {
+  local original=$file folder=$BATS_TEST_TMPDIR/copy
+  mkdir -p "$folder"
+  if [[ $file == *.so* ]]; then
+    export LD_LIBRARY_PATH=$folder
+  elif [ "$(readlink -f "$python")" = "$file" ]; then
+    PYTHONHOME=$("$python" -c 'import sys; print(sys.prefix)')
+    export PYTHONHOME
+    python=$folder/${file##*/}
+  else
+    return 0
+  fi
+  file=$folder/${file##*/}
+  cp "$original" "$file"
+}
+
 # The file that holds the code of a path of pythons(), libpython or the program itself.  Its path is as
 # seen from here, also if the interpreter runs in another root.
 own_file() {

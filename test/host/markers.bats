@@ -310,8 +310,10 @@ for _ in range(13):
 for _ in range(17):
     getattr(sys, "audit", print)("counted")'
   for python in $(pythons); do
+    unset PYTHONHOME LD_LIBRARY_PATH
     file=$(own_file "$python")
     own=$(own_markers "$python" "$file")
+    [ ! "$own" ] || own_copy
     echo "$python, $file:" "${own//$'\n'/ }"
     check_sources "$python" "$file" auto "$program" </dev/null
     [ "$own" ] || continue

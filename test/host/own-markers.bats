@@ -40,13 +40,7 @@ while time.time() < end:
     tick()
     gc.collect(1)
     time.sleep(0.003)'
-  # A program's markers work wherever its file is.
-  if [[ $file != *.so* ]]; then
-    PYTHONHOME=$("$python" -c 'import sys; print(sys.prefix)')
-    export PYTHONHOME
-    cp "$file" "$folder/elsewhere"
-    python=$folder/elsewhere file=$folder/elsewhere
-  fi
+  own_copy
   LD_PRELOAD=$shim "$python" -c "$program" &
   target=$!
   sleep 0.3
