@@ -146,7 +146,7 @@ PY
   # each line stands one further in than the call that it is in
   awk '/ => / { match($0, / +=> /); if (RLENGTH - 4 != depth++) exit 1 }
        / <= / { match($0, / +<= /); if (RLENGTH - 4 != --depth) exit 1 }' "$trace"
-  documented pyflow '  TIME' ' *[0-9]+ python3\([0-9]+\):  +=> [^ ]+ in .*.py:[0-9]+' ' *[0-9]+ python3\([0-9]+\): <= <module> in .*.py:[0-9]+'
+  documented pyflow 'TIME\(us\)' ' *[0-9]+ python3\([0-9]+\):  +=> [^ ]+ in .*.py:[0-9]+' ' *[0-9]+ python3\([0-9]+\): <= <module> in .*.py:[0-9]+'
 }
 
 # Starts a Python with the shim that calls FUNCTION 127 times and makes $folder/FUNCTION, whenever $folder/go
