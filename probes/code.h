@@ -50,8 +50,9 @@ void code_forked(void);
  * exception in flight, unless it is a code object. */
 struct code *code_known(PyObject *object);
 
-/* The record of a code object, which lives as long as the code object.  GIL held, no exception in
- * flight.  Never NULL; its names are NULL if memory ran out. */
+/* The record of a code object, which lives as long as the code object: use it only while the GIL is
+ * held and a frame or a reference keeps the code object.  GIL held, no exception in flight.  Never
+ * NULL; its names are NULL if memory ran out. */
 struct code *code_of(PyObject *code);
 
 /* Whether a call of the code makes a generator, a coroutine or an asynchronous generator.  GIL

@@ -14,7 +14,7 @@
 enum hook_result {
     HOOK_DONE,
     HOOK_LATER, /* CPython isn't ready yet: try again */
-    HOOK_NEVER, /* it can't be had here; the reason was given to debug_log() */
+    HOOK_NEVER, /* it can't be had here; debug_log() says why, or that what it needs is missing */
 };
 
 /* arm.c calls these with the GIL held and no exception in flight, on any thread that runs Python in

@@ -5,10 +5,11 @@
  * Preloaded, it runs before Py_Initialize(): nothing may be called yet, and there is no callback
  * for the moment from which on it may.  But each interpreter, as it starts, initialises built-in
  * modules through PyImport_Inittab, which programs may change before Py_Initialize().  The loader
- * puts a copy in its place in which two modules are initialised through the shim: marshal importlib
- * needs it, before it can load the first file: hooks can be set from here on. Each interpreter
- * initialises it _codecs   after marshal, before the program's first line: the watcher is set up So
- * a dormant shim costs the program nothing more than a thread that sleeps.
+ * puts a copy in its place in which two modules are initialised through the shim.  The first is
+ * marshal, which importlib needs before it can load the first file: hooks can be set from there on,
+ * in each interpreter.  The second is _codecs, after marshal and before the program's first line:
+ * the watcher is set up there.  So a dormant shim costs the program nothing more than a thread that
+ * sleeps.
  *
  * Loaded into a running CPython, by dlopen() or an import, it begins with the main interpreter.
  *

@@ -56,7 +56,7 @@ static atomic_uint times_told = 1;
 /* Held by who tells. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-/* Another one for each time that nobody wanted summaries any more, in each child, and where too
+/* Another one for each time that summaries were no longer wanted, in each child, and where too
  * many calls are open: those that were open then are forgotten. */
 static atomic_uint turn = 1;
 
@@ -111,7 +111,7 @@ static struct tally *make(const char *filename, const char *funcname, const char
     return tally;
 }
 
-/* From now on it is told of. */
+/* From now on its sums are reported. */
 static void put_on_list(struct tally *tally)
 {
     tally->next = tallies;
@@ -414,7 +414,7 @@ static void forget(struct tally *tally)
     since(&tally->sums.own_ticks, &tally->told.own_ticks);
 }
 
-/* What was counted, and not told, is nobody's. */
+/* What was counted and not told is left out. */
 static void forget_all(void)
 {
     turn++;

@@ -3,9 +3,10 @@
  *
  * The thread asks the interpreters to set hooks, and sets none itself (ask_interpreters()): CPython
  * joins it before os.fork() (3.7 and later), and may hold locks then that the program's code wants;
- * so no code of the program runs here.  From 3.12 on it never holds the GIL; before that, while it
- * asks and no other thread answers.  When the interpreter ends it sleeps, or is joined.  So it
- * never meets an interpreter that is going away.
+ * so no code of the program runs here.  From 3.12 on it does not hold the GIL, but in a child whose
+ * pending calls are stuck (ask_needs_gil()); before that, while it asks and no other thread
+ * answers.  When the interpreter ends it sleeps, or is joined.  So it never meets an interpreter
+ * that is going away.
  *
  * A program may leave its threads few system calls (seccomp).  While no tracer is attached the
  * thread makes only futex(), which all threads of the C library need; but the C library ends the

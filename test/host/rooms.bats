@@ -275,11 +275,12 @@ prose() {
   of() { printf '%s\n' "${all[@]}" | grep -E "$1"; }
   # shellcheck disable=SC2046 # no file has a space in its name
   {
-    paragraphs '' $(of '\.md$|\.8$|\.3stap$')
-    paragraphs '/*' $(of '\.h$')
+    paragraphs '' $(of '\.md$|\.8$|\.3stap$|\.meta$|_example\.txt$|^packaging/debian/control$|\.spec$')
+    paragraphs '/*' $(of '\.h$|^scripts/.*\.(stp|bt|d)$')
     paragraphs '/**' $(of '^tapset/.*\.stp(\.in)?$')
     strings '' $(of '^(probes|test)/.*\.[ch]$|\.(stp|stpm|stp\.in)$' | grep -v '^test/fuzz/\|^test/workloads/')
     strings "$messages" $(shell_files) Makefile
+    strings '(description|help)=' $(grep -l '^import argparse' $(of '^test/'))
     heads $(of '^test/[a-z]*/run$|^test/(run|setup|demo|installcheck|vm/stap)$|^packaging/')
   }
 }
@@ -288,7 +289,8 @@ prose() {
   local pattern better file line text
   prose >"$BATS_TEST_TMPDIR/prose"
   # of each kind
-  for file in README.md probes/stap-python/stap-python.8 probes/arm.h tapset/python_events.stp scripts/pycalls.stp test/setup; do
+  for file in README.md probes/stap-python/stap-python.8 probes/arm.h tapset/python_events.stp scripts/pycalls.stp test/setup \
+    scripts/pycalls.meta scripts/pycalls_example.txt scripts/bpftrace/pytop.bt packaging/debian/control test/bench/run; do
     grep -q "^$file:" "$BATS_TEST_TMPDIR/prose" || { echo "nothing of $file is looked at" && return 1; }
   done
   while IFS=$'\t' read -r pattern better; do
