@@ -4,7 +4,7 @@
 #
 # Runs the workload once to warm up, then N times (5), and prints the shortest time for one of its
 # operations, in nanoseconds: of the thread's processor time, or elapsed where it says so.  AROUND is
-# what is in place meanwhile: cProfile, setprofile or settrace.
+# what is in place meanwhile: cProfile, setprofile or settrace.  The NAME switched does not end.
 #
 # SPDX-License-Identifier: MIT
 
@@ -12,6 +12,9 @@ import os
 import sys
 import threading
 import time
+
+
+kept = []
 
 
 def fib(n):
@@ -119,6 +122,21 @@ def finds():  # imports that find and load a module, and read no file
     return 2000
 
 
+def make_functions(count):
+    names = {}
+    exec("\n".join("def f_%d():\n    pass" % number for number in range(count)), names)
+    return [names["f_%d" % number] for number in range(count)]
+
+
+def functions():  # 10,000 of them, in turn
+    if not kept:
+        kept.extend(make_functions(10000))
+    for _ in range(20):
+        for function in kept:
+            function()
+    return 20 * len(kept)
+
+
 def deep(depth):
     return depth and deep(depth - 1)
 
@@ -164,9 +182,6 @@ def sampled_in_200_threads():
     for thread in started:
         thread.join()
     return 200 * 4 * 1219
-
-
-kept = []
 
 
 def stacks(depth):
@@ -218,8 +233,18 @@ def values():  # calls of a function with arguments of a few kinds
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
 elapsed = {threads, *in_threads, *pyprofs}
-workloads = {f.__name__: f for f in [calls, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values] +
+workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values] +
              in_threads + pyprofs}
+
+
+def switched():
+    """Calls f_0() to f_999() every few milliseconds, until it is killed."""
+    made = make_functions(1000)
+    print("ready", flush=True)
+    while True:
+        for function in made:
+            function()
+        time.sleep(0.005)
 
 
 def around(name):
@@ -247,6 +272,8 @@ def around(name):
 
 
 def main():
+    if sys.argv[1] == "switched":
+        switched()
     function = workloads[sys.argv[1]]
     clock = time.perf_counter if function in elapsed else getattr(time, "thread_time", time.process_time)
     function()
