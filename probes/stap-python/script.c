@@ -98,10 +98,13 @@ static void add_shim(char **arguments)
 /* Says what the script will see of the Pythons that run, and makes that of -x visible. */
 static void look_at_processes(const struct script_head *head, const struct stap_arguments *given)
 {
+    struct script_probes script = {.code = head->code};
+    while (given->own[script.arguments])
+        script.arguments++;
     if (given->target && pid_of(given->target))
-        prepare_target(head->code, pid_of(given->target));
+        prepare_target(&script, pid_of(given->target));
     else if (!given->target && !given->command)
-        say_what_runs(head->code);
+        say_what_runs(&script);
 }
 
 /* stap's command line.  On a terminal it has a second script, which says when the first begins;

@@ -150,11 +150,12 @@ static char *usage_of(const struct script_head *head)
     return end ? format("%.*s", (int)(end - start), start) : "";
 }
 
-/* A word of it: "WORD", "[WORD]" if it may be left out, or "[WORD...]" if it may come again. */
+/* A word of it: "WORD", "[WORD]" if it may be left out, "[WORD [...]]" if all that follows is left
+ * out with it, or "[WORD...]" if it may come again. */
 struct usage_word {
     const char *word;
     int length;
-    bool optional, again;
+    bool optional, leads, again;
 };
 
 /* The first one; its length is 0 if there is none. */
@@ -164,6 +165,7 @@ static struct usage_word usage_word(const char *usage)
     word.word = usage + word.optional;
     word.length = (int)strcspn(word.word, " .]");
     word.again = word.word[word.length] == '.';
+    word.leads = word.optional && word.word[word.length] == ' ';
     return word;
 }
 
@@ -178,11 +180,11 @@ static bool is_word(struct usage_word word, const char *text)
     return (int)strlen(text) == word.length && strncmp(text, word.word, strlen(text)) == 0;
 }
 
-/* Whether it may be this argument of a script: REGEX and EXPRESSION are any, another one in
- * capitals a number, and the rest is the word itself. */
+/* Whether it may be this argument of a script: PATTERN, REGEX and EXPRESSION are any, another one
+ * in capitals a number, and the rest is the word itself. */
 static bool may_be(const char *argument, struct usage_word word)
 {
-    if (is_word(word, "REGEX") || is_word(word, "EXPRESSION"))
+    if (is_word(word, "PATTERN") || is_word(word, "REGEX") || is_word(word, "EXPRESSION"))
         return true;
     return isupper((unsigned char)*word.word) ? is_number(argument) : is_word(word, argument);
 }
@@ -195,7 +197,7 @@ void check_script_arguments(const struct script_head *head, const struct stap_ar
     /* They are in this order. */
     for (char **word = arguments->own; *word; word++) {
         while (usage_word(usage).optional && !may_be(*word, usage_word(usage)))
-            usage = after_word(usage);
+            usage = usage_word(usage).leads ? "" : after_word(usage);
         if (!*usage || !may_be(*word, usage_word(usage)))
             die(USAGE, "%s: wrong argument '%s'; it takes %s (see stap-python %s --help)",
                 head->name, *word, *all ? all : "none", head->name);

@@ -6,6 +6,7 @@
 #include "script_target.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,16 +40,31 @@ static bool has_live_marker(const struct process *process, const char *marker)
     return false;
 }
 
+/* Passes over what stands in a probe point for a script with more than N arguments: "%( $# > N %?
+ * filtered. %)".  Whether it has as many. */
+static bool is_filtered(const char **point, size_t arguments)
+{
+    unsigned least;
+    int length = 0;
+    if (sscanf(*point, "%%( $# > %u %%? filtered. %%)%n", &least, &length) < 1 || length == 0)
+        return false;
+    *point += length;
+    return arguments > least;
+}
+
 /* How much of what a script probes CPython's own markers give it in a process. */
 enum own { NOTHING, A_PART, ALL };
 
-static enum own own_markers_for(const char *code, const struct process *process)
+static enum own own_markers_for(const struct script_probes *script, const struct process *process)
 {
     unsigned probed = 0, live = 0;
+    const char *code = script->code;
     if (!tapset_looks_in(process->code_name) || !process_sees_our_files(process))
         return NOTHING;
     for (const char *probe = code; (probe = strstr(probe, "\nprobe python.")); probed++) {
         probe += 14;
+        if (is_filtered(&probe, script->arguments))
+            return NOTHING;
         size_t length = strspn(probe, "abcdefghijklmnopqrstuvwxyz.");
         live += has_live_marker(process, marker_of(probe, length));
     }
@@ -89,7 +105,7 @@ static void say_what_is_left_out(pid_t pid)
              pythons, pythons == 1 ? "" : "s", pid, pythons == 1 ? "it" : "them", pid);
 }
 
-static void make_visible(const char *code, pid_t pid)
+static void make_visible(const struct script_probes *script, pid_t pid)
 {
     struct process process;
     const char *why;
@@ -102,7 +118,7 @@ static void make_visible(const char *code, pid_t pid)
             die(FAILED, "%d: the shim is loaded but does nothing: %s", pid, why);
         return;
     }
-    enum own own = own_markers_for(code, &process);
+    enum own own = own_markers_for(script, &process);
     if (own == ALL)
         return;
     why = attach_process(&process);
@@ -117,15 +133,15 @@ static void make_visible(const char *code, pid_t pid)
                  : "loaded; it becomes active when Python code next runs there");
 }
 
-void prepare_target(const char *code, pid_t pid)
+void prepare_target(const struct script_probes *script, pid_t pid)
 {
-    make_visible(code, pid);
+    make_visible(script, pid);
     say_what_is_left_out(pid);
 }
 
 /* ---------------------------------------------------------------- without */
 
-void say_what_runs(const char *code)
+void say_what_runs(const struct script_probes *script)
 {
     unsigned all = 0, with_shim = 0, with_own = 0;
     if (!exists(rooted("/proc")))
@@ -139,7 +155,7 @@ void say_what_runs(const char *code)
         all++;
         if (process.shim)
             with_shim++;
-        else if (own_markers_for(code, &process) == ALL)
+        else if (own_markers_for(script, &process) == ALL)
             with_own++;
     }
     /* Others may have some that we can't look into. */

@@ -221,8 +221,8 @@ try:
 except KeyError:
     pass
 PY
-  script pyflow -G args=1 -G delta=1 -G pid=1 -G cpu=1 -G color=1 -c "env LD_PRELOAD=$shim $system $file" "${file//./\\.}"
-  head -n 1 "$printed" | grep -qx '   DELTA     PID CPU   TIME'
+  script pyflow -G args=1 -G delta=1 -G pid=1 -G cpu=1 -G color=1 -c "env LD_PRELOAD=$shim $system $file" "$file:*"
+  head -n 1 "$printed" | grep -qx 'DELTA(us)     PID CPU TIME(us)'
   diff - <(sed -E "s,^ *[0-9]+ +([0-9]+) +[0-9] +[0-9]+ python3[.0-9]*\(\1\):( *) ,\2,; s,\x1b,E,g; s, in $file,," <(tail -n +2 "$printed")) <<'EXPECTED'
 E[32m=> <module>E[0m():1
  E[32m=> callsE[0m():9
@@ -263,9 +263,6 @@ pyprof|200|ERROR: pyprof: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not
 pyprof|-G live=1 -G speedscope=1|ERROR: pyprof: either live=1 or speedscope=1
 pyprof|-G top=3001|ERROR: pyprof: top must be 1 to 3000, not 3001
 pymalloc|8|ERROR: pymalloc takes no arguments, but was given "8"
-pyflow|-p2 (|regex compilation error
-pyline|-p2 (|regex compilation error
-pytrace|-p2 (|regex compilation error
 pyaudit|-p2 (|regex compilation error
 REFUSED
   )

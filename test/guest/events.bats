@@ -157,7 +157,7 @@ EXPECTED
 
 @test "pyline counts the lines of the files that match as a trace function does, sorted" {
   LINES=1 EXPECT=$BATS_TEST_TMPDIR/all "$system" "$top/test/expect.py" "$counted"
-  script pyline -c "env LD_PRELOAD=$shim $system $counted" 'workloads/counted'
+  script pyline -c "env LD_PRELOAD=$shim $system $counted" '*/workloads/counted.py:*'
   # sys.settrace() sees no other thread
   {
     awk '/^[.]/ { print $NF }' "$BATS_TEST_TMPDIR/all"
@@ -172,9 +172,9 @@ EXPECTED
 
 @test "pyline prints the 4000 lines with the most hits, and says how many more there are" {
   need_time
-  seq 4000 -1 1 | sed 's/.*/line "\/srv\/&.py" "f" &/' >"$BATS_TEST_TMPDIR/lines"
-  printf '%s\n' '7 * line "/srv/1.py" "f" 4001' '3 * line "/srv/1.py" "f" 1' >>"$BATS_TEST_TMPDIR/lines"
-  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pyline -c "$driver $BATS_TEST_TMPDIR/lines" /srv
+  seq 4000 -1 1 | sed 's/.*/filtered__line "\/srv\/&.py" "f" & "m"/' >"$BATS_TEST_TMPDIR/lines"
+  printf '%s\n' '7 * filtered__line "/srv/1.py" "f" 4001 "m"' '3 * filtered__line "/srv/1.py" "f" 1 "m"' >>"$BATS_TEST_TMPDIR/lines"
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pyline -c "$driver $BATS_TEST_TMPDIR/lines" '/srv/*:*'
   grep -qx 'WARNING: 1 lines with fewer hits are not in the table' "$printed.said"
   sed '1,/^ *HITS  FILE:LINE$/d' "$printed" | awk '{ print $2, $1 }' >"$printed.rows"
   sort -c "$printed.rows"
@@ -250,7 +250,7 @@ PY
 }
 
 @test "pytrace is a Chrome trace with every call, nested in each thread" {
-  script pytrace -c "env LD_PRELOAD=$shim $system $counted" 'workloads/counted'
+  script pytrace -c "env LD_PRELOAD=$shim $system $counted" '*/workloads/counted.py:*'
   cat_trace "$printed" >"$BATS_TEST_TMPDIR/trace"
   diff - <(sed "s,$counted,counted.py," "$BATS_TEST_TMPDIR/trace") <<'EXPECTED'
 1 <module> counted.py:1 1

@@ -152,7 +152,7 @@ PY
 @test "pyflow shows the functions of one file, indented by depth" {
   local output=$BATS_TEST_TMPDIR/output
   expect_events "$system" "$program"
-  stap -o "$output" "$top/scripts/pyflow.stp" -c "env LD_PRELOAD=$shim $system $program" call_stack
+  stap -o "$output" "$top/scripts/pyflow.stp" -c "env LD_PRELOAD=$shim $system $program" '*/call_stack.py:*'
   cat "$output"
   events "$output" | diff "$expected.functions" -
   well_indented "$output"

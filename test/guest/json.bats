@@ -190,7 +190,7 @@ PY
 }
 
 json_of_pyline() {
-  counted pyline -G json=1 'workloads/counted'
+  counted pyline -G json=1 '*/workloads/counted.py:*'
   rows <<'PY'
 keys("hits file line")
 assert {row["file"] for row in rows} == {sys.argv[2] or rows[0]["file"]}, rows
@@ -211,7 +211,7 @@ PY
 }
 
 json_of_pydist() {
-  timed pydist -G json=1 '^(quick|sleeps_200_ms)$'
+  timed pydist -G json=1 'quick sleeps_200_ms'
   rows "$timed" <<'PY'
 keys("function file calls total_us average_us histogram")
 assert {name: row["calls"] for name, row in of_file.items()} == {"quick": 1010, "sleeps_200_ms": 4}, rows
@@ -317,7 +317,7 @@ for pid in pids:
 assert {row["file"] for row in rows} <= {sys.argv[2], "<string>"}, rows
 PY
   [ -n "${EVERY:-}" ] || return 0
-  for name in pytop pywho 'pytime exact' pysyscalls 'pydist .' 'pyline .'; do
+  for name in pytop pywho 'pytime exact' pysyscalls 'pydist *:*' 'pyline *:*'; do
     echo "$name"
     # shellcheck disable=SC2086
     counted $name -G user=1 -G json=1
@@ -362,7 +362,7 @@ twice() {
 @test "with by_process=1 the scripts have rows and stacks of each process" {
   need_time
   local name file=$top/test/workloads/child.py
-  for name in 'pytime -G top=1000' 'pymalloc -G stacks=1' 'pyline workloads/timed' 'pydist ^both$'; do
+  for name in 'pytime -G top=1000' 'pymalloc -G stacks=1' 'pyline */timed.py:*' 'pydist both'; do
     echo "$name"
     # shellcheck disable=SC2086
     twice $name -G by_process=1 -G json=1
@@ -378,9 +378,9 @@ for own in [[row for row in rows if row.get("pid") == pid] for pid in pids]:
         assert [row["calls"] for row in own if row["function"] == "both"] == [3], own
 PY
   done
-  twice pydist -G by_process=1 '^both$'
+  twice pydist -G by_process=1 both
   [ "$(grep -cE "^both in $timed \([0-9]+\): 3 calls, total " "$printed")" = 2 ]
-  twice pyline -G by_process=1 workloads/timed
+  twice pyline -G by_process=1 '*/workloads/timed.py:*'
   [ "$(awk '$2 == 4 && $3 ~ /:11$/ { print $1 }' "$printed" | sort -u | wc -l)" = 2 ]
   sed -n 2p "$printed" | grep -qx '    PID       HITS  FILE:LINE'
   twice pymalloc -G by_process=1 -G top=1000

@@ -137,17 +137,20 @@ LINES
   refuses 2 "pytime: wrong argument 'x'; it takes \[exact\] \(see stap-python pytime --help\)$" pytime -c true x
   refuses 2 "pywho: wrong argument 'x'; it takes none \(see stap-python pywho --help\)$" pywho -c true x
   refuses 2 "pygc: wrong argument '6'; it takes \[MIN_US\] \(" pygc 5 6
-  refuses 2 "pyslow: wrong argument 'slow'; it takes \[MS\] \(" pyslow slow -c true
+  refuses 2 "pyslow: wrong argument 'slow'; it takes \[MS \[PATTERN\]\] \(" pyslow slow -c true
+  refuses 2 "pyslow: wrong argument 'x'; it takes \[MS \[PATTERN\]\] \(" pyslow 5 'app.*' x -c true
   refuses 2 "pycalls: wrong argument 'x'; it takes \[cfunctions\] \[SECONDS\] \(" pycalls cfunctions -v -- 3 x
   refuses 2 "pycalls: wrong argument 'cfunctions'" pycalls 3 cfunctions
   refuses 2 "pycalls: wrong argument 'cfunction'" pycalls cfunction
   refuses 2 "pystacks: wrong argument '-c'; it takes \[REGEX\] \(" pystacks -o x a -- -c
-  refuses 2 "pywatch: REGEX is missing; it takes REGEX \[EXPRESSION...\] \(see stap-python pywatch --help\)$" pywatch -c true
+  refuses 2 "pywatch: PATTERN is missing; it takes PATTERN \[EXPRESSION...\] \(see stap-python pywatch --help\)$" pywatch -c true
   says '' pycalls -p4 cfunctions
   says '' pycalls -p4 3
   says '' pytop -G top=5 -vG by_process=1 -p4
   says '' pytime -o x -s 5 --compatible 4.8 --vp 1 -p4
   says '' pystacks -o x a -p4
+  says '' pyslow 5 'app.*' -p4
+  says '' pyslow 5 -p4
 }
 
 @test "-x of a process without the shim attaches first and says so, and then says nothing" {
@@ -188,6 +191,33 @@ stap-python: -x does not trace the 1 Python that $program has already started: $
   refute grep -q libpython-stap "/proc/$program/maps"
   # it calls functions, too
   says "attached to $program: active" pystat -x "$program"
+  program_ends
+}
+
+@test "with a PATTERN a script needs the shim, also where CPython's own markers do without one" {
+  fake_stap
+  start_program /usr/bin/python3
+  launcher list "$program" | grep -qE '^ *gc__start +live .* CPython$' || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  make_tree
+  mkdir "$BATS_TEST_TMPDIR/tree/scripts"
+  cp "$shim" "$BATS_TEST_TMPDIR/tree/build"
+  cp "$top/probes/native.list" "$BATS_TEST_TMPDIR/tree/probes"
+  cat >"$BATS_TEST_TMPDIR/tree/scripts/own.stp" <<'STP'
+/*
+ * own - collections of some functions
+ *
+ * usage: stap own.stp [MS [PATTERN]]  every Python on the machine
+ */
+probe python.%( $# > 1 %? filtered. %)gc.start { next }
+STP
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  run quietly own -x "$program" 5
+  [ "$status" = 5 ] && [ ! -s "$said" ]
+  refute grep -q libpython-stap "/proc/$program/maps"
+  run quietly own -x "$program" 5 'app.*'
+  cat "$said"
+  [ "$status" = 5 ]
+  grep -qx "stap-python: attached to $program: active" "$said"
   program_ends
 }
 
