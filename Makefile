@@ -192,31 +192,31 @@ $(man_pages): tapset/generate/man.awk tapset/generate/pages.awk tapset/overview.
 		-v overview=tapset/overview.3stap $(addprefix -f ,$(wordlist 1,2,$^)) $(filter %.stp,$^)
 	touch $@
 
-# The sub-makes see what test/setup has installed.
+# The sub-make sees what test/setup has installed.
+define ready
+@test/setup $@
+@$(MAKE) --no-print-directory all
+endef
+
 demo:
-	@test/setup $@
-	@$(MAKE) --no-print-directory all
+	$(ready)
 	@test/demo
 
 check:
-	@test/setup $@
-	@$(MAKE) --no-print-directory all
+	$(ready)
 	@test/run
 
 check-every:
-	@test/setup $@
-	@$(MAKE) --no-print-directory all
+	$(ready)
 	@EVERY=1 test/run
 
 # ARGS are those of test/bench/run, and of the run of each long check, test/NAME/run.
 bench:
-	@test/setup $@
-	@$(MAKE) --no-print-directory all
+	$(ready)
 	@test/bench/run $(ARGS)
 
 $(long_checks): check-%:
-	@test/setup $@
-	@$(MAKE) --no-print-directory all
+	$(ready)
 	@test/$*/run $(ARGS)
 
 overhead:

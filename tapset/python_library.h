@@ -71,13 +71,16 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
     return 1;
 }
 
-/* Days, seconds and microseconds behind the hash; from 3.7 on with their names, those that are not 0. */
+/* Include/datetime.h, PyDateTime_Delta: days, seconds and microseconds behind the hash. */
+enum { PYTHON_TIMEDELTA = sizeof(struct python_object) + sizeof(s64) };
+
+/* From 3.7 on with their names, those that are not 0. */
 static int python_put_timedelta(struct python_text *text, unsigned long object)
 {
     static const char *const names[] = {"days=", "seconds=", "microseconds="};
     int old = strncmp(text->layout->version, "3.6.", 4) == 0, most = 3, count = 0, i;
     int part[3];
-    if (!python_read(part, object + 24, sizeof part))
+    if (!python_read(part, object + PYTHON_TIMEDELTA, sizeof part))
         return 0;
     while (old && most > 1 && !part[most - 1])
         most--;
@@ -101,7 +104,7 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
     u64 part[2];
     int offset[3];
     if (!python_read(part, object + sizeof(struct python_object), sizeof part) ||
-        !python_read(offset, part[0] + 24, sizeof offset))
+        !python_read(offset, part[0] + PYTHON_TIMEDELTA, sizeof offset))
         return 0;
     if (!part[1] && !offset[0] && !offset[1] && !offset[2]) {
         python_puts(text, "datetime.timezone.utc");

@@ -1,0 +1,205 @@
+/*
+ * The frames of a thread, as text.  A part of python_objects.stp.in, which includes it behind
+ * python_library.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+static void python_put_frame(struct python_text *text, const struct layout_page *layout,
+                             unsigned long frame, unsigned long code, unsigned long *budget)
+{
+    int line;
+    int known = python_frame_line(layout, frame, code, &line, budget);
+    python_puts(text, "File \"");
+    python_put_attribute(text, python_word(code + layout->code_filename));
+    python_puts(text, "\", line ");
+    python_put_number(text, line < 0, line < 0 ? -(s64)line : line);
+    python_puts(text, known ? ", in " : " (def), in ");
+    python_put_attribute(text, python_word(code + layout->code_name));
+    python_puts(text, "\n");
+}
+
+/* The lowest bits of a pointer, where 3.14 has flags. */
+#define PYTHON_TAGS 7UL
+
+/* What can be said of a thread's Python frames. */
+enum python_found {
+    PYTHON_FOUND,
+    PYTHON_NONE,    /* it has none: no Python, or a thread that runs no Python code */
+    PYTHON_UNKNOWN, /* they can't be read */
+};
+
+/* The frames of a process, from one of them outwards. */
+struct python_frames {
+    struct layout_page layout;
+    unsigned long frame, code; /* the present one: 0 where there is none */
+    unsigned long code_type;   /* the type of code objects, once it is known */
+    unsigned long back;        /* its caller's */
+    unsigned long last_code;   /* the last code of that type, which a recursive function has many times */
+    unsigned long name, file;  /* what that has; 0: not known */
+    int passed_over;
+};
+
+/* Its name is in the program's file: in a child that has just been forked that page may not be there yet. */
+static int python_is_code(struct python_frames *frames)
+{
+    const unsigned offsets[] = {offsetof(struct python_object, type), frames->layout.code_name, frames->layout.code_filename};
+    u64 words[3] = {0}, type;
+    struct python_type known;
+    char name;
+    if (frames->code == frames->last_code)
+        return 1;
+    if (!python_words(words, offsets, 3, frames->code, NULL, 0)) {
+        words[0] = python_word(frames->code + offsets[0]);
+        words[1] = words[2] = 0;
+    }
+    type = words[0];
+    if (type != frames->code_type && python_read_type_at(&known, type) && !(known.flags & PYTHON_HEAP) &&
+        known.basicsize == frames->layout.code_size && (python_type_is(&known, "code") || !python_read(&name, known.name, 1)))
+        frames->code_type = type;
+    if (!type || type != frames->code_type)
+        return 0;
+    frames->last_code = frames->code;
+    frames->name = words[1];
+    frames->file = words[2];
+    return 1;
+}
+
+/* Passes over the frames between C and Python. */
+static enum python_found python_this_frame(struct python_frames *frames)
+{
+    const struct layout_page *layout = &frames->layout;
+    const unsigned offsets[] = {layout->frame_code, layout->frame_back};
+    for (; frames->frame; frames->frame = frames->back) {
+        u64 words[2];
+        u8 owner = 0;
+        if (!python_words(words, offsets, 2, frames->frame, layout->frame_owner ? &owner : NULL, layout->frame_owner))
+            return PYTHON_UNKNOWN;
+        frames->code = words[0] & ~PYTHON_TAGS;
+        frames->back = words[1];
+        if (!frames->code)
+            return PYTHON_UNKNOWN;
+        if ((!layout->frame_owner || owner != LAYOUT_OWNED_BY_C) && python_is_code(frames))
+            return PYTHON_FOUND;
+        if (!python_word(frames->code + offsetof(struct python_object, type)))
+            return PYTHON_UNKNOWN;
+        if (frames->passed_over++ > PYTHON_STACK)
+            return PYTHON_UNKNOWN;
+    }
+    return PYTHON_NONE;
+}
+
+static enum python_found python_next_frame(struct python_frames *frames)
+{
+    frames->frame = frames->back;
+    return python_this_frame(frames);
+}
+
+/* What the kernel has as the thread's own address: an offset from it leads to the thread's variables. */
+static unsigned long python_thread_pointer(struct task_struct *thread)
+{
+#if defined(__x86_64__)
+    return thread->thread.fsbase;
+#elif defined(__aarch64__)
+    return thread == current ? read_sysreg(tpidr_el0) : *task_user_tls(thread);
+#else
+    return 0;
+#endif
+}
+
+/* The name of the program's file; "" in a thread of the kernel's.  Under rcu_read_lock(). */
+static const char *python_program(void)
+{
+    struct file *file = current->mm ? rcu_dereference(current->mm->exe_file) : NULL;
+    return file && file->f_path.dentry ? (const char *)file->f_path.dentry->d_name.name : "";
+}
+
+/* Says once, of a Python that has no page for more than two seconds, what to do: one that starts has none yet. */
+static void python_say_no_shim(void)
+{
+    static struct {
+        pid_t pid;
+        unsigned long since;
+    } seen[64];
+    static int said;
+    int is_python, place = current->tgid % 64;
+    if (READ_ONCE(said))
+        return;
+    rcu_read_lock();
+    is_python = strncmp(python_program(), "python", 6) == 0;
+    rcu_read_unlock();
+    if (!is_python)
+        return;
+    if (seen[place].pid != current->tgid) {
+        seen[place].pid = current->tgid;
+        seen[place].since = jiffies;
+    } else if (time_before(seen[place].since + 2 * HZ, jiffies) && !xchg(&said, 1))
+        _stp_warn("Python process %d and perhaps others have no shim, and so no Python stack: stap-python attach %d",
+                  current->tgid, current->tgid);
+}
+
+/* The innermost frame of a thread of this process: of the running one, or one that sleeps. */
+static enum python_found python_thread_frame(struct python_frames *frames, struct task_struct *thread)
+{
+    const struct layout_page *layout = &frames->layout;
+    unsigned long state, from, pointer = python_thread_pointer(thread);
+    if (!layout->thread_slot || !pointer || !python_read(&state, pointer + layout->thread_slot, sizeof state))
+        return PYTHON_UNKNOWN;
+    if (!state)
+        return PYTHON_NONE;
+    from = layout->thread_cframe ? python_word(state + layout->thread_cframe) : state;
+    if (!from || !python_read(&frames->frame, from + layout->thread_frame, sizeof frames->frame))
+        return PYTHON_UNKNOWN;
+    return python_this_frame(frames);
+}
+
+/* Marks the address of a frame itself, which from 3.11 on may have no object. */
+#define PYTHON_FRAME 1UL
+
+/* The frame of the object; without one the innermost of the running thread. */
+static enum python_found python_first_frame(struct python_frames *frames, unsigned long object)
+{
+    enum python_found found;
+    memset(frames, 0, sizeof *frames);
+    if (!current->mm || !python_read_layout(&frames->layout)) {
+        python_say_no_shim();
+        return object ? PYTHON_UNKNOWN : PYTHON_NONE;
+    }
+    if (!object)
+        return python_thread_frame(frames, current);
+    if (frames->layout.lines == LINES_UNKNOWN)
+        return PYTHON_UNKNOWN;
+    if (object & PYTHON_FRAME)
+        frames->frame = object & ~PYTHON_FRAME;
+    else
+        frames->frame = frames->layout.object_frame ? python_word(object + frames->layout.object_frame) : object;
+    found = python_this_frame(frames);
+    return found == PYTHON_NONE ? PYTHON_UNKNOWN : found;
+}
+
+/* The str that the frame's code has there. */
+static void python_put_of_frame(struct python_text *text, enum python_found found,
+                                const struct python_frames *frames, unsigned offset)
+{
+    if (found == PYTHON_FOUND)
+        python_put_attribute(text, python_word(frames->code + offset));
+    else if (found == PYTHON_UNKNOWN)
+        python_puts(text, "<unknown>");
+}
+
+/* The name that the frame's module has. */
+static void python_put_module(struct python_text *text, enum python_found found, const struct python_frames *frames)
+{
+    unsigned long globals = 0, name;
+    enum python_got got;
+    if (found == PYTHON_NONE)
+        return;
+    if (found == PYTHON_FOUND && frames->layout.frame_globals)
+        globals = python_word(frames->frame + frames->layout.frame_globals);
+    python_begin_values(text, &frames->layout);
+    got = python_dict_item(text, globals, "__name__", 8, &name);
+    if (got == PYTHON_GOT)
+        python_put_attribute(text, name);
+    else if (got != PYTHON_ABSENT)
+        python_puts(text, "<unknown>");
+}

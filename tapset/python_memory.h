@@ -1,0 +1,152 @@
+/*
+ * The memory of the process in which the probe runs, and the types of the objects in it.  A part of
+ * python_objects.stp.in, which includes it first.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+/* ---- the process's memory */
+
+/* Whether all of it could be read.  Also in an interrupt, where SystemTap's own functions don't read.  Inline, because
+ * the kernel checks what it copies to unless the size is a constant (CONFIG_HARDENED_USERCOPY). */
+static __always_inline int python_read(void *to, unsigned long from, unsigned long size)
+{
+    unsigned long left;
+    if (size > TASK_SIZE || from > TASK_SIZE - size)
+        return 0;
+    pagefault_disable();
+    left = __copy_from_user_inatomic(to, (const void __user *)from, size);
+    pagefault_enable();
+    return left == 0;
+}
+
+/* Words at these offsets, which are u16, and perhaps a byte: the kernel opens the process's memory once for all of
+ * them, which takes longer than to read them.  Whether all could be read. */
+static int python_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset)
+{
+    int i;
+#ifdef user_read_access_begin
+    enum { PYTHON_SPAN = U16_MAX + sizeof *words };
+    if (from > TASK_SIZE - PYTHON_SPAN)
+        return 0;
+    pagefault_disable();
+    if (!user_read_access_begin((const void __user *)from, PYTHON_SPAN))
+        goto closed;
+    for (i = 0; i < count; i++)
+        unsafe_get_user(words[i], (const u64 __user *)(from + offsets[i]), failed);
+    if (byte)
+        unsafe_get_user(*byte, (const u8 __user *)(from + byte_offset), failed);
+    user_read_access_end();
+    pagefault_enable();
+    return 1;
+failed:
+    user_read_access_end();
+closed:
+    pagefault_enable();
+    return 0;
+#else
+    for (i = 0; i < count; i++)
+        if (!python_read(&words[i], from + offsets[i], sizeof *words))
+            return 0;
+    return !byte || python_read(byte, from + byte_offset, 1);
+#endif
+}
+
+/* 0 if it can't be read.  As above, which is quicker than a copy. */
+static unsigned long python_word(unsigned long at)
+{
+    static const unsigned here[] = {0};
+    u64 word;
+    return python_words(&word, here, 1, at, NULL, 0) ? word : 0;
+}
+
+/* Bytes one after another, read by the piece. */
+struct python_bytes {
+    unsigned long at, end;
+    unsigned have, used;
+    int failed; /* something could not be read */
+    unsigned char piece[64];
+};
+
+/* -1 at the end, and if nothing can be read. */
+static int python_byte(struct python_bytes *bytes)
+{
+    if (bytes->used == bytes->have) {
+        /* not beyond a page that may be the last one */
+        unsigned long left = bytes->end - bytes->at;
+        unsigned long page = PAGE_SIZE - (bytes->at & (PAGE_SIZE - 1));
+        bytes->have = min3(left, page, (unsigned long)sizeof bytes->piece);
+        bytes->used = 0;
+        if (bytes->have == 0 || !python_read(bytes->piece, bytes->at, bytes->have)) {
+            bytes->failed |= bytes->have != 0;
+            bytes->have = 0;
+            bytes->end = bytes->at;
+            return -1;
+        }
+        bytes->at += bytes->have;
+    }
+    return bytes->piece[bytes->used++];
+}
+
+/* ---- types */
+
+/* Include/object.h: PyObject and PyVarObject. */
+struct python_object {
+    u64 references, type;
+};
+struct python_sized {
+    struct python_object object;
+    u64 size;
+};
+
+/* Include/object.h: tp_flags */
+enum {
+    PYTHON_STATIC_BUILTIN = 1 << 1, /* 3.12+ */
+    PYTHON_HEAP = 1 << 9,           /* of a class statement */
+    PYTHON_LONG = 1 << 24,
+    PYTHON_LIST = 1 << 25,
+    PYTHON_TUPLE = 1 << 26,
+    PYTHON_BYTES = 1 << 27,
+    PYTHON_UNICODE = 1 << 28,
+};
+
+/* Include/cpython/object.h: struct _typeobject, the same from 3.6 on, as far as tp_base. */
+enum { PYTHON_TP_NAME = 24, PYTHON_TP_BASICSIZE = 32, PYTHON_TP_ITEMSIZE = 40, PYTHON_TP_FLAGS = 168, PYTHON_TP_BASE = 256 };
+
+struct python_type {
+    u64 name, basicsize, itemsize, flags, base;
+};
+
+static int python_read_type_at(struct python_type *type, unsigned long address)
+{
+    static const unsigned offsets[] = {PYTHON_TP_NAME, PYTHON_TP_BASICSIZE, PYTHON_TP_ITEMSIZE, PYTHON_TP_FLAGS, PYTHON_TP_BASE};
+    return address && python_words((u64 *)type, offsets, ARRAY_SIZE(offsets), address, NULL, 0);
+}
+
+static int python_read_type(struct python_type *type, unsigned long object)
+{
+    return python_read_type_at(type, python_word(object + offsetof(struct python_object, type)));
+}
+
+/* Follows the bases to the built-in type that has the flag. */
+static int python_find_base(struct python_type *type, u64 flag)
+{
+    int levels;
+    for (levels = 0; levels < 64; levels++) {
+        struct python_type base;
+        if (!python_read_type_at(&base, type->base))
+            return 0;
+        if (!(base.flags & flag))
+            return 1;
+        *type = base;
+    }
+    return 0;
+}
+
+/* Whether it is the built-in type of that name. */
+static int python_type_is(const struct python_type *type, const char *name)
+{
+    char known[24] = "";
+    int size = strlen(name) + 1; /* of ours: at most as large */
+    return !(type->flags & PYTHON_HEAP) && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
+}
