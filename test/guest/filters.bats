@@ -80,3 +80,58 @@ EOF
   [ "$status" != 0 ]
   [[ $output == *"python_filter(): the patterns are longer than a string may be (-DMAXSTRINGLEN=1024)"* ]]
 }
+
+@test "five scripts with patterns of their own that come and go for a minute have each call of their functions, and no other" {
+  need_time
+  local number session pids output seen=0
+  cat >"$BATS_TEST_TMPDIR/rounds.py" <<'EOF'
+import time
+
+def f_1(number): pass
+def f_2(number): pass
+def f_3(number): pass
+def f_4(number): pass
+def f_5(number): pass
+def other(): pass
+
+number = 0
+while True:
+    number += 1
+    for of, function in enumerate((f_1, f_2, f_3, f_4, f_5), 1):
+        for _ in range(3 * of):
+            function(number)
+            other()
+    time.sleep(0.02)
+EOF
+  cat >"$BATS_TEST_TMPDIR/counts.stp" <<'EOF'
+global entries[20000], returns[20000]
+probe begin { python_filter(@1) }
+probe python.filtered.function.entry { entries[python_local_int(frameptr, "number"), funcname]++ }
+probe python.filtered.function.return { returns[python_local_int(frameptr, "number"), funcname]++ }
+probe timer.s(6) { exit() }
+probe end { foreach ([number+, name] in entries) printf("%d %s %d %d\n", number, name, entries[number, name], returns[number, name]) }
+EOF
+  # shellcheck disable=SC2034 # for start_in_guest
+  system=$(system_python)
+  pids=$(start_in_guest "$BATS_TEST_TMPDIR/rounds.py")
+  for number in 1 2 3 4 5; do
+    for session in 1 2 3 4 5 6; do
+      sleep 0.$((number * 2 - 1))
+      stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 "$BATS_TEST_TMPDIR/counts.stp" "*/rounds.py:f_$number" \
+        >"$BATS_TEST_TMPDIR/counts.$number.$session"
+    done &
+  done
+  wait
+  end_in_guest "$pids"
+  for output in "$BATS_TEST_TMPDIR"/counts.?.?; do
+    number=${output%.*} number=${number##*.}
+    echo "$output: $(wc -l <"$output") rounds, $(head -n 1 "$output") to $(tail -n 1 "$output")"
+    # a round in which it came or went may be there in part
+    sed '1d; $d' "$output" | awk -v name="f_$number" -v each=$((3 * number)) '
+      { rounds++; first = first ? first : $1; last = $1 }
+      $2 != name || $3 != each || $4 != each { print "wrong:", $0; wrong++ }
+      END { exit wrong || rounds < 20 || rounds != last - first + 1 }'
+    seen=$((seen + 1))
+  done
+  [ "$seen" = 30 ]
+}

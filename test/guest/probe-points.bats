@@ -240,7 +240,7 @@ EXPECTED
     refute grep -E 'ERROR|WARNING: [^K]' "$output.err"
     [ "$name" = python.import.done ] || [ "$name" = python.cfunction.return ] || [ -s "$output" ]
     count=$((count + 1))
-  done 9< <(some 16 <"$BATS_TEST_TMPDIR/list")
+  done 9< <(some 24 <"$BATS_TEST_TMPDIR/list")
   [ "$count" -ge 2 ]
   [ "$(wc -l <"$BATS_TEST_TMPDIR/list")" -ge 12 ]
 }

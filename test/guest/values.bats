@@ -360,6 +360,7 @@ price(found='tea', shop.names=['tea', 8, {'k': 'café\n'}], shop.names[2]['k']='
 TEXT
   )
   grep -F 'price(found=<unset>, ' "$printed"
+  [ -n "${EVERY:-}" ] || return 0
   script pywatch -G json=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" price item "shop.names[2]['k']"
   jq -r '"\(.function) \(.values.item) \(.values["shop.names[2][\u0027k\u0027]"]) \(.result) \(.exception) \(.took_us > 50000)"' "$printed" |
     diff - <(
@@ -378,10 +379,13 @@ TEXT
 
 @test "pyslow and pytrace have the arguments of calls" {
   watched_program
-  script pyslow -G args=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
+  script pyslow -G args=1 40 '__main__.p* nothing' -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
+  refute grep -E ' ms .*(sleeps|module)' "$printed"
   grep -E '^[0-9.]+ ms python[0-9.]+\([0-9]+\) price\(shop=<__main__.Shop>, item=1, rate=1.5\)$' "$printed"
-  script pyslow -G args=1 -G json=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
-  jq -r 'select(.function == "sleeps") | .arguments' "$printed" | diff - <(yes seconds=0.05 | head -n 3)
+  if [ -n "${EVERY:-}" ]; then
+    script pyslow -G args=1 -G json=1 40 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
+    jq -r 'select(.function == "sleeps") | .arguments' "$printed" | diff - <(yes seconds=0.05 | head -n 3)
+  fi
   script pytrace -G args=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py" '*/watched.py:*'
   jq -r '.[] | select(.name == "price") | .args.arguments, .args.result, .args.exception | select(.)' "$printed" | diff - <(
     cat <<'TEXT'

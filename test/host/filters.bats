@@ -240,6 +240,46 @@ usdt:$shim:python:filtered__function__return { @ends[str(arg1)] = count(); }" ba
   done
 }
 
+@test "from 3.12 on functions that no pattern names call the shim once for each place, and the others each time" {
+  local python pythons callback counts
+  pythons=$(which_pythons 'sys.version_info >= (3, 12) and "t" not in sys.abiflags' | with_minor | gated)
+  [ "$pythons" ] || skip "needs a CPython from 3.12 on"
+  cat >"$BATS_TEST_TMPDIR/places.py" <<'EOF'
+def chosen():
+    pass
+
+def other():
+    for i in range(3):
+        len("x")
+    yield
+
+for _ in range(500):
+    chosen()
+for _ in range(2000):
+    list(other())
+EOF
+  for python in $pythons; do
+    echo "$python"
+    # by the code objects that sys.monitoring calls them for
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER='*/places.py:chosen' bpftrace_while "
+$(markers | sed -n "s|^filtered__.*|usdt:$shim:python:& { @events = count(); }|p")
+$(for callback in start resume return line jump call; do
+      echo "uprobe:$shim:on_$callback { @${callback}[*(uint64 *)arg1] = count(); }"
+    done)" "$python" -I -S "$BATS_TEST_TMPDIR/places.py"
+    for callback in start resume return line jump call; do
+      counts=$(sed -nE "s/^@$callback\[[0-9]+\]: ([0-9]+)$/\1/p" "$trace" | sort -n)
+      echo "$callback: ${counts//$'\n'/ }"
+      case $callback in
+        # a few more than once, where patterns or markers have changed
+        start | return) [ "$(tail -n 1 <<<"$counts") $(($(tail -n 2 <<<"$counts" | head -n 1) < 100))" = '500 1' ] ;;
+        resume) [ "$(tail -n 1 <<<"$counts")" -lt 100 ] ;;
+        # of the thousands in other() few, but a code object may have hundreds of places
+        *) [ "$(tail -n 1 <<<"$counts")" -lt 2000 ] ;;
+      esac
+    done
+  done
+}
+
 @test "stap-python filter says what is wrong, in one line" {
   run "$top/build/stap-python" filter
   [ "$status" = 2 ]

@@ -325,7 +325,7 @@ EXPECTED
     echo "$name: $command"
     grep -qF "$name" "$file"
     stap -p2 "$file" >/dev/null </dev/null
-  done < <(some 4 <"$BATS_TEST_TMPDIR/list")
+  done < <(some 8 <"$BATS_TEST_TMPDIR/list")
 }
 
 @test "an example is printed as it is written, with the command line that it names" {

@@ -292,6 +292,50 @@ SHIM
   [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
 }
 
+# Makes an interpreter with a prefix and a library of its own in the folder $1, of one that has these, and
+# prints its path.
+interpreter_at() {
+  local prefix version
+  for python in $(pythons); do
+    prefix=$("$python" -c 'import sys; print(sys.prefix)') version=$(version_of "$python")
+    [ -d "$prefix/lib/python$version/site-packages" ] || continue
+    mkdir -p "$1/bin" "$1/lib"
+    cp -as "$prefix/lib/python$version" "$1/lib"
+    cp "$(readlink -f "$python")" "$1/bin/python$version"
+    ln -s "python$version" "$1/bin/python3"
+    ln -s python3 "$1/bin/python"
+    echo "$1/bin/python3"
+    return
+  done
+}
+
+@test "an environment of conda's, an interpreter of uv's and its virtual environment are enabled each by itself" {
+  local python conda uv project=$BATS_TEST_TMPDIR/project/.venv
+  conda=$(interpreter_at "$BATS_TEST_TMPDIR/miniconda3/envs/shop")
+  [ "$conda" ] || skip "needs a Python with a prefix of its own"
+  mkdir "${conda%/bin/*}/conda-meta"
+  uv=$(interpreter_at "$BATS_TEST_TMPDIR/share/uv/python/cpython-3-linux-x86_64-gnu")
+  touch "$(dirname "$(site_of "$uv")")/EXTERNALLY-MANAGED"
+  mkdir -p "$project/bin" "$project/lib/python$(version_of "$uv")/site-packages"
+  ln -s "$uv" "$project/bin/python"
+  ln -s python "$project/bin/python3"
+  printf '%s\n' "home = ${uv%/*}" 'implementation = CPython' 'uv = 0.5.11' "version_info = $(version_of "$uv").1" \
+    'include-system-site-packages = false' 'prompt = project' >"$project/pyvenv.cfg"
+  for python in "$conda" "$uv" "$project/bin/python"; do
+    echo "$python"
+    [ "$(threads_of "$conda")$(threads_of "$uv")$(threads_of "$project/bin/python")" = 111 ]
+    run launcher enable "$python"
+    [ "$status $output" = "0 enabled: $(site_of "$python")/python_stap.pth" ]
+    [[ $output == *" ${python%/bin/*}/lib/"* ]]
+    [ "$(threads_of "$python")" = 2 ]
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by ${output#enabled: }"
+    launcher disable "$python"
+  done
+  launcher enable "$uv"
+  [ "$(threads_of "$project/bin/python")" = 1 ]
+  launcher list "$project/bin/python" | grep -q '^  the shim: not loaded at each start: .* no system site-packages: stap-python enable '
+}
+
 @test "virtual environments by the module venv: enabled or not, as list says" {
   local kind python
   need setpriv

@@ -203,6 +203,7 @@ stap-python: -x does not trace the 1 Python that $program has already started: $
   cp "$shim" "$BATS_TEST_TMPDIR/tree/build"
   cp "$top/probes/native.list" "$BATS_TEST_TMPDIR/tree/probes"
   cat >"$BATS_TEST_TMPDIR/tree/scripts/own.stp" <<'STP'
+#!/usr/bin/stap
 /*
  * own - collections of some functions
  *
