@@ -143,9 +143,9 @@ layout=probes/cpython_layout.h
   } | nothing
 }
 
-@test "the supported versions of CPython are named in probes/cpython_layout.h alone" {
+@test "the supported versions of CPython are named in probes/cpython_layout.h alone, and the documents have the same" {
   [ -e "$layout" ] || { echo "there is no $layout" && return 1; }
-  local oldest newest
+  local oldest newest document
   oldest=$(grep -oE 'CPYTHON_OLDEST_MINOR[ =]+[0-9]+' "$layout" | grep -oE '[0-9]+$')
   newest=$(grep -oE 'CPYTHON_NEWEST_MINOR[ =]+[0-9]+' "$layout" | grep -oE '[0-9]+$')
   echo "from 3.$oldest to 3.$newest"
@@ -155,6 +155,10 @@ layout=probes/cpython_layout.h
   # minor < 6, minor >= 6, minor > 15, minor <= 15, minor < 16; LAST_MINOR = 15
   refute grep -E -e "minor (<|>=) $oldest\b|minor (>|<=) $newest\b|minor (<|>=) $((newest + 1))\b" \
     -e '\b[A-Z_]*(OLDEST|NEWEST|FIRST_MINOR|LAST_MINOR)[A-Z_]* = [0-9]' "$BATS_TEST_TMPDIR/statements"
+  for document in README.md {packaging,probes}/README.md packaging/{debian/control,rpm/systemtap-cpython.spec} tapset/overview.3stap \
+    probes/stap-python/stap-python.8; do
+    tr -s ' \n' ' ' <"$document" | grep -qE "3\.$oldest to 3\.$newest\b" || echo "$document lacks \"3.$oldest to 3.$newest\""
+  done | nothing
 }
 
 # ---------------------------------------------------------------- lengths

@@ -204,6 +204,7 @@ EOF
     echo "$script"
     stap -p2 "$script" >/dev/null
     stap -p2 "$script" 'some.*file' >/dev/null
+    [ -x "$script" ]
     grep -qx "name: ${script##*/}" "${script%.stp}.meta"
     grep -q '^title: .' "${script%.stp}.meta"
     [ -s "${script%.stp}_example.txt" ] || [[ $script == */exporter/* ]]
