@@ -28,6 +28,8 @@ static Py_ssize_t name_hash;
 
 void (*code_tally_released)(struct tally *tally);
 
+struct code_place code_places[CODE_PLACES];
+
 /* CPython calls it when it frees a code object.  GIL held; an exception may be in flight, which
  * freeing a str leaves alone. */
 static void code_free(void *data)
@@ -43,6 +45,8 @@ static void code_free(void *data)
         py.Py_DecRef(record->module.owner);
     if (record->tally)
         code_tally_released(record->tally);
+    if (py.minor <= 11 && code_place(record->code)->tag == code_tag(record->code))
+        *code_place(record->code) = (struct code_place){0};
     free(record);
 }
 
@@ -143,6 +147,7 @@ static struct code *code_make(PyObject *code)
     struct code *record = calloc(1, sizeof *record);
     if (!record)
         return NULL;
+    record->code = code;
     record->filename = text_of(py.PyObject_GetAttrString(code, "co_filename"));
     record->funcname = text_of(py.PyObject_GetAttrString(code, "co_name"));
     record->first_line = (int)cpython_long(code, "co_firstlineno");

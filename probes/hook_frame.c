@@ -168,10 +168,16 @@ static void look_311(void *frame)
 
 /* ---------------------------------------------------------------- the hooks */
 
+/* NULL: not known. */
+static inline __attribute__((always_inline)) PyObject *code_in(void *frame, bool is_311)
+{
+    return is_311 ? frame_code_311(frame) : frame_is_known ? frame_code(frame) : NULL;
+}
+
 /* The record of a frame's code; NULL: there is none yet.  An exception may be in flight. */
 static inline __attribute__((always_inline)) struct code *record_known(void *frame, bool is_311)
 {
-    PyObject *code = is_311 ? frame_code_311(frame) : frame_is_known ? frame_code(frame) : NULL;
+    PyObject *code = code_in(frame, is_311);
     return code ? code_known(code) : NULL;
 }
 
@@ -179,10 +185,17 @@ static inline __attribute__((always_inline)) struct code *record_known(void *fra
  * another one then. */
 static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_311)
 {
-    if (!tracer_is_filtered())
+    PyObject *code = tracer_is_filtered() ? code_in(frame, is_311) : NULL;
+    if (!tracer_is_filtered() || (code && filter_is_out_by_place(code)))
         return false;
-    struct code *record = record_known(frame, is_311);
-    return !record || filter_may_pass(record);
+    struct code *record = code ? code_known(code) : NULL;
+    return !record || !filter_is_out(record);
+}
+
+/* A frame that is passed like this is one that began before any tracer that may come. */
+static inline bool is_left_out(bool passes)
+{
+    return !passes && !tracer_is_plain() && !tally_counts(TALLY_CALLS | TALLY_TIMES);
 }
 
 /* Entries begin with the hook that is set for them, which enters the frames that run already. */
@@ -245,6 +258,8 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
     }
     unsigned tracer = tracer_number;
     bool passes = may_pass(frame, parts.is_311);
+    if (is_left_out(passes))
+        return parts.pass(thread, frame, throw);
     if (enters(passes))
         fire_aside(parts.entry, frame, throw);
     if (tally_counts(TALLY_CALLS)) {

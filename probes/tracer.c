@@ -8,23 +8,22 @@
 #include "filter.h"
 
 enum {
-    PLAIN = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
     FILTERED = MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return),
     RETURNS = MARKER_BITS(function__return),
 };
 
 atomic_uint tracer_number, tracer_attached, tracer_known;
 
-/* Of PLAIN alone; and filter_version() as the hooks were last set. */
+/* Of TRACER_PLAIN alone; and filter_version() as the hooks were last set. */
 static atomic_uint plain_number, known_filter;
 
 void tracer_wants(unsigned wanted)
 {
-    wanted &= PLAIN | FILTERED;
+    wanted &= TRACER_PLAIN | FILTERED;
     unsigned fresh = wanted & ~atomic_exchange(&tracer_known, wanted);
     unsigned filter = wanted & FILTERED ? filter_version() : 0;
     bool other = atomic_exchange(&known_filter, filter) != filter && filter;
-    if ((fresh & PLAIN) && (wanted & MARKER_BIT(function__return)))
+    if ((fresh & TRACER_PLAIN) && (wanted & MARKER_BIT(function__return)))
         atomic_fetch_add(&plain_number, 1);
     if (fresh && (wanted & RETURNS))
         atomic_fetch_add(&tracer_attached, 1);

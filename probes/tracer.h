@@ -20,6 +20,8 @@ extern atomic_uint tracer_attached __attribute__((visibility("hidden"))); /* rea
  */
 extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read without the GOT */
 
+enum { TRACER_PLAIN = MARKER_BIT(function__entry) | MARKER_BIT(function__return) };
+
 /* Whether this one of these markers is wanted, and the hooks are set for it. */
 #define TRACER_ON(name) \
     (MARKER_ON(name) && \
@@ -29,6 +31,12 @@ extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read w
 static inline bool tracer_is_filtered(void)
 {
     return atomic_load_explicit(&tracer_known, memory_order_relaxed) & FILTERED_MARKERS;
+}
+
+/* And whether that is those of all functions, too. */
+static inline bool tracer_is_plain(void)
+{
+    return atomic_load_explicit(&tracer_known, memory_order_relaxed) & TRACER_PLAIN;
 }
 
 /* Called by the hooks that feed function markers, when they are set: these markers are wanted in

@@ -6,6 +6,8 @@ load ../helper
 
 setup() {
   can_bpftrace
+  # for the lines of a Python's start; bpftrace drops without a word what is more
+  export BPFTRACE_MAP_KEYS_MAX=30000
 }
 
 # A bpftrace program that counts the events of each function: those of the markers with $1 before their names.
@@ -293,4 +295,26 @@ $(for callback in start resume return line jump call; do
   run "$top/build/stap-python" filter 1 "$(printf '%05000d' 1)"
   [ "$status" = 2 ]
   [[ $output == *"more than 4087 bytes"* ]]
+}
+
+@test "a CPython that starts anew in its process has the functions that are named, where others were before" {
+  need gcc
+  local library name=places.of.$$
+  for library in $(libpythons); do
+    echo "$library"
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    # the same text but for the names, so that much of it has the same addresses
+    LD_PRELOAD=$shim PYTHONHOME=${library%/lib/*} PYTHON_STAP_FILTER="$name:chosen_*" \
+      bpftrace_while "usdt:$shim:python:filtered__function__entry { @[str(arg0)] = count(); }" "$BATS_TEST_TMPDIR/embed" 6 "
+import os
+turn = int(os.environ.get('TURN', '0')) + 1
+os.environ['TURN'] = str(turn)
+names = {}
+exec(compile('\n'.join('def %s_%03d(): pass' % ('chosen' if turn % 2 == 0 else 'others', i) for i in range(500)), '$name', 'exec'), names)
+for _ in range(3):
+    for i in range(500):
+        names['%s_%03d' % ('chosen' if turn % 2 == 0 else 'others', i)]()
+" >/dev/null
+    [ "$(sed -n "s/^@\[$name\]: //p" "$trace")" = 4500 ]
+  done
 }
