@@ -15,7 +15,13 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-atomic_uint filter_number;
+atomic_uint filter_number, filter_armed;
+
+bool filter_arm(unsigned wanted)
+{
+    unsigned version = wanted & FILTERED_MARKERS ? filter_version() : 0;
+    return atomic_exchange(&filter_armed, version) != version && version;
+}
 
 /* The latest patterns, by their number.  Read without a lock: a text is overwritten only after as
  * many changes, and its last byte stays 0, so a thread that sleeps that long reads some text. */
@@ -104,7 +110,7 @@ static void look_if(unsigned wanted, bool again)
     unsigned raised = wanted_raised(), written = generation();
     if (!(wanted & FILTERED_MARKERS)) {
         in_use = false;
-    } else if (written % 2 == 0 &&
+    } else if ((written % 2 == 0 || again) && /* odd for a second: its writer was killed */
                (again || !in_use || raised != known_raised || written != known_generation)) {
         known_raised = raised;
         known_generation = written;
@@ -140,7 +146,7 @@ static bool text_passes(unsigned version, struct code *record, PyObject *globals
 
 bool filter_passes(struct code *record, PyObject *globals)
 {
-    unsigned version = filter_version();
+    unsigned version = filter_now();
     unsigned before = atomic_load_explicit(&record->filter, memory_order_relaxed);
     if (__builtin_expect(before >> 1 == version && version, 1))
         return before & 1;
@@ -152,6 +158,6 @@ bool filter_passes(struct code *record, PyObject *globals)
 
 bool filter_passed(struct code *record, PyObject *globals, unsigned version)
 {
-    return version >= since && filter_version() - version < KEPT - 1 &&
+    return version >= since && filter_now() - version < KEPT - 1 &&
            text_passes(version, record, globals);
 }

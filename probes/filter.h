@@ -21,6 +21,18 @@ static inline unsigned filter_version(void)
     return atomic_load_explicit(&filter_number, memory_order_acquire);
 }
 
+/* By which patterns the filtered markers fire: those for which the hooks were last set; 0: none. */
+extern atomic_uint filter_armed __attribute__((visibility("hidden"))); /* read without the GOT */
+
+static inline unsigned filter_now(void)
+{
+    return atomic_load_explicit(&filter_armed, memory_order_acquire);
+}
+
+/* The hooks are set for these markers.  True: by other patterns than before.  GIL held; from 3.12
+ * on several interpreters may call it at once. */
+bool filter_arm(unsigned wanted);
+
 /* What an interpreter is to be armed for: these markers, and by which patterns they fire. */
 static inline uint64_t filter_want(unsigned wanted)
 {
@@ -43,7 +55,7 @@ void filter_forked(void);
 /* Whether filter_passes() has found it out before. */
 static inline bool filter_is_known(const struct code *record)
 {
-    return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 == filter_version();
+    return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 == filter_now();
 }
 
 /* Whether that is in the place of a code object, which need not have a record: no pattern names its
@@ -51,7 +63,7 @@ static inline bool filter_is_known(const struct code *record)
 static inline bool filter_is_out_by_place(PyObject *code)
 {
     struct code_place *place = code_place(code);
-    return place->tag == code_tag(code) && place->filter == filter_version();
+    return place->tag == code_tag(code) && place->filter == filter_now();
 }
 
 static inline bool filter_may_pass(const struct code *record);
@@ -60,7 +72,7 @@ static inline bool filter_is_out(const struct code *record)
 {
     if (filter_may_pass(record))
         return false;
-    *code_place(record->code) = (struct code_place){code_tag(record->code), filter_version()};
+    *code_place(record->code) = (struct code_place){code_tag(record->code), filter_now()};
     return true;
 }
 
@@ -75,7 +87,7 @@ static inline bool filter_may_pass(const struct code *record)
  * GIL held, no exception in flight. */
 bool filter_passes(struct code *record, PyObject *globals);
 
-/* Whether one did when filter_version() was that, and filtered markers have been wanted since. */
+/* Whether one did when filter_now() was that, and filtered markers have been wanted since. */
 bool filter_passed(struct code *record, PyObject *globals, unsigned version);
 
 #endif

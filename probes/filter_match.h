@@ -6,7 +6,7 @@
  *   execute                 the function alone
  *   * /app/views.py:*       file and function, around the last colon (without the space)
  *
- * A * is any text, dots and slashes too, a ? any character.  Names that a process doesn't tell are
+ * A * is any text, dots and slashes too, a ? any byte.  Names that a process doesn't tell are
  * "".  Patterns are separated by spaces, tabs or newlines.
  *
  * SPDX-License-Identifier: MIT
@@ -27,15 +27,23 @@ static inline char filter_character(struct filter_text *text)
     return (char)(text->at ? *text->at : 0);
 }
 
-static inline int filter_glob(const char *pattern, const char *end, const char *const *parts)
+/* A pattern of many stars takes as many steps as its length times that of the text, which a program
+ * may have made a megabyte long; and they are taken with the GIL held.  After these, for all
+ * patterns together, none of them names the function. */
+enum { FILTER_STEPS = 1 << 18 };
+
+static inline int filter_glob(const char *pattern, const char *end, const char *const *parts,
+                              int *steps)
 {
     struct filter_text text = {parts, *parts}, retry = text;
     const char *star = 0;
-    for (;;) {
+    while (--*steps > 0) {
         char character = filter_character(&text);
         if (pattern < end && *pattern == '*') {
             star = ++pattern;
             retry = text;
+            if (star == end)
+                return 1;
         } else if (character && pattern < end && (*pattern == '?' || *pattern == character)) {
             pattern++;
             text.at++;
@@ -49,11 +57,12 @@ static inline int filter_glob(const char *pattern, const char *end, const char *
             pattern = star;
         }
     }
+    return 0;
 }
 
 /* One pattern. */
 static inline int filter_names(const char *pattern, const char *end, const char *filename,
-                               const char *modulename, const char *funcname)
+                               const char *modulename, const char *funcname, int *steps)
 {
     const char *colon = 0, *dot = 0, *at;
     const char *const file[] = {filename, 0}, *const function[] = {funcname, 0},
@@ -65,8 +74,9 @@ static inline int filter_names(const char *pattern, const char *end, const char 
             dot = at;
     }
     if (colon)
-        return filter_glob(pattern, colon, file) && filter_glob(colon + 1, end, function);
-    return filter_glob(pattern, end, dot ? both : function);
+        return filter_glob(pattern, colon, file, steps) &&
+               filter_glob(colon + 1, end, function, steps);
+    return filter_glob(pattern, end, dot ? both : function, steps);
 }
 
 static inline int filter_is_space(char character)
@@ -78,7 +88,7 @@ static inline int filter_is_space(char character)
 static inline int filter_matches(const char *patterns, const char *filename, const char *modulename,
                                  const char *funcname)
 {
-    int none = 1;
+    int none = 1, steps = FILTER_STEPS;
     while (*patterns) {
         const char *begin;
         while (filter_is_space(*patterns))
@@ -89,7 +99,7 @@ static inline int filter_matches(const char *patterns, const char *filename, con
         if (patterns == begin)
             break;
         none = 0;
-        if (filter_names(begin, patterns, filename, modulename, funcname))
+        if (filter_names(begin, patterns, filename, modulename, funcname, &steps))
             return 1;
     }
     return none;

@@ -32,7 +32,7 @@ void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome)
 
 void fire_cfunction_entry(struct code *caller, PyObject *globals, int line, PyObject *callable)
 {
-    bool filtered = MARKER_ON(filtered__cfunction__entry) && filter_passes(caller, globals);
+    bool filtered = TRACER_ON(filtered__cfunction__entry) && filter_passes(caller, globals);
     if (!filtered && !MARKER_ON(cfunction__entry))
         return;
     const char *filename = code_text(&caller->filename);
@@ -47,7 +47,7 @@ void fire_cfunction_entry(struct code *caller, PyObject *globals, int line, PyOb
 
 void fire_cfunction_return(struct code *caller, PyObject *globals, int line, PyObject *callable)
 {
-    bool filtered = MARKER_ON(filtered__cfunction__return) && filter_passes(caller, globals);
+    bool filtered = TRACER_ON(filtered__cfunction__return) && filter_passes(caller, globals);
     if (!filtered && !MARKER_ON(cfunction__return))
         return;
     const char *filename = code_text(&caller->filename);

@@ -27,8 +27,8 @@ static inline struct fires fire_at_entry(struct code *record, PyObject *globals)
 
 static inline struct fires fire_at_return(struct code *record, PyObject *globals)
 {
-    return (struct fires){MARKER_ON(function__return),
-                          MARKER_ON(filtered__function__return) && filter_passes(record, globals)};
+    return (struct fires){TRACER_ON(function__return),
+                          TRACER_ON(filtered__function__return) && filter_passes(record, globals)};
 }
 
 /* In the header, as it is a step of each call of a Python function: as a function of its own it
@@ -69,7 +69,7 @@ static inline void fire_line(struct code *record, PyObject *globals, int line)
 {
     if (MARKER_ON(line))
         marker_line(code_text(&record->filename), code_text(&record->funcname), line);
-    if (MARKER_ON(filtered__line) && filter_passes(record, globals))
+    if (TRACER_ON(filtered__line) && filter_passes(record, globals))
         marker_filtered__line(code_text(&record->filename), code_text(&record->funcname), line,
                               code_text(&record->module));
 }

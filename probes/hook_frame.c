@@ -185,8 +185,9 @@ static inline __attribute__((always_inline)) struct code *record_known(void *fra
  * another one then. */
 static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_311)
 {
-    PyObject *code = tracer_is_filtered() ? code_in(frame, is_311) : NULL;
-    if (!tracer_is_filtered() || (code && filter_is_out_by_place(code)))
+    bool filtered = tracer_is_set(TRACER_FILTERED);
+    PyObject *code = filtered ? code_in(frame, is_311) : NULL;
+    if (!filtered || (code && filter_is_out_by_place(code)))
         return false;
     struct code *record = code ? code_known(code) : NULL;
     return !record || !filter_is_out(record);
@@ -195,7 +196,7 @@ static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_
 /* A frame that is passed like this is one that began before any tracer that may come. */
 static inline bool is_left_out(bool passes)
 {
-    return !passes && !tracer_is_plain() && !tally_counts(TALLY_CALLS | TALLY_TIMES);
+    return !passes && !tracer_is_set(TRACER_PLAIN) && !tally_counts(TALLY_CALLS | TALLY_TIMES);
 }
 
 /* Entries begin with the hook that is set for them, which enters the frames that run already. */
@@ -207,7 +208,7 @@ static inline bool enters(bool passes)
 /* The return of a frame that began before the tracer attached is reported by trace.c. */
 static inline bool returns(bool passes, unsigned tracer)
 {
-    return (MARKER_ON(function__return) || (passes && MARKER_ON(filtered__function__return))) &&
+    return (TRACER_ON(function__return) || (passes && TRACER_ON(filtered__function__return))) &&
            tracer == atomic_load_explicit(&tracer_number, memory_order_relaxed);
 }
 

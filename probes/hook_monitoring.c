@@ -125,8 +125,9 @@ static PyObject *disable;
 /* Something was disabled by it, in some interpreter. */
 static atomic_bool has_disabled;
 
-/* What a callback returns, if it is one that can disable where it was called: none() where
- * something else than filtered markers is fed by that, or a pattern names the function. */
+/* What a callback returns, if it is one that can disable where it was called: none() where it is
+ * set for something else than filtered markers, or a pattern names the function.  Not where that is
+ * wanted at the moment: one tracer may follow the other before hooks are set anew. */
 static inline PyObject *unless_filtered(struct code *record, bool others)
 {
     if (others || !disable || !record || filter_may_pass(record))
@@ -174,8 +175,8 @@ static inline struct code *ends(PyObject *code)
 
 static inline struct fires at_return(PyObject *code, struct code *record)
 {
-    return (struct fires){MARKER_ON(function__return),
-                          MARKER_ON(filtered__function__return) && passes(record, code)};
+    return (struct fires){TRACER_ON(function__return),
+                          TRACER_ON(filtered__function__return) && passes(record, code)};
 }
 
 /* PY_START is there for LINE alone (see events): neither sums nor entries are wanted, or CPython's
@@ -184,7 +185,7 @@ static atomic_bool start_is_silent;
 
 static inline bool begins_unfiltered(void)
 {
-    return MARKER_ON(function__entry) || tally_counts(TALLY_CALLS);
+    return tracer_is_set(MARKER_BIT(function__entry)) || tally_counts(TALLY_CALLS);
 }
 
 /* PY_START(code, offset) */
@@ -192,10 +193,10 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
 {
     (void)self, (void)count;
     if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
-        return unless_filtered(code_known(arguments[0]), MARKER_ON(line));
+        return unless_filtered(code_known(arguments[0]), tracer_is_set(MARKER_BIT(line)));
     catch_up(true);
     struct code *record = begins(arguments, true);
-    return unless_filtered(record, begins_unfiltered() || MARKER_ON(line));
+    return unless_filtered(record, begins_unfiltered() || tracer_is_set(MARKER_BIT(line)));
 }
 
 /* PY_RESUME(code, offset) */
@@ -229,7 +230,8 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
     if (fires.plain || fires.filtered)
         return_here(code, record, code_line(code, record, offset_of(arguments)),
                     (struct outcome){.result = arguments[2]}, fires);
-    return unless_filtered(record, MARKER_ON(function__return) || tally_counts(TALLY_TIMES));
+    return unless_filtered(record, tracer_is_set(MARKER_BIT(function__return)) ||
+                                       tally_counts(TALLY_TIMES));
 }
 
 /* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
@@ -276,7 +278,7 @@ static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     struct code *record = EVENT_ON(line) ? record_of(arguments[0]) : NULL;
     if (record)
         line_here(arguments[0], record, (int)py.PyLong_AsLong(arguments[1]));
-    return unless_filtered(record, MARKER_ON(line));
+    return unless_filtered(record, tracer_is_set(MARKER_BIT(line)));
 }
 
 /* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
@@ -291,7 +293,7 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
         if (line >= 0 && line == code_line(arguments[0], record, from))
             line_here(arguments[0], record, line);
     }
-    return unless_filtered(record, MARKER_ON(line));
+    return unless_filtered(record, tracer_is_set(MARKER_BIT(line)));
 }
 
 /* Of the events of a call: fires what is given, if it calls a function in C.  The record of the
@@ -325,12 +327,12 @@ static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     struct code *record = NULL;
     if (EVENT_ON(cfunction__entry))
         record = call_here(arguments, fire_cfunction_entry);
-    else if (MARKER_ON(filtered__cfunction__return))
+    else if (TRACER_ON(filtered__cfunction__return))
         record = record_of(arguments[0]);
     if (tally_counts(TALLY_C_CALLS))
         count_cfunction(arguments, tally_begin);
-    return unless_filtered(record, MARKER_ON(cfunction__entry) || MARKER_ON(cfunction__return) ||
-                                       tally_counts(TALLY_C_CALLS));
+    unsigned plain = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return);
+    return unless_filtered(record, tracer_is_set(plain) || tally_counts(TALLY_C_CALLS));
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)

@@ -5,6 +5,7 @@
 
 #include "debug.h"
 #include "filter.h"
+#include "tracer.h"
 #include "frame.h"
 #include "layout.h"
 #include "markers.h"
@@ -70,7 +71,7 @@ void raise_came(struct code *record, int line, PyFrameObject *frame, PyObject *e
 {
     bool begins = begins_in(frame, traceback);
     left = left_to = NULL;
-    bool filtered = begins && MARKER_ON(filtered__exception__raise) &&
+    bool filtered = begins && TRACER_ON(filtered__exception__raise) &&
                     filter_passes(record, frame_globals(frame));
     if (!begins || !(filtered || MARKER_ON(exception__raise)))
         return;

@@ -45,20 +45,22 @@ static struct tally *_Atomic off_list;
 
 atomic_uint tally_wanted;
 
-void tally_wants(unsigned wanted)
-{
-    tally_wanted = wanted & TALLY_MARKERS;
-}
-
 /* How often the sums were told; never 0. */
 static atomic_uint times_told = 1;
 
-/* Held by who tells. */
+/* Held by the thread that tells. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-/* Another one for each time that summaries were no longer wanted, in each child, and where too
- * many calls are open: those that were open then are forgotten. */
+/* Another one for each time that times are wanted, or no longer, in each child, and where too many
+ * calls are open: those that were open then are forgotten. */
 static atomic_uint turn = 1;
+
+void tally_wants(unsigned wanted)
+{
+    unsigned before = atomic_exchange(&tally_wanted, wanted & TALLY_MARKERS);
+    if (!(before & TALLY_TIMES) != !(wanted & TALLY_TIMES))
+        turn++;
+}
 
 /* ---------------------------------------------------------------- by function */
 
@@ -74,10 +76,14 @@ static void free_off_list(void)
     }
 }
 
+/* How many are released, and on the list still. */
+static atomic_int to_take_off;
+
 /* The code object is freed. */
 static void release(struct tally *tally)
 {
     tally->released = true;
+    to_take_off++;
 }
 
 static const char *copy(char **to, const char *text)
@@ -95,10 +101,14 @@ static size_t size_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
+enum { MOST_RELEASED = 4096 };
+
 static struct tally *make(const char *filename, const char *funcname, const char *module)
 {
     code_tally_released = release;
     ticks_start();
+    if (to_take_off > MOST_RELEASED) /* a child that a thread has forked has no watcher */
+        tally_tell();
     free_off_list();
     struct tally *tally =
         calloc(1, sizeof *tally + size_of(filename) + size_of(funcname) + size_of(module));
@@ -197,7 +207,7 @@ struct call {
 
 static __thread struct calls {
     struct call *call;
-    size_t depth, room;
+    size_t depth, room, unnoted;
     unsigned thread; /* the number of this thread among those that counted; 0: it has not */
     unsigned turn;
     unsigned times; /* how often the sums had been told when it counted last */
@@ -227,7 +237,7 @@ static __attribute__((noinline)) bool make_room(void)
 {
     if (calls.room == MOST) { /* what is open in other threads goes with it */
         calls.turn = ++turn;
-        calls.depth = 0;
+        calls.depth = calls.unnoted = 0;
         return true;
     }
     pthread_once(&key_once, make_key);
@@ -257,10 +267,15 @@ static inline void note(struct tally *tally, struct call *call)
         tally->open = 0;
     }
     call->noted = tally->open == 0 || tally->thread == calls.thread;
-    call->outermost = tally->open == 0 || (!call->noted && !is_open_here(tally));
+    if (call->noted && tally->open > 0)
+        call->outermost = false;
+    else
+        call->outermost = (call->noted && calls.unnoted == 0) || !is_open_here(tally);
     if (call->noted) {
         tally->thread = calls.thread;
         tally->open++;
+    } else {
+        calls.unnoted++;
     }
 }
 
@@ -291,7 +306,7 @@ void tally_begin(struct tally *tally)
     unsigned now = atomic_load_explicit(&turn, memory_order_relaxed);
     if (__builtin_expect(calls.turn != now, 0)) {
         calls.turn = now;
-        calls.depth = 0;
+        calls.depth = calls.unnoted = 0;
     }
     if (__builtin_expect(calls.depth == calls.room, 0) && !make_room())
         return;
@@ -326,7 +341,9 @@ void tally_end(struct tally *tally)
                           memory_order_release);
     if (i > 0)
         calls.call[i - 1].inside += tally->is_c ? call.inside : time;
-    if (call.noted && tally->open > 0)
+    if (!call.noted)
+        calls.unnoted--;
+    else if (tally->open > 0)
         tally->open--;
 }
 
@@ -372,6 +389,7 @@ static void tell(struct tally *tally)
 
 static void take_off(struct tally *tally, struct tally *before)
 {
+    to_take_off--;
     before->next = tally->next;
     tally->next = off_list;
     while (!atomic_compare_exchange_weak(&off_list, (struct tally **)&tally->next, tally))

@@ -55,6 +55,7 @@ void ticks_look(void)
     if (measured && (now > nanoseconds_a_tick * 1.01 || now < nanoseconds_a_tick * 0.99)) {
         first_ticks += ticks;
         first_nanoseconds += nanoseconds;
+        measured = false; /* or it was the first comparison that was wrong */
         return;
     }
     nanoseconds_a_tick = now;

@@ -7,22 +7,18 @@
 
 #include "filter.h"
 
-enum {
-    FILTERED = MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return),
-    RETURNS = MARKER_BITS(function__return),
-};
+enum { RETURNS = MARKER_BITS(function__return) };
 
 atomic_uint tracer_number, tracer_attached, tracer_known;
 
-/* Of TRACER_PLAIN alone; and filter_version() as the hooks were last set. */
-static atomic_uint plain_number, known_filter;
+/* Of TRACER_PLAIN alone. */
+static atomic_uint plain_number;
 
 void tracer_wants(unsigned wanted)
 {
-    wanted &= TRACER_PLAIN | FILTERED;
+    bool other = filter_arm(wanted) && (wanted & TRACER_FILTERED);
     unsigned fresh = wanted & ~atomic_exchange(&tracer_known, wanted);
-    unsigned filter = wanted & FILTERED ? filter_version() : 0;
-    bool other = atomic_exchange(&known_filter, filter) != filter && filter;
+    fresh &= TRACER_PLAIN | TRACER_FILTERED;
     if ((fresh & TRACER_PLAIN) && (wanted & MARKER_BIT(function__return)))
         atomic_fetch_add(&plain_number, 1);
     if (fresh && (wanted & RETURNS))
@@ -34,7 +30,7 @@ void tracer_wants(unsigned wanted)
 struct tracer_enters tracer_catch_up(struct tracer_seen *seen)
 {
     struct tracer_seen before = *seen;
-    *seen = (struct tracer_seen){tracer_number, plain_number, known_filter};
+    *seen = (struct tracer_seen){tracer_number, plain_number, filter_armed};
     return (struct tracer_enters){
         .plain = before.plain != seen->plain && TRACER_ON(function__entry) &&
                  TRACER_ON(function__return),

@@ -16,28 +16,25 @@ extern atomic_uint tracer_number __attribute__((visibility("hidden"))); /* read 
 /* The same of tracers alone. */
 extern atomic_uint tracer_attached __attribute__((visibility("hidden"))); /* read without the GOT */
 
-/* What the hooks are set for, of function entries and returns; the semaphores may already say more.
- */
+/* What the hooks are set for; the semaphores may already say more, or less. */
 extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read without the GOT */
 
-enum { TRACER_PLAIN = MARKER_BIT(function__entry) | MARKER_BIT(function__return) };
+/* Function entries and returns: of all functions, and the filtered ones. */
+enum {
+    TRACER_PLAIN = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    TRACER_FILTERED =
+        MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return),
+};
 
-/* Whether this one of these markers is wanted, and the hooks are set for it. */
-#define TRACER_ON(name) \
-    (MARKER_ON(name) && \
-     (atomic_load_explicit(&tracer_known, memory_order_relaxed) & MARKER_BIT(name)))
-
-/* Whether that is filtered ones, too. */
-static inline bool tracer_is_filtered(void)
+/* Whether the hooks are set for one of these markers. */
+static inline bool tracer_is_set(unsigned markers)
 {
-    return atomic_load_explicit(&tracer_known, memory_order_relaxed) & FILTERED_MARKERS;
+    return atomic_load_explicit(&tracer_known, memory_order_relaxed) & markers;
 }
 
-/* And whether that is those of all functions, too. */
-static inline bool tracer_is_plain(void)
-{
-    return atomic_load_explicit(&tracer_known, memory_order_relaxed) & TRACER_PLAIN;
-}
+/* Whether this marker is wanted, and the hooks are set for it: a filtered one has no patterns
+ * before, and a return no entry. */
+#define TRACER_ON(name) (MARKER_ON(name) && tracer_is_set(MARKER_BIT(name)))
 
 /* Called by the hooks that feed function markers, when they are set: these markers are wanted in
  * the process now.  GIL held; from 3.12 on several interpreters, each with a GIL of its own, may

@@ -31,7 +31,7 @@ static const char usage[] =
     "  execute              by the name alone\n"
     "  '*/app/views.py:*'   by file and name\n"
     "\n"
-    "A * is any text, a ? any character. Without a PATTERN the present ones are shown; --all "
+    "A * is any text, a ? any byte. Without a PATTERN the present ones are shown; --all "
     "takes\n"
     "them away. They are gone when the process executes another program; one that is to have them "
     "from\n"
@@ -77,6 +77,8 @@ static char *joined(char **patterns)
 {
     char *all = "";
     for (; *patterns; patterns++) {
+        if (**patterns == '-')
+            die(USAGE, "filter: unknown option '%s' (see stap-python filter --help)", *patterns);
         if (!**patterns || strpbrk(*patterns, " \t\n"))
             die(USAGE, "filter: '%s' is empty or contains a space: write ? for that", *patterns);
         all = format("%s%s%s", all, *all ? " " : "", *patterns);

@@ -10,6 +10,14 @@ setup() {
   export BPFTRACE_MAP_KEYS_MAX=30000
 }
 
+# What a test that fails leaves behind.
+teardown() {
+  local pids
+  pids=$(jobs -p)
+  # shellcheck disable=SC2086
+  [ ! "$pids" ] || kill -KILL $pids 2>/dev/null || true
+}
+
 # A bpftrace program that counts the events of each function: those of the markers with $1 before their names.
 counts() {
   cat <<EOF
@@ -76,6 +84,30 @@ yes <lambda> /f.py m <lambda>
 EOF
   # nothing at all
   [ "$("$BATS_TEST_TMPDIR/match" '' f m g)" = yes ]
+}
+
+@test "a name of a megabyte and a pattern of many stars take no time that a program would notice" {
+  cat >"$BATS_TEST_TMPDIR/long.c" <<'EOF'
+#include <stdio.h>
+#include <string.h>
+#include "filter_match.h"
+static char name[1 << 20], pattern[4000];
+int main(void)
+{
+    memset(name, 'a', sizeof name - 1);
+    memset(pattern, 'a', sizeof pattern - 1);
+    pattern[0] = '*';
+    pattern[sizeof pattern - 2] = 'b';
+    printf("%d", filter_matches(pattern, "f", "m", name));
+    for (unsigned i = 0; i + 3 < sizeof pattern; i += 3)
+        memcpy(pattern + i, "*x ", 3);
+    printf("%d", filter_matches(pattern, "f", "m", name));
+    printf("%d\n", filter_matches("x *", "f", "m", name));
+}
+EOF
+  cc -O2 -Wall -Wextra -Werror -I"$top/probes" -o "$BATS_TEST_TMPDIR/long" "$BATS_TEST_TMPDIR/long.c"
+  # without a limit some ten seconds
+  [ "$(timeout -k 1 2 "$BATS_TEST_TMPDIR/long")" = 001 ]
 }
 
 @test "what is filtered is what the plain markers say of those functions" {
@@ -317,5 +349,104 @@ for _ in range(3):
         names['%s_%03d' % ('chosen' if turn % 2 == 0 else 'others', i)]()
 " >/dev/null
     [ "$(sed -n "s/^@\[$name\]: //p" "$trace")" = 4500 ]
+  done
+}
+
+@test "a filtered marker fires for nothing else while the hooks of others are there and its own are not" {
+  local python stays program
+  cat >"$BATS_TEST_TMPDIR/lines.py" <<'EOF'
+import time
+
+def other():
+    x = 1
+
+end = time.time() + 4
+while time.time() < end:
+    other()
+EOF
+  for python in $(few_pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER=none "$python" "$BATS_TEST_TMPDIR/lines.py" 3>&- &
+    program=$!
+    bpftrace -q -e "usdt:$shim:python:line { @ = count(); }" >/dev/null 2>&1 3>&- &
+    stays=$!
+    until [ "$(perf_events_of "$stays")" -gt "$(nproc)" ]; do
+      kill -0 "$stays"
+      sleep 0.1
+    done
+    sleep 0.3
+    bpftrace_while "usdt:$shim:python:filtered__line { @[str(arg1)] = count(); }
+      usdt:$shim:python:filtered__function__return { @ends[str(arg1)] = count(); }" sleep 0.5
+    cat "$trace"
+    refute grep '@' "$trace"
+    end_bpftrace "$stays"
+    wait "$program"
+  done
+}
+
+@test "patterns that were written in part, by a command that was killed, are used after a second" {
+  local python
+  cat >"$BATS_TEST_TMPDIR/odd.py" <<'EOF'
+import time
+
+def chosen():
+    pass
+
+with open("/proc/self/mem", "r+b", 0) as memory:
+    memory.seek(0x550070791004)  # filter_page.h, generation
+    memory.write(b"\1")
+time.sleep(1.5)
+for _ in range(100):
+    chosen()
+time.sleep(0.2)
+EOF
+  for python in $(few_pythons); do
+    echo "$python"
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER=chosen "$python" "$BATS_TEST_TMPDIR/odd.py" 3>&- &
+    sleep 0.3
+    bpftrace_while "usdt:$shim:python:filtered__function__entry { @[str(arg1)] = count(); }" bash -c "tail --pid=$! -f /dev/null"
+    cat "$trace"
+    grep -qx '@\[chosen\]: 100' "$trace"
+  done
+}
+
+@test "from 3.12 on a tracer without patterns has everything also if it has followed another one at once" {
+  local python pythons semaphore
+  pythons=$(which_pythons 'sys.version_info >= (3, 12) and "t" not in sys.abiflags' | with_minor | gated)
+  [ "$pythons" ] || skip "needs a CPython from 3.12 on"
+  semaphore=$(readelf --wide --notes "$shim" | awk '/Name: / { name = $2 } /Semaphore: / && name == "function__entry" { print $NF; exit }')
+  cat >"$BATS_TEST_TMPDIR/follows.py" <<'EOF'
+import sys, time
+
+def other():
+    pass
+
+for _ in range(50):
+    other()
+    time.sleep(0.005)
+with open("/proc/self/maps") as maps:
+    start = next(int(line.split("-")[0], 16) for line in maps if sys.argv[1] in line)
+with open("/proc/self/mem", "r+b", 0) as memory:
+    # as if one tracer of it ended and the next one began
+    memory.seek(start + int(sys.argv[2], 16))
+    before = memory.read(2)
+    memory.seek(start + int(sys.argv[2], 16))
+    memory.write(b"\0\0")
+    for _ in range(10):
+        other()
+        time.sleep(0.001)
+    memory.seek(start + int(sys.argv[2], 16))
+    memory.write(before)
+for _ in range(100):
+    other()
+EOF
+  for python in $pythons; do
+    echo "$python"
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER=none bpftrace_while "usdt:$shim:python:function__entry { @[str(arg1)] = count(); }
+      usdt:$shim:python:filtered__function__entry { @filtered[str(arg1)] = count(); }" \
+      "$python" "$BATS_TEST_TMPDIR/follows.py" "$shim" "$semaphore"
+    grep other "$trace"
+    [ "$(sed -n 's/^@\[other\]: //p' "$trace")" -ge 150 ]
+    refute grep @filtered "$trace"
   done
 }

@@ -8,6 +8,14 @@ setup() {
   can_bpftrace
 }
 
+# What a test that fails leaves behind.
+teardown() {
+  local pids
+  pids=$(jobs -p)
+  # shellcheck disable=SC2086
+  [ ! "$pids" ] || kill -KILL $pids 2>/dev/null || true
+}
+
 # A bpftrace program that adds up calls by file and function: by their entries, and as both markers sum them up.
 sums_of_calls() {
   cat <<EOF
@@ -142,6 +150,127 @@ EOF
       index($0, "@ms[" file ", outer]") && ($NF < 0.99 * took || $NF > took) { print "not " took; bad = 1 }
       index($0, "@ms[" file) { print; is("sleeps", 800); is("outer", 500); is("fails", 200); is("generates", 300) }
       END { exit bad || right != 4 }' "$trace"
+  done
+}
+
+# Runs a program with the shim in the background, and a bpftrace with the action $1 beside it, which stays.
+# usage: beside PROGRAM_OF_BPFTRACE PYTHON FILE
+beside() {
+  LD_PRELOAD=$shim "$2" "$3" >"$BATS_TEST_TMPDIR/printed" 3>&- &
+  program=$!
+  bpftrace -q -e "$1" >/dev/null 2>&1 3>&- &
+  stays=$!
+  until [ "$(perf_events_of "$stays")" -gt "$(nproc)" ]; do
+    kill -0 "$stays"
+    sleep 0.1
+  done
+}
+
+@test "the times of the next tracer are right while another one goes on counting calls" {
+  local python folder=$BATS_TEST_TMPDIR
+  cat >"$folder/requests.py" <<'EOF'
+import os, time
+
+def request():
+    end = time.perf_counter() + 0.05
+    while time.perf_counter() < end:
+        pass
+
+def phase(ends):
+    while not ends():
+        request()
+
+os.chdir(os.path.dirname(__file__))
+phase(lambda: os.path.exists("first"))
+while not os.path.exists("second"):
+    time.sleep(0.05)
+for _ in range(10):
+    request()
+open("done", "w").close()
+time.sleep(0.3)
+EOF
+  for python in $(few_pythons); do
+    echo "$python"
+    rm -f "$folder"/{first,second,done}
+    beside "usdt:$shim:python:function__count { @ = count(); }" "$python" "$folder/requests.py"
+    # it leaves while calls are open
+    bpftrace_while "usdt:$shim:python:function__summary { @ = count(); }" sleep 0.7
+    touch "$folder/first"
+    sleep 0.5
+    # shellcheck disable=SC2016 # bash -c expands it
+    bpftrace_while "usdt:$shim:python:function__summary /str(arg1) == \"request\"/ { @calls = sum(arg4); @ms = sum(arg5 / 1000000); }" \
+      bash -c 'sleep 0.3; touch "$0/second"; until [ -e "$0/done" ]; do sleep 0.05; done; sleep 0.3' "$folder"
+    kill -INT "$stays"
+    wait "$program"
+    end_bpftrace "$stays"
+    cat "$trace"
+    grep -qx '@calls: 10' "$trace"
+    [ "$(sed -n 's/^@ms: //p' "$trace")" -ge 495 ]
+    [ "$(sed -n 's/^@ms: //p' "$trace")" -le 900 ]
+  done
+}
+
+@test "the time of a recursion is counted once also where another thread has the function open as it begins" {
+  local python
+  cat >"$BATS_TEST_TMPDIR/recursion.py" <<'EOF'
+import threading, time
+
+def recursive(depth, seconds):
+    time.sleep(seconds)
+    if depth:
+        recursive(depth - 1, 0.2)
+
+other = threading.Thread(target=recursive, args=(0, 0.3))
+other.start()
+time.sleep(0.1)
+recursive(3, 0.4)
+other.join()
+EOF
+  for python in $(few_pythons); do
+    echo "$python"
+    bpftrace_while "usdt:$shim:python:function__summary /str(arg1) == \"recursive\"/ { @ms = sum(arg5 / 1000000); }" \
+      env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/recursion.py"
+    cat "$trace"
+    # 0.3 and 0.4 + 3 * 0.2 seconds; twice would be 1.9
+    [ "$(sed -n 's/^@ms: //p' "$trace")" -ge 1290 ]
+    [ "$(sed -n 's/^@ms: //p' "$trace")" -le 1700 ]
+  done
+}
+
+@test "what is freed is told and freed also in a child that a thread has forked" {
+  local python
+  cat >"$BATS_TEST_TMPDIR/child.py" <<'EOF'
+import os, threading
+
+def kilobytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4
+
+def child():
+    before = kilobytes()
+    for _ in range(40000):
+        exec(compile("def freed(): pass\nfreed()", __file__, "exec"), {})
+    print(kilobytes() - before, flush=True)
+    os._exit(0)
+
+def forks():
+    pid = os.fork()
+    if not pid:
+        child()
+    os.waitpid(pid, 0)
+
+thread = threading.Thread(target=forks)
+thread.start()
+thread.join()
+EOF
+  for python in $(few_pythons | some 2); do
+    echo "$python"
+    bpftrace_while "usdt:$shim:python:function__count /str(arg1) == \"freed\"/ { @ = sum(arg4); }" \
+      env LD_PRELOAD="$shim" "$python" -W ignore "$BATS_TEST_TMPDIR/child.py" >"$BATS_TEST_TMPDIR/more"
+    cat "$BATS_TEST_TMPDIR/more" "$trace"
+    [ "$(sed -n 's/^@: //p' "$trace")" = 40000 ]
+    # they were 13 MB
+    [ "$(cat "$BATS_TEST_TMPDIR/more")" -lt 6000 ]
   done
 }
 
