@@ -11,6 +11,7 @@
 #include "tally.h"
 
 #include "callable.h"
+#include "thread_block.h"
 #include "ticks.h"
 
 #include <pthread.h>
@@ -223,7 +224,7 @@ static bool has_key;
 
 static void end_thread(void *call)
 {
-    free(call);
+    thread_block_free(call);
     calls = (struct calls){0};
 }
 
@@ -235,18 +236,18 @@ static void make_key(void)
 /* False: memory ran out. */
 static __attribute__((noinline)) bool make_room(void)
 {
-    if (calls.room == MOST) { /* what is open in other threads goes with it */
+    if (calls.room >= MOST) { /* what is open in other threads goes with it */
         calls.turn = ++turn;
         calls.depth = calls.unnoted = 0;
         return true;
     }
     pthread_once(&key_once, make_key);
-    size_t room = calls.room ? 2 * calls.room : ROOM;
-    struct call *call = has_key ? realloc(calls.call, room * sizeof *call) : NULL;
+    size_t size = ROOM * sizeof *calls.call;
+    struct call *call = has_key ? thread_block_larger(calls.call, &size) : NULL;
     if (!call)
         return false;
     calls.call = call;
-    calls.room = room;
+    calls.room = size / sizeof *call;
     pthread_setspecific(at_thread_end, call);
     return true;
 }
@@ -446,6 +447,7 @@ void tally_forked(void)
 {
     pthread_mutex_init(&telling, NULL);
     forget_all();
+    thread_blocks_forked(calls.call);
 }
 
 /* ---------------------------------------------------------------- when */
