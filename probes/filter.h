@@ -58,6 +58,13 @@ static inline bool filter_is_known(const struct code *record)
     return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 == filter_now();
 }
 
+/* As filter_passes(), if that was found out before; else true. */
+static inline bool filter_may_pass(const struct code *record)
+{
+    return (atomic_load_explicit(&record->filter, memory_order_relaxed) & 1) ||
+           !filter_is_known(record);
+}
+
 /* Whether that is in the place of a code object, which need not have a record: no pattern names its
  * function.  filter_is_out() of one that may be so puts it there.  Up to 3.11; GIL held. */
 static inline bool filter_is_out_by_place(PyObject *code)
@@ -66,21 +73,12 @@ static inline bool filter_is_out_by_place(PyObject *code)
     return place->tag == code_tag(code) && place->filter == filter_now();
 }
 
-static inline bool filter_may_pass(const struct code *record);
-
 static inline bool filter_is_out(const struct code *record)
 {
     if (filter_may_pass(record))
         return false;
     *code_place(record->code) = (struct code_place){code_tag(record->code), filter_now()};
     return true;
-}
-
-/* As filter_passes(), if that was found out before; else true. */
-static inline bool filter_may_pass(const struct code *record)
-{
-    return (atomic_load_explicit(&record->filter, memory_order_relaxed) & 1) ||
-           !filter_is_known(record);
 }
 
 /* Whether a pattern names the function of a record; globals: with which its code runs, or NULL.

@@ -39,6 +39,24 @@ end_bpftrace() {
   done
 }
 
+# Starts a bpftrace with this program, which stays: $stays.  end_bpftrace ends it.
+bpftrace_beside() {
+  bpftrace -q -e "$1" >/dev/null 2>&1 3>&- &
+  stays=$!
+  until [ "$(perf_events_of "$stays")" -gt "$(nproc)" ]; do
+    kill -0 "$stays" || return
+    sleep 0.1
+  done
+}
+
+# For the teardown() of suites with programs in the background: ends what a test that fails leaves behind.
+kill_jobs() {
+  local pids
+  pids=$(jobs -p)
+  # shellcheck disable=SC2086
+  [ ! "$pids" ] || kill -KILL $pids 2>/dev/null || true
+}
+
 # Runs bpftrace with PROGRAM, and the words of PROGRAM_ARGUMENTS as its own, while COMMAND runs; its output
 # is in $trace.  Fails if bpftrace lost an event.
 # usage: bpftrace_while PROGRAM COMMAND...

@@ -3,6 +3,13 @@
 #
 # SPDX-License-Identifier: MIT
 
+# The address of a marker's semaphore in a file.
+semaphore() {
+  readelf --wide --notes "$1" | awk -v marker="$2" '
+    /Name: / { name = $2 }
+    /Semaphore: / && name == marker { print $NF; exit }'
+}
+
 # Makes semaphores.so in the folder $1.  Preloaded before the shim it raises the semaphores of all markers,
 # or of those that match the regular expression $2; with SEMAPHORES_TOGGLE=MS it raises and lowers them by
 # turns.

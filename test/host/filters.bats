@@ -10,12 +10,8 @@ setup() {
   export BPFTRACE_MAP_KEYS_MAX=30000
 }
 
-# What a test that fails leaves behind.
 teardown() {
-  local pids
-  pids=$(jobs -p)
-  # shellcheck disable=SC2086
-  [ ! "$pids" ] || kill -KILL $pids 2>/dev/null || true
+  kill_jobs
 }
 
 # A bpftrace program that counts the events of each function: those of the markers with $1 before their names.
@@ -353,7 +349,7 @@ for _ in range(3):
 }
 
 @test "a filtered marker fires for nothing else while the hooks of others are there and its own are not" {
-  local python stays program
+  local python program
   cat >"$BATS_TEST_TMPDIR/lines.py" <<'EOF'
 import time
 
@@ -368,12 +364,7 @@ EOF
     echo "$python"
     LD_PRELOAD=$shim PYTHON_STAP_FILTER=none "$python" "$BATS_TEST_TMPDIR/lines.py" 3>&- &
     program=$!
-    bpftrace -q -e "usdt:$shim:python:line { @ = count(); }" >/dev/null 2>&1 3>&- &
-    stays=$!
-    until [ "$(perf_events_of "$stays")" -gt "$(nproc)" ]; do
-      kill -0 "$stays"
-      sleep 0.1
-    done
+    bpftrace_beside "usdt:$shim:python:line { @ = count(); }"
     sleep 0.3
     bpftrace_while "usdt:$shim:python:filtered__line { @[str(arg1)] = count(); }
       usdt:$shim:python:filtered__function__return { @ends[str(arg1)] = count(); }" sleep 0.5
@@ -414,7 +405,7 @@ EOF
   local python pythons semaphore
   pythons=$(which_pythons 'sys.version_info >= (3, 12) and "t" not in sys.abiflags' | with_minor | gated)
   [ "$pythons" ] || skip "needs a CPython from 3.12 on"
-  semaphore=$(readelf --wide --notes "$shim" | awk '/Name: / { name = $2 } /Semaphore: / && name == "function__entry" { print $NF; exit }')
+  semaphore=$(semaphore "$shim" function__entry)
   cat >"$BATS_TEST_TMPDIR/follows.py" <<'EOF'
 import sys, time
 

@@ -66,13 +66,6 @@ while time.time() < end:
   done
 }
 
-# The address of a marker's semaphore in a file.
-semaphore() {
-  readelf --wide --notes "$1" | awk -v marker="$2" '
-    /Name: / { name = $2 }
-    /Semaphore: / && name == marker { print $NF; exit }'
-}
-
 @test "a tracer that has raised one of its semaphores yet, and not the other, sets no hook" {
   # Does what a tracer does, over and over: raises the shim's semaphore, and a millisecond later CPython's.
   "$python" -c 'import ctypes' || skip "needs a CPython with ctypes"

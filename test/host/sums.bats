@@ -8,12 +8,8 @@ setup() {
   can_bpftrace
 }
 
-# What a test that fails leaves behind.
 teardown() {
-  local pids
-  pids=$(jobs -p)
-  # shellcheck disable=SC2086
-  [ ! "$pids" ] || kill -KILL $pids 2>/dev/null || true
+  kill_jobs
 }
 
 # A bpftrace program that adds up calls by file and function: by their entries, and as both markers sum them up.
@@ -168,21 +164,8 @@ EOF
   done
 }
 
-# Runs a program with the shim in the background, and a bpftrace with the action $1 beside it, which stays.
-# usage: beside PROGRAM_OF_BPFTRACE PYTHON FILE
-beside() {
-  LD_PRELOAD=$shim "$2" "$3" >"$BATS_TEST_TMPDIR/printed" 3>&- &
-  program=$!
-  bpftrace -q -e "$1" >/dev/null 2>&1 3>&- &
-  stays=$!
-  until [ "$(perf_events_of "$stays")" -gt "$(nproc)" ]; do
-    kill -0 "$stays"
-    sleep 0.1
-  done
-}
-
 @test "the times of the next tracer are right while another one goes on counting calls" {
-  local python folder=$BATS_TEST_TMPDIR
+  local python program folder=$BATS_TEST_TMPDIR
   cat >"$folder/requests.py" <<'EOF'
 import os, time
 
@@ -207,7 +190,9 @@ EOF
   for python in $(few_pythons); do
     echo "$python"
     rm -f "$folder"/{first,second,done}
-    beside "usdt:$shim:python:function__count { @ = count(); }" "$python" "$folder/requests.py"
+    LD_PRELOAD=$shim "$python" "$folder/requests.py" 3>&- &
+    program=$!
+    bpftrace_beside "usdt:$shim:python:function__count { @ = count(); }"
     # it leaves while calls are open
     bpftrace_while "usdt:$shim:python:function__summary { @ = count(); }" sleep 0.7
     touch "$folder/first"
