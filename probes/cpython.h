@@ -68,6 +68,7 @@ struct cpython_allocator {
     NEED(PyObject *, PyImport_ImportModuleLevel, \
          (const char *, PyObject *, PyObject *, PyObject *, int)) \
     NEED(PyObject *, PySys_GetObject, (const char *)) \
+    NEED(PyObject *, PyImport_GetModuleDict, (void)) \
     NEED(void, PyErr_Clear, (void)) \
     NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **)) \
     NEED(PyObject *, PyErr_Occurred, (void)) \
@@ -113,6 +114,7 @@ struct cpython_allocator {
     NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
     MAY(void, PyMem_GetAllocator, (int, struct cpython_allocator *)) \
     MAY(void, PyMem_SetAllocator, (int, const struct cpython_allocator *)) \
+    MAY(unsigned long, _PyEval_GetSwitchInterval, (void)) /* to 3.12 */ \
     MAY(void, PyEval_InitThreads, (void)) \
     MAY(int, Py_IsFinalizing, (void)) \
     MAY(int, _Py_IsFinalizing, (void)) \

@@ -13,6 +13,7 @@
 #ifndef CPYTHON_LAYOUT_H
 #define CPYTHON_LAYOUT_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -365,5 +366,30 @@ static inline size_t runtime_interpreters_offset(int minor)
         return 0;
     return minor == 7 ? 16 : minor == 11 ? 32 : 24;
 }
+
+/* Where PyInterpreterState has its dict of modules, up to 3.11: Include/pystate.h (3.6, 3.7),
+ * Include/internal/pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11).  From 3.12 on it is among
+ * the first INTERPRETER_WORDS, and the pointer to the GIL is (_ceval_state.gil).  Both are compared
+ * by layout_interpreter.c. */
+static inline size_t interpreter_modules_offset(int minor)
+{
+    static const uint16_t offsets[] = {16, 40, 56, 856, 856, 888}; /* 3.6 to 3.11 */
+    return minor >= 6 && minor <= 11 ? offsets[minor - 6] : 0;
+}
+enum { INTERPRETER_WORDS = 2048 };
+
+/* struct _gil_runtime_state, from 3.7 on; up to 3.11 it's in _PyRuntime, and later in the
+ * PyInterpreterState that has it: Include/internal/gil.h (3.7), pycore_gil.h.  3.6 has all of it in
+ * variables of its own (Python/ceval_gil.h).  Compared by layout_interpreter.c. */
+struct gil_37 {
+    unsigned long interval; /* in microseconds */
+    PyThreadState *holder;
+    int locked;
+    unsigned long switches;
+    pthread_cond_t released;
+    pthread_mutex_t mutex;
+    pthread_cond_t switched;
+    pthread_mutex_t switch_mutex;
+};
 
 #endif

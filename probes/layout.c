@@ -10,6 +10,7 @@
 #include "cpython_layout.h"
 #include "debug.h"
 #include "frame.h"
+#include "layout_interpreter.h"
 #include "layout_values.h"
 #include "thread_slot.h"
 
@@ -236,8 +237,10 @@ static enum answer check_thread(void)
         !fill_in_thread_frame(state, frame_of(innermost)))
         return NOT_TOLD;
     page.thread_slot = thread_slot_find(&why);
-    if (page.thread_slot)
+    if (page.thread_slot) {
+        layout_fill_in_interpreter(&page, state);
         return RIGHT;
+    }
     debug_log("no stack traces without a marker: %s", why);
     return WRONG;
 }

@@ -13,7 +13,7 @@
 /* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
  * leave programs their memory. */
 #define LAYOUT_ADDRESS 0x550070790000UL
-#define LAYOUT_MAGIC 0x34707473 /* "stp4" */
+#define LAYOUT_MAGIC 0x35707473 /* "stp5" */
 
 struct layout_page {
     uint32_t magic;
@@ -64,6 +64,21 @@ struct layout_page {
      * whose places are behind. */
     uint16_t code_flags, code_arguments, code_keyword_arguments;
     uint16_t code_variables, code_kinds, code_cells, code_free;
+
+    /* In a PyThreadState: its PyInterpreterState; and in that the dict of modules; 0: not known,
+     * nor is the rest. */
+    uint16_t thread_interpreter;
+    uint32_t interpreter_modules;
+
+    /* The GIL: where its waiters sleep, by futex, is in gil_size bytes; 0: not known.  A
+     * PyInterpreterState points to them at interpreter_gil; up to 3.11 that is 0: they are at
+     * gil_distance from the type of the dict of modules, both of them in CPython's file. */
+    uint16_t interpreter_gil;
+    uint32_t gil_size;
+    int64_t gil_distance;
+    /* In it: the PyThreadState that had it last; an int that is 1 as long as it has it; and how often
+     * another one got it, a word.  In 3.6 the last two are 0, and the first is NULL while none has it. */
+    int32_t gil_holder, gil_locked, gil_switches;
 };
 
 enum { LAYOUT_OWNED_BY_C = 3 }; /* FRAME_OWNED_BY_CSTACK, 3.12 and 3.13 */

@@ -138,19 +138,30 @@ static void python_say_no_shim(void)
                   current->tgid, current->tgid);
 }
 
-/* The innermost frame of a thread of this process: of the running one, or one that sleeps. */
-static enum python_found python_thread_frame(struct python_frames *frames, struct task_struct *thread)
+/* The PyThreadState of a thread of this process; *state is 0 where it has none. */
+static int python_read_state(const struct layout_page *layout, struct task_struct *thread, unsigned long *state)
+{
+    unsigned long pointer = python_thread_pointer(thread);
+    return layout->thread_slot && pointer && python_read(state, pointer + layout->thread_slot, sizeof *state);
+}
+
+/* The innermost frame of the thread whose state that is, which may not be the running one. */
+static enum python_found python_state_frame(struct python_frames *frames, unsigned long state)
 {
     const struct layout_page *layout = &frames->layout;
-    unsigned long state, from, pointer = python_thread_pointer(thread);
-    if (!layout->thread_slot || !pointer || !python_read(&state, pointer + layout->thread_slot, sizeof state))
-        return PYTHON_UNKNOWN;
-    if (!state)
-        return PYTHON_NONE;
-    from = layout->thread_cframe ? python_word(state + layout->thread_cframe) : state;
+    unsigned long from = layout->thread_cframe ? python_word(state + layout->thread_cframe) : state;
     if (!from || !python_read(&frames->frame, from + layout->thread_frame, sizeof frames->frame))
         return PYTHON_UNKNOWN;
     return python_this_frame(frames);
+}
+
+/* The innermost frame of a thread of this process: of the running one, or one that sleeps. */
+static enum python_found python_thread_frame(struct python_frames *frames, struct task_struct *thread)
+{
+    unsigned long state;
+    if (!python_read_state(&frames->layout, thread, &state))
+        return PYTHON_UNKNOWN;
+    return state ? python_state_frame(frames, state) : PYTHON_NONE;
 }
 
 /* Marks the address of a frame itself, which from 3.11 on may have no object. */

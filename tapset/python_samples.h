@@ -18,13 +18,17 @@ static struct {
     u64 key, file_hash;
 } python_sample;
 
-/* Takes at most so many frames of the running thread, the innermost first: their number; 0: it has none;
- * -1: unknown. */
-static int python_take_sample(int most)
+/* Takes at most so many frames of the running thread, or of another one of its process, by the PyThreadState of that,
+ * the innermost first: their number; 0: it has none; -1: unknown. */
+static int python_take_sample(unsigned long state, int most)
 {
     struct python_frames *frames = &python_sample.frames;
-    enum python_found found = python_first_frame(frames, 0);
+    enum python_found found = PYTHON_UNKNOWN;
     int count = 0;
+    if (!state)
+        found = python_first_frame(frames, 0);
+    else if (memset(frames, 0, sizeof *frames), python_read_layout(&frames->layout))
+        found = python_state_frame(frames, state);
     for (; found == PYTHON_FOUND && count < most; found = python_next_frame(frames)) {
         python_sample.at[count].frame = frames->frame;
         python_sample.at[count].name = frames->name;

@@ -119,7 +119,7 @@ class Python:
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
             LAYOUT,
-            0x34707473,
+            0x35707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
             24 if n >= 11 else 0,

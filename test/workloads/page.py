@@ -37,7 +37,7 @@ def check():
      code_name, code_first_line, code_lines, code_instructions, code_size, thread_slot, thread_cframe,
      thread_frame, frame_globals, dict_keys, dict_values, keys_count, keys_indices, keys_size,
      keys_form) = struct.unpack("@12Hi9H", memory(ADDRESS + 24, 46))
-    compare(("magic", magic, 0x34707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]))
+    compare(("magic", magic, 0x35707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]))
     frame = sys._getframe()
     code, back = frame.f_code, frame.f_back
 

@@ -1,0 +1,167 @@
+/*
+ * See layout_interpreter.h.
+ *
+ * The GIL is found by what it must have in it while this thread holds it, in the memory that the
+ * dynamic linker says is CPython's.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "layout_interpreter.h"
+
+#include "cpython_layout.h"
+#include "debug.h"
+#include "layout_values.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+static struct layout_page *page;
+
+/* The one among so many words of an object that is this; 0: none or several, or the first. */
+static size_t find_word(const void *object, size_t words, const void *wanted)
+{
+    size_t found = 0;
+    for (size_t at = 1; at < words; at++) {
+        if (((void *const *)object)[at] != wanted)
+            continue;
+        if (found)
+            return 0;
+        found = at;
+    }
+    return found * sizeof(void *);
+}
+
+/* From 3.12 on the main interpreter's state is in _PyRuntime, and has more words than are looked
+ * at. */
+static bool find_modules(const PyInterpreterState *interpreter)
+{
+    const void *modules = py.PyImport_GetModuleDict();
+    size_t offset = py.minor <= 11 ? interpreter_modules_offset(py.minor)
+                                   : find_word(interpreter, INTERPRETER_WORDS, modules);
+    if (!offset || word(interpreter, (unsigned)offset) != (const char *)modules)
+        return false;
+    page->interpreter_modules = (uint32_t)offset;
+    return true;
+}
+
+/* ---------------------------------------------------------------- the GIL */
+
+/* The type of a dict, from which distances are: nothing of the program is at its address, as long
+ * as it is in the same file as what it leads to. */
+static const char *dict_type(void)
+{
+    return (const char *)cpython_type(py.PyImport_GetModuleDict());
+}
+
+static bool is_beside_dict_type(const void *other)
+{
+    Dl_info one, two;
+    return dladdr(dict_type(), &one) && dladdr(other, &two) && one.dli_fbase == two.dli_fbase;
+}
+
+/* A part of CPython's file that holds its variables. */
+struct part {
+    const char *start;
+    size_t size;
+};
+
+/* That in which the type of a dict is. */
+static int on_file(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct part *found = data;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const char *start = (const char *)info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_W && dict_type() >= start &&
+            dict_type() < start + part->p_memsz)
+            *found = (struct part){start, part->p_memsz};
+    }
+    return found->size != 0;
+}
+
+/* 3.6: all variables of CPython's; it sleeps by futex in none but the GIL's, as its locks are on
+ * the heap. */
+static bool find_gil_36(const PyThreadState *state)
+{
+    PyThreadState **current = cpython_symbol("_PyThreadState_Current");
+    struct part variables = {NULL, 0};
+    dl_iterate_phdr(on_file, &variables);
+    if (!current || *current != state || !variables.size || variables.size > UINT32_MAX ||
+        !is_beside_dict_type(current))
+        return false;
+    page->gil_distance = variables.start - dict_type();
+    page->gil_size = (uint32_t)variables.size;
+    page->gil_holder = (int32_t)((char *)current - variables.start);
+    return true;
+}
+
+/* Whether it can be the GIL, which this thread has taken. */
+static bool is_gil(const struct gil_37 *gil, const PyThreadState *state)
+{
+    enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
+    return gil->holder == state && gil->locked == 1 && gil->switches > 0 && gil->interval > 0 &&
+           (py._PyEval_GetSwitchInterval ? gil->interval == py._PyEval_GetSwitchInterval()
+                                         : gil->interval <= LONGEST);
+}
+
+/* The one place in _PyRuntime that can be the GIL; NULL: none or several. */
+static const struct gil_37 *find_gil_37(const PyThreadState *state)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    const struct gil_37 *found = NULL;
+    if (!py.runtime || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+        info.dli_saddr != py.runtime)
+        return NULL;
+    for (size_t at = 0; at + sizeof *found <= symbol->st_size; at += sizeof(void *)) {
+        const struct gil_37 *gil = (const void *)((const char *)py.runtime + at);
+        if (!is_gil(gil, state))
+            continue;
+        if (found)
+            return NULL;
+        found = gil;
+    }
+    return found;
+}
+
+static bool find_gil(const PyThreadState *state, const PyInterpreterState *interpreter)
+{
+    if (py.minor == 6)
+        return find_gil_36(state);
+    const struct gil_37 *gil = find_gil_37(state);
+    if (!gil)
+        return false;
+    if (py.minor >= 12) {
+        page->interpreter_gil = (uint16_t)find_word(interpreter, INTERPRETER_WORDS, gil);
+        if (!page->interpreter_gil)
+            return false;
+    } else if (is_beside_dict_type(gil))
+        page->gil_distance = (const char *)gil - dict_type();
+    else
+        return false;
+    page->gil_size = sizeof *gil;
+    page->gil_holder = offsetof(struct gil_37, holder);
+    page->gil_locked = offsetof(struct gil_37, locked);
+    page->gil_switches = offsetof(struct gil_37, switches);
+    return true;
+}
+
+void layout_fill_in_interpreter(struct layout_page *in, PyThreadState *state)
+{
+    const PyInterpreterState *interpreter = cpython_interpreter();
+    page = in;
+    page->thread_interpreter = 0;
+    page->interpreter_gil = 0;
+    page->gil_size = 0;
+    if (!cpython_is_main() || !find_modules(interpreter) ||
+        cpython_interpreter_of(state) != interpreter) {
+        debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
+        return;
+    }
+    page->thread_interpreter = offsetof(struct thread_head, interp);
+    if (!find_gil(state, interpreter))
+        debug_log("nothing of the GIL: it is not found");
+}

@@ -1,0 +1,18 @@
+/*
+ * What of the page (layout_page.h) is about interpreters: their modules, and the GIL.  A part of
+ * layout.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LAYOUT_INTERPRETER_H
+#define LAYOUT_INTERPRETER_H
+
+#include "cpython.h"
+
+struct layout_page;
+
+/* Fills it in by the calling thread's state, as far as it's right; what is not stays 0.  GIL held.
+ */
+void layout_fill_in_interpreter(struct layout_page *page, PyThreadState *state);
+
+#endif
