@@ -8,14 +8,15 @@
  * SPDX-License-Identifier: MIT
  */
 
-/* The GIL of the interpreter that the running thread is in. */
+/* What is in a GIL. */
 struct python_gil {
-    unsigned long address; /* 0: not known */
-    unsigned long holder;  /* the PyThreadState that has it; 0: none, or not known */
-    u64 switches;          /* how often it got to another one; 0: not known */
+    unsigned long address;
+    unsigned long last;   /* the PyThreadState that had it last */
+    unsigned long holder; /* the one that has it; 0: none, or not known */
+    u64 switches;         /* how often it got to another one; 0: not known */
 };
 
-/* Where it is, by the thread's PyThreadState; 0: not known. */
+/* Where the GIL of a thread's interpreter is, by its PyThreadState; 0: not known. */
 static unsigned long python_gil_address(const struct layout_page *layout, unsigned long state)
 {
     unsigned long interpreter = python_word(state + layout->thread_interpreter), modules, type;
@@ -28,18 +29,16 @@ static unsigned long python_gil_address(const struct layout_page *layout, unsign
     return type ? type + layout->gil_distance : 0;
 }
 
-/* The GIL with its state; 0: it can't be read. */
-static int python_read_gil(struct python_gil *gil, const struct layout_page *layout, unsigned long state)
+/* 0: it can't be read. */
+static int python_read_gil(struct python_gil *gil, const struct layout_page *layout)
 {
     u32 locked = 1;
-    memset(gil, 0, sizeof *gil);
-    gil->address = python_gil_address(layout, state);
-    if (!gil->address || !python_read(&gil->holder, gil->address + layout->gil_holder, sizeof gil->holder) ||
+    gil->switches = 0;
+    if (!python_read(&gil->last, gil->address + layout->gil_holder, sizeof gil->last) ||
         (layout->gil_locked && !python_read(&locked, gil->address + layout->gil_locked, sizeof locked)) ||
         (layout->gil_switches && !python_read(&gil->switches, gil->address + layout->gil_switches, sizeof gil->switches)))
         return 0;
-    if (locked != 1)
-        gil->holder = 0;
+    gil->holder = locked == 1 ? gil->last : 0;
     return 1;
 }
 
@@ -58,19 +57,41 @@ static unsigned long python_futex(void)
     return arguments[0];
 }
 
-/* In a context switch: the GIL for which the running thread goes to sleep on this futex, and what is in it; 0: it does
- * not. */
-static unsigned long python_waits_for_gil(unsigned long futex, unsigned long *holder, u64 *switches)
+/* The GIL of the running thread's interpreter, or the known one at this address; 0: it can't be read. */
+static int python_this_gil(struct python_gil *gil, struct layout_page *layout, unsigned long known)
+{
+    unsigned long state;
+    if (!current->mm || !python_read_layout(layout))
+        return 0;
+    gil->address = known;
+    if (!known && python_read_state(layout, current, &state) && state)
+        gil->address = python_gil_address(layout, state);
+    return gil->address && python_read_gil(gil, layout);
+}
+
+/* The address of that GIL, if this futex is a part of it, and what is in it; 0: it is not. */
+static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches)
 {
     struct layout_page layout;
     struct python_gil gil;
-    unsigned long state;
-    if (!futex || !python_read_layout(&layout) || !python_read_state(&layout, current, &state) || !state ||
-        !python_read_gil(&gil, &layout, state) || futex - gil.address >= layout.gil_size)
+    if (!futex || !python_this_gil(&gil, &layout, known) || futex - gil.address >= layout.gil_size)
         return 0;
     *holder = gil.holder;
     *switches = gil.switches;
     return gil.address;
+}
+
+/* Whether the running thread, which waited for the GIL when that had got to another thread so often, cannot have had it
+ * since then: at most one has got it, another one. */
+static int python_had_no_gil(unsigned long known, u64 switches)
+{
+    struct layout_page layout;
+    struct python_gil gil;
+    unsigned long state;
+    if (!switches || !python_this_gil(&gil, &layout, known))
+        return 0;
+    return gil.switches == switches ||
+           (gil.switches == switches + 1 && python_read_state(&layout, current, &state) && gil.last != state);
 }
 
 /* The GIL that the running thread has; 0: it has none. */
@@ -79,8 +100,6 @@ static unsigned long python_has_gil(void)
     struct layout_page layout;
     struct python_gil gil;
     unsigned long state;
-    if (!current->mm || !python_read_layout(&layout) || !python_read_state(&layout, current, &state) || !state ||
-        !python_read_gil(&gil, &layout, state) || gil.holder != state)
-        return 0;
-    return gil.address;
+    return python_this_gil(&gil, &layout, 0) && python_read_state(&layout, current, &state) && gil.holder == state ?
+               gil.address : 0;
 }

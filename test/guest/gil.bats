@@ -1,0 +1,108 @@
+# Who waits for the GIL, and who has it meanwhile.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+setup() {
+  scripts_setup
+  gil=$top/test/workloads/gil.py
+}
+
+# Those in which the GIL is in other places; 3.6 has it in variables of its own, from 3.12 on each interpreter may have
+# one.
+gil_pythons() {
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else pythons | with_minor | awk '$1 <= 8 || $1 >= 11 { print $2 }'; fi
+}
+
+# Runs pygil on a part of the workload; what the workload said, without stap's message, is in $printed.said.
+# usage: pygil PYTHON PART SECONDS STAP'S ARGUMENTS...
+pygil() {
+  script_says pygil "${@:4}" -c "env LD_PRELOAD=$shim $1 $gil $2 $3" >/dev/null || { cat "$printed.said"; return 1; }
+  refute grep -vE '^[a-z_]+( [0-9]+)+$|Kernel function symbol table|^test/vm/prepare: ' "$printed.said"
+}
+
+# The microseconds of the folded lines whose waiter and whose holder match.
+waited() {
+  awk -v waiter="$1" -v holder="$2" '{
+    us = $NF; sub(/ [0-9]+$/, ""); at = index($0, ";[GIL];")
+    if (substr($0, 1, at - 1) ~ waiter && substr($0, at + 7) ~ holder) sum += us
+  } END { print sum + 0 }' "$printed"
+}
+
+@test "waiting for the GIL is charged to the function that has it: asleep, in C, and for less than the switch interval" {
+  local python name least took calls charged all right
+  for python in $(gil_pythons); do
+    echo "$python"
+    pygil "$python" holds 4 -G folded=1
+    right=0
+    while read -r name least took calls; do
+      charged=$(waited 'wants_it ' "$name ")
+      echo "$name: $charged, of $least to $took"
+      [ "$least" -gt 30000 ] || [ "$name" = keeps_it_briefly ]
+      [ "$charged" -ge $((least * 95 / 100)) ]
+      # what went before, from the end of the rest on, is seen at the next tick
+      [ "$charged" -le $((took * 105 / 100 + calls * 2000)) ]
+      right=$((right + charged))
+    done < <(grep '^keeps_' "$printed.said")
+    all=$(waited 'wants_it ' ';holds ')
+    echo "$right of $all"
+    [ "$all" -gt 1000000 ]
+    [ "$right" -ge $((all * 95 / 100)) ]
+    # the other one waits when it has slept, for the one that computes
+    charged=$(waited 'rests ' 'wants_it ') all=$(waited 'rests ' .)
+    echo "rests: $charged of $all"
+    [ "$charged" -gt 100000 ]
+    [ "$charged" -ge $((all * 85 / 100)) ]
+  done
+}
+
+@test "two functions that compute have the GIL for as long as each is on a CPU" {
+  local python much little
+  for python in $(gil_pythons); do
+    echo "$python"
+    pygil "$python" computes 3 -G folded=1
+    read -r _ little < <(grep computes_little "$printed.said")
+    read -r _ much < <(grep computes_much "$printed.said")
+    echo "on a CPU: $little $much; waited: $(waited . 'computes_little ') $(waited . 'computes_much ')"
+    [ "$(waited . 'computes_much ')" -gt 1000000 ]
+    # of all, within five points
+    awk -v a="$(waited . 'computes_little ')" -v b="$(waited . 'computes_much ')" -v l="$little" -v m="$much" \
+      'BEGIN { is = 100 * a / (a + b); was = 100 * l / (l + m); print is, was; exit is < was - 5 || is > was + 5 }'
+  done
+}
+
+@test "an interpreter with a GIL of its own has waiters and holders of its own" {
+  local python
+  # shellcheck disable=SC2046
+  set -- $(gil_pythons | with_minor | awk '$1 >= 12 { print $2 }')
+  [ $# -gt 0 ] || skip "needs CPython 3.12 or later"
+  for python; do
+    echo "$python"
+    pygil "$python" interpreters 3 -G folded=1
+    [ "$(waited 'computes_elsewhere ' 'computes_elsewhere ')" -gt 300000 ]
+    [ "$(waited 'computes ' 'computes ')" -gt 300000 ]
+    [ "$(waited 'computes_elsewhere ' 'computes ')" = 0 ]
+    [ "$(waited 'computes ' 'computes_elsewhere ')" = 0 ]
+    pygil "$python" interpreters 3
+    # a line for each GIL in a second
+    [ "$(awk '$3 ~ /^python/ && $4 > 20 { print $1 }' "$printed" | sort | uniq -c | awk '$1 == 2' | wc -l)" -ge 1 ]
+  done
+}
+
+@test "the seconds and the tables of pygil say the same as its stacks" {
+  pygil "$system" computes 5
+  cat "$printed"
+  awk '/PROGRAM/ && !lines { print; lines++ } $3 ~ /^python/ && $4 ~ /^[0-9.]+$/ { seconds++; if ($4 > 50 && $5 > 0.5 && $5 < 1.1 && $6 > 10) busy++ }
+    END { exit !(lines == 1 && seconds >= 4 && seconds <= 8 && busy >= 3) }' "$printed"
+  # one waits while the other one computes
+  awk '/^ +WAITED\(us\) +TOTAL\(us\)  FUNCTION$/ { part = 1 } /^ +HELD\(us\) +TOTAL\(us\)  FUNCTION$/ { part = 2 }
+    part && $3 ~ /^computes_/ { sum[part] += $1 } END { print sum[1], sum[2]
+      exit !(sum[1] > 2000000 && sum[2] > sum[1] * 0.9 && sum[2] < sum[1] * 1.1) }' "$printed"
+}
+
+@test "pygil refuses what it can't do" {
+  refuses 'pygil takes no arguments, but was given "4711"' pygil 4711
+  refuses 'pygil: top must be 1 to 200, not 201' pygil -G top=201
+  refuses 'pygil: either folded=1 or json=1' pygil -G json=1 -G folded=1
+}

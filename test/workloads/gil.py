@@ -1,0 +1,171 @@
+# Threads that wait for the GIL and threads that keep it, in functions named for that.
+#
+# usage: gil.py holds SECONDS         a thread always wants it, another one keeps it in functions in C; a line for each
+#                                     function on stderr: its name, how many microseconds the other thread waited at
+#                                     least, how many the function took, and how often it was called
+#        gil.py computes SECONDS      two threads compute; a line for each function: its name and its microseconds on a CPU
+#        gil.py interpreters SECONDS  the same in two interpreters, the second of which has a GIL of its own
+#
+# SPDX-License-Identifier: MIT
+
+import ctypes
+import functools
+import operator
+import os
+import sys
+import threading
+import time
+
+took, least, calls = {}, {}, {}  # in seconds, by function
+
+
+def add(sums, name, time):
+    sums[name] = sums.get(name, 0) + time
+
+
+# ---- holds
+
+
+# For how long the thread that wants it was ready to run, but another one had the CPU; keeps the GIL, too.
+def ready():
+    text = ctypes.create_string_buffer(100)
+    libc.pread(stat, text, 99, 0)
+    return int(text.value.split()[1]) / 1e9
+
+
+# Calls a function in C with the time before and behind it, so that no other thread can get the GIL between these.
+def measure(name, function, *arguments):
+    start, was_ready = time.time(), ready()
+    clock = iter(time.time, None)
+    before, _, behind = next(zip(clock, iter(functools.partial(function, *arguments), -1), clock))
+    add(least, name, behind - before - (ready() - was_ready))
+    add(took, name, time.time() - start)
+    add(calls, name, 1)
+    return behind - before
+
+
+def keeps_it_asleep():
+    measure("keeps_it_asleep", libc.usleep, 50000)
+
+
+def keeps_it_in_c():
+    measure("keeps_it_in_c", operator.mul, digits, digits)
+
+
+# Less than the switch interval, right after the thread got the GIL elsewhere.
+def keeps_it_briefly():
+    measure("keeps_it_briefly", libc.usleep, 3000)
+
+
+def rests():
+    time.sleep(0.02)
+
+
+def holds():
+    while time.time() < end:
+        keeps_it_asleep()
+        rests()
+        keeps_it_in_c()
+        rests()
+        keeps_it_briefly()
+        rests()
+    ended.set()
+
+
+def wants_it():
+    global stat
+    stat = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+    started.set()
+    while not ended.is_set():
+        pass
+
+
+def run_holds():
+    global libc, digits, end
+    libc = ctypes.PyDLL(None)  # its functions keep the GIL
+    wanting = threading.Thread(target=wants_it)
+    wanting.start()
+    started.wait()
+    digits = 3 ** 1000
+    while measure("", operator.mul, digits, digits) < 0.04:
+        digits *= digits
+    del took[""]
+    end = time.time() + seconds
+    holding = threading.Thread(target=holds)
+    holding.start()
+    holding.join()
+    wanting.join()
+
+
+# ---- computes
+
+
+def computes_much():
+    for i in range(3000000 // speed):
+        pass
+
+
+def computes_little():
+    for i in range(1000000 // speed):
+        pass
+
+
+def computes():
+    while time.time() < end:
+        for function in (computes_much, computes_little):
+            start = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+            function()
+            add(took, function.__name__, time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) - start)
+
+
+def run_computes():
+    global speed, end
+    speed = 10
+    end = time.time() + seconds
+    threads = [threading.Thread(target=computes) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# ---- interpreters
+
+OTHERS = """
+import threading, time
+end = time.time() + %f
+def computes_elsewhere():
+    while time.time() < end:
+        pass
+threads = [threading.Thread(target=computes_elsewhere) for i in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def run_others():
+    interpreters.run_string(interpreters.create(), OTHERS % seconds)
+
+
+def run_interpreters():
+    global interpreters
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+    thread = threading.Thread(target=run_others)
+    thread.start()
+    run_computes()
+    thread.join()
+
+
+started, ended = threading.Event(), threading.Event()
+seconds = float(sys.argv[2])
+{"holds": run_holds, "computes": run_computes, "interpreters": run_interpreters}[sys.argv[1]]()
+for name in sorted(took):
+    if least:
+        sys.stderr.write("%s %d %d %d\n" % (name, least[name] * 1e6, took[name] * 1e6, calls[name]))
+    else:
+        sys.stderr.write("%s %d\n" % (name, took[name] * 1e6))
