@@ -76,8 +76,9 @@ struct layout_page {
     uint16_t interpreter_gil;
     uint32_t gil_size;
     int64_t gil_distance;
-    /* In it: the PyThreadState that had it last; an int that is 1 as long as it has it; and how often
-     * another one got it, a word.  In 3.6 the last two are 0, and the first is NULL while none has it. */
+    /* In it: the PyThreadState that took it last; an int that is 1 until that gives it up; and how
+     * often another one took it, a word.  In 3.6 the last two are 0, and the first is NULL while
+     * none has taken it. */
     int32_t gil_holder, gil_locked, gil_switches;
 };
 

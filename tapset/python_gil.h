@@ -11,8 +11,8 @@
 /* What is in a GIL. */
 struct python_gil {
     unsigned long address;
-    unsigned long last;   /* the PyThreadState that had it last */
-    unsigned long holder; /* the one that has it; 0: none, or not known */
+    unsigned long last;   /* the PyThreadState that took it last */
+    unsigned long holder; /* the holder's; 0: there is none, or it is not known */
     u64 switches;         /* how often it got to another one; 0: not known */
 };
 

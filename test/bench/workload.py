@@ -230,10 +230,26 @@ def values():  # calls of a function with arguments of a few kinds
     return 20000
 
 
+def hands_over(times):
+    for _ in range(times):
+        for _ in range(5000):  # some 100 microseconds, where nothing is emulated
+            pass
+        time.sleep(1e-6)  # gives up the GIL, for which others wait
+
+
+def handovers():
+    ends = [threading.Thread(target=hands_over, args=(250,)) for _ in range(4)]
+    for end in ends:
+        end.start()
+    for end in ends:
+        end.join()
+    return 1000
+
+
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
-elapsed = {threads, *in_threads, *pyprofs}
-workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values] +
+elapsed = {threads, handovers, *in_threads, *pyprofs}
+workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers] +
              in_threads + pyprofs}
 
 

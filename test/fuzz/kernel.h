@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -129,6 +130,13 @@ static inline size_t kernel_strlcpy(char *to, const char *from, size_t size)
 }
 #define strlcpy kernel_strlcpy
 
+static inline void strreplace(char *text, char old, char new)
+{
+    for (; *text; text++)
+        if (*text == old)
+            *text = new;
+}
+
 static inline int fls(unsigned value)
 {
     return value ? 32 - __builtin_clz(value) : 0;
@@ -187,7 +195,7 @@ struct task_struct {
     unsigned __state;
 };
 static struct mm_struct current_mm;
-static struct task_struct first_task = {.mm = &current_mm, .pid = 1};
+static struct task_struct first_task = {.mm = &current_mm, .pid = 1, .group_leader = &first_task};
 static struct task_struct *current = &first_task;
 #define for_each_thread(process, thread) for (thread = (process); thread; thread = NULL)
 #define task_user_tls(task) (&(task)->thread.tpidr_el0)
@@ -215,10 +223,17 @@ struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address);
 #define mmap_read_unlock(mm) ((void)(mm))
 #define IS_ENABLED(option) 0
 
-/* Where it was interrupted, and the kernel's functions then. */
+/* Where it was interrupted, and the kernel's functions then; and the system call that it is in. */
 struct pt_regs {
     unsigned long ip;
+    long call;
+    unsigned long argument;
 };
+static struct pt_regs current_registers = {.call = -1};
+#define task_pt_regs(task) (&current_registers)
+#define syscall_get_nr(task, registers) ((int)(registers)->call)
+#define syscall_get_arguments(task, registers, arguments) \
+    ((void)((arguments)[0] = (registers)->argument))
 static struct {
     int user_mode_p;
     struct pt_regs *uregs, *kregs;
@@ -243,7 +258,7 @@ static inline unsigned stack_trace_save(unsigned long *to, unsigned most, unsign
 
 /* Tasks by their PIDs: task_of() says. */
 struct task_struct *task_of(pid_t pid);
-enum { PIDTYPE_PID, TASK_RUNNING = 0, TASK_DEAD = 128 };
+enum { PIDTYPE_PID, PIDTYPE_TGID, TASK_RUNNING = 0, TASK_DEAD = 128 };
 static const int init_pid_ns;
 #define find_pid_ns(pid, space) ((void)*(space), pid)
 #define pid_task(pid, type) task_of(pid)

@@ -117,13 +117,43 @@ static void check_effort(unsigned long most, const char *function)
 /* What the thread was in, by the symbols in its memory. */
 static void check_interrupted(void)
 {
-    struct pt_regs regs = {head.object};
+    struct pt_regs regs = {.ip = head.object};
     s64 stack = __python_stack_open_3(0, "program", "f");
     interrupted.user_mode_p = 1;
     interrupted.uregs = &regs;
     __python_stack_add_interrupted_3(stack, 1, 1);
     __python_stack_close_1(stack);
     check_effort(5000, "__python_stack_add_interrupted");
+}
+
+struct task_struct *task_of(pid_t pid)
+{
+    return pid == first_task.pid ? &first_task : NULL;
+}
+
+/* The thread that has the GIL of this memory, or none; and waits for it meanwhile, once as another
+ * thread. */
+static void check_gil(void)
+{
+    static pid_t threads;
+    unsigned long gil = python_has_gil();
+    current_registers = (struct pt_regs){0, SYS_futex, gil ? gil + 40 : head.object};
+    for (int i = 0; i < 2; i++) {
+        first_task.pid = first_task.tgid = 1 + threads++ % 16;
+        first_task.start_time = threads / 5;
+        __python_gil_switch_here_4(i || head.depth & 1, head.depth % 3, head.depth >> 7, i);
+        check_effort(500000, "__python_gil_switch");
+        now_ns += 3000000 + head.depth;
+        first_task.pid = 1 + threads++ % 16;
+        __python_gil_tick_2(head.depth % 3, head.depth >> 7);
+        check_effort(500000, "__python_gil_tick");
+    }
+    if (threads % 64 == 0)
+        __python_gil_second_0();
+    for (s64 number = 0; (number = __python_gil_next_1(number));)
+        check(__python_gil_all_1(number) < now_ns * 16, "the time of waits");
+    current_registers = (struct pt_regs){.call = -1};
+    first_task.pid = first_task.tgid = 1;
 }
 
 /* What is read of the running thread, whose own address the process may set. */
@@ -177,6 +207,7 @@ static void check_running(void)
     check_effort(500000, "__python_stack_take_and_hold");
     __python_stack_close_1(stack);
     check_interrupted();
+    check_gil();
 }
 
 /* A string of JSON; what is behind it. */
@@ -251,7 +282,7 @@ static void check_stacks(const uint8_t *data, size_t size)
         __python_stack_print_lines_1(__python_stack_at_1(number));
         __python_histogram_print_1(__python_stack_at_1(number));
         printed_length = 0;
-        __python_json_print_stack_1(__python_stack_at_1(number));
+        __python_json_print_names_2(__python_stack_at_1(number), 0);
         check_json_array(printed);
         printed_length = 0;
         __python_speedscope_write_3(name, number, 99);

@@ -40,7 +40,7 @@ class Memory:
 
 CODE_SIZE = 184  # of the type
 # struct layout_page
-LAYOUT = "<I20s12Hi24H4x"
+LAYOUT = "<I20s12Hi25H2xIH2xI4xq3i4x"
 
 
 class Python:
@@ -48,6 +48,7 @@ class Python:
 
     def __init__(self, minor):
         self.minor = minor
+        self.gil_distance = 0
         self.memory = m = Memory()
         self.old = minor < 12
         static = 0 if self.old else 2
@@ -158,6 +159,14 @@ class Python:
             224 if n >= 11 else 0,
             0 if n >= 11 else 232,
             0 if n >= 11 else 240,
+            16,
+            8,
+            16 if n >= 12 else 0,
+            208,
+            self.gil_distance,
+            8,
+            16,
+            24,
         )
 
     def frames(self, names, table):
@@ -203,8 +212,14 @@ class Python:
     def thread(self, _):
         "A thread that runs its frame: the thread pointer."
         cframe, at = struct.unpack(LAYOUT, self.layout())[15:17]
-        frame = self.memory.put(bytes(at) + struct.pack("<Q", self.innermost))
-        state = self.memory.put(bytes(cframe) + struct.pack("<Q", frame)) if cframe else frame
+        modules = self.globals(("sys", 0))
+        gil = self.memory.put(bytes(208))
+        self.gil_distance = 0 if self.minor >= 12 else gil - self.types["dict"]
+        interpreter = self.memory.words(0, modules, gil)
+        head = struct.pack("<3Q", 0, 0, interpreter)
+        frame = self.memory.put((head + bytes(at))[:at] + struct.pack("<Q", self.innermost))
+        state = self.memory.put((head + bytes(cframe))[:cframe] + struct.pack("<Q", frame)) if cframe else frame
+        struct.pack_into("<4Q", self.memory.bytes, gil - LOW, 5000, state, 1, 7)
         return self.memory.words(0, state)
 
     def endless(self):

@@ -262,6 +262,9 @@ pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyprof|200|ERROR: pyprof: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
 pyprof|-G live=1 -G speedscope=1|ERROR: pyprof: either live=1 or speedscope=1
 pyprof|-G top=3001|ERROR: pyprof: top must be 1 to 3000, not 3001
+pygil|4711|ERROR: pygil takes no arguments, but was given "4711"
+pygil|-G top=201|ERROR: pygil: top must be 1 to 200, not 201
+pygil|-G json=1 -G folded=1|ERROR: pygil: either folded=1 or json=1
 pymalloc|8|ERROR: pymalloc takes no arguments, but was given "8"
 pyaudit|-p2 (|regex compilation error
 REFUSED

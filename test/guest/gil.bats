@@ -18,7 +18,10 @@ gil_pythons() {
 # Runs pygil on a part of the workload; what the workload said, without stap's message, is in $printed.said.
 # usage: pygil PYTHON PART SECONDS STAP'S ARGUMENTS...
 pygil() {
-  script_says pygil "${@:4}" -c "env LD_PRELOAD=$shim $1 $gil $2 $3" >/dev/null || { cat "$printed.said"; return 1; }
+  script_says pygil "${@:4}" -c "env LD_PRELOAD=$shim $1 $gil $2 $3" >/dev/null || {
+    cat "$printed.said"
+    return 1
+  }
   refute grep -vE '^[a-z_]+( [0-9]+)+$|Kernel function symbol table|^test/vm/prepare: ' "$printed.said"
 }
 
@@ -99,10 +102,4 @@ waited() {
   awk '/^ +WAITED\(us\) +TOTAL\(us\)  FUNCTION$/ { part = 1 } /^ +HELD\(us\) +TOTAL\(us\)  FUNCTION$/ { part = 2 }
     part && $3 ~ /^computes_/ { sum[part] += $1 } END { print sum[1], sum[2]
       exit !(sum[1] > 2000000 && sum[2] > sum[1] * 0.9 && sum[2] < sum[1] * 1.1) }' "$printed"
-}
-
-@test "pygil refuses what it can't do" {
-  refuses 'pygil takes no arguments, but was given "4711"' pygil 4711
-  refuses 'pygil: top must be 1 to 200, not 201' pygil -G top=201
-  refuses 'pygil: either folded=1 or json=1' pygil -G json=1 -G folded=1
 }

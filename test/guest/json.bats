@@ -95,6 +95,7 @@ pyline_trace
 pytime
 pydist
 pyblocked
+pygil
 pyslow
 SCRIPTS
   )
@@ -230,6 +231,24 @@ keys("total_us sleeps longest_us stack")
 row, = [row for row in rows if [frame.split()[-1] for frame in row["stack"]] == ["sleeps_200_ms", "both", "main", "<module>"]]
 assert row["stack"][0] == 'File "%s", line 11, in sleeps_200_ms' % sys.argv[2], row
 assert row["sleeps"] == 3 and 450000 <= row["total_us"] and row["total_us"] // 3 <= row["longest_us"] <= row["total_us"], row
+PY
+}
+
+json_of_pygil() {
+  script pygil -G json=1 -G user=1 -G by_process=1 \
+    -c "env LD_PRELOAD=$shim sh -c '$system $top/test/workloads/gil.py computes 3 2>/dev/null'"
+  rows <<'PY'
+keys("waited_us waits stack holder")
+pairs = {}
+for row in rows:
+    assert row["stack"][-1].startswith("python3") and row["stack"][-1].endswith(")"), row
+    pair = row["stack"][0].split()[0], row["holder"][0].split()[0]
+    pairs[pair] = pairs.get(pair, 0) + row["waited_us"]
+computing = {"computes_much", "computes_little"}
+assert sum(waited for pair, waited in pairs.items() if set(pair) <= computing) > 1000000, pairs
+assert pairs["computes_much", "computes_much"] > pairs.get(("computes_little", "computes_little"), 0), pairs
+row = max(rows, key=lambda row: row["waited_us"])
+assert row["stack"][1:-1] == row["holder"][1:] and len(row["holder"]) == 2 and row["waits"] > 3, row
 PY
 }
 

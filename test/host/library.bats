@@ -17,7 +17,7 @@ setup() {
 # The library, in which a string of SystemTap has room for $1 bytes, as $library.
 make_library() {
   library=$BATS_TEST_TMPDIR/library.so
-  awk -f "$top/test/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,interrupted,calls,target,json,speedscope,values}.stp |
+  awk -f "$top/test/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
@@ -92,6 +92,10 @@ each_runs() {
 
 @test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
   each_runs interrupted.py
+}
+
+@test "a wait for the GIL is charged to who has it, with all that passes meanwhile" {
+  each_runs gil.py
 }
 
 @test "the calls, sleeps and stacks that scripts measure are kept and summed up as they were" {

@@ -77,7 +77,7 @@ static s64 innermost(s64 stack)
  * functions, below which the interrupt has so many of its own: the stack that is counted. */
 s64 interrupt_at(s64 stack, unsigned long address)
 {
-    struct pt_regs regs = {address};
+    struct pt_regs regs = {.ip = address};
     interrupted.user_mode_p = 1;
     interrupted.uregs = &regs;
     interrupted.kregs = NULL;
@@ -87,7 +87,7 @@ s64 interrupt_at(s64 stack, unsigned long address)
 
 s64 interrupt_kernel(s64 stack, unsigned long own, unsigned long count)
 {
-    struct pt_regs regs = {1000};
+    struct pt_regs regs = {.ip = 1000};
     interrupted.user_mode_p = 0;
     interrupted.uregs = NULL;
     interrupted.kregs = &regs;
@@ -145,6 +145,14 @@ void run_thread(int number, int parent, int pid, int start_time, int execs, cons
     current->start_time = (u64)start_time;
     current->self_exec_id = (u64)execs;
     current->real_parent = &tasks[parent];
+    current->group_leader = current;
+    snprintf(current->comm, sizeof current->comm, "%s", program);
+}
+
+/* The thread that runs is one of this process's. */
+void join_process(int pid)
+{
+    current->tgid = pid;
 }
 
 /* Time passes, and some of it the thread that runs is on the CPU. */
@@ -159,6 +167,12 @@ void leave_cpu(int is_queued, int state)
 {
     current->on_rq = is_queued;
     current->__state = (unsigned)state;
+}
+
+/* The thread that runs is in this system call, with this argument; -1: in none. */
+void enter_system_call(int number, unsigned long argument)
+{
+    current_registers = (struct pt_regs){.call = number, .argument = argument};
 }
 
 /* The calling thread is the one that runs, as the kernel knows it. */
@@ -176,6 +190,12 @@ void set_target(int pid)
 s64 innermost_frame(void)
 {
     return python_this_call()->frame;
+}
+
+/* The GIL, if the thread that runs has it. */
+s64 gil_here(void)
+{
+    return (s64)python_has_gil();
 }
 
 /* How many reads of the process there were since the last time. */

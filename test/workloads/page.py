@@ -73,6 +73,7 @@ def check():
     if frame_owner:
         compare(("owner", memory(inner(back) + frame_owner, 1)[0] < 3, True))
     state = word(thread_pointer() + thread_slot)
+    check_interpreter(state)
     compare(("state", state, ctypes.pythonapi.PyThreadState_Get()))
     # this frame, or those that it calls here
     innermost = word((word(state + thread_cframe) if thread_cframe else state) + thread_frame)
@@ -80,6 +81,24 @@ def check():
         if innermost != inner(frame):
             innermost = word(innermost + frame_back)
     compare(("innermost", innermost, inner(frame)))
+
+
+# The dict of modules, and the GIL: this thread has had it last, and gave it up to read memory.
+def check_interpreter(state):
+    (thread_interpreter, interpreter_modules, interpreter_gil, gil_size, gil_distance, gil_holder, gil_locked,
+     gil_switches) = struct.unpack("@4xHIHIqiii", memory(ADDRESS + 96, 44))
+    interpreter = word(state + thread_interpreter)
+    modules = word(interpreter + interpreter_modules)
+    compare(("modules", modules, id(sys.modules)))
+    gil = word(interpreter + interpreter_gil) if interpreter_gil else id(type(sys.modules)) + gil_distance
+    if sys.version_info < (3, 7):
+        current = ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, "_PyThreadState_Current"))
+        compare(("holder", gil + gil_holder, current), ("within", gil <= current < gil + gil_size, True), ("locked", gil_locked, 0))
+        return
+    interval = int(sys.getswitchinterval() * 1000000)
+    compare(("interval", word(gil), interval), ("holder", word(gil + gil_holder), state),
+            ("locked", struct.unpack("i", memory(gil + gil_locked, 4))[0], 0),
+            ("switches", 0 < word(gil + gil_switches) < 100000, True), ("size", 100 < gil_size < 300, True))
 
 
 def thread_pointer():
