@@ -211,8 +211,8 @@ def sleeps():
     expect(0, ask("__python_next_asleep", 0))
 
 
-def printed(stack, what="stack_print"):
-    ask("__python_" + what, stack)
+def printed(stack, what="stack_print", *more):
+    ask("__python_" + what, stack, *more)
     return library.take_printed().decode()
 
 
@@ -259,8 +259,9 @@ def stacks():
     expect([3, 30, [45, 6, 3, 90]], [of("count", g), of("longest", g), sums(g)])
     expect(["python;main", "python;main;f;g", "python;main;g"], [printed(stack) for stack in (outer, g, other)])
     expect("g\nf\nmain\npython\n", printed(g, "stack_print_lines"))
-    expect('["g","f","main","python"]', printed(g, "json_print_stack"))
-    expect('[]', printed(0, "json_print_stack"))
+    expect('["g","f","main","python"]', printed(g, "json_print_names", 0))
+    expect('["g","f"]', printed(g, "json_print_names", outer))
+    expect('[]', printed(0, "json_print_names", 0))
     expect(["g", "f", "python", "", f], [name_of(g), name_of(g, 1), name_of(g, 3), name_of(g, 4), of("outer", g)])
     expect(["", 0, 0], [printed(1 << 40), of("count", -1), of("count", 0)])
     ask("__python_stack_add", 0, 7, 1, 0, 0, 0)
