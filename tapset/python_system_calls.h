@@ -1,0 +1,106 @@
+/*
+ * What a system call in which a thread sleeps waits for, by its number.  A part of python_sleep.stp.in, which
+ * includes it first.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+enum python_waits {
+    PYTHON_WAITS_OTHER,     /* its name says it */
+    PYTHON_WAITS_TIMER,
+    PYTHON_WAITS_FUTEX,     /* at the address of the first argument */
+    PYTHON_WAITS_FILE,      /* of the descriptor that the first argument is */
+    PYTHON_WAITS_FILE_LOCK, /* the same */
+    PYTHON_WAITS_FCNTL,     /* the same, with the command of the second one */
+    PYTHON_WAITS_PATH,      /* that the first argument is */
+    PYTHON_WAITS_PATH_AT,   /* that the second one is, from the folder of the first */
+    PYTHON_WAITS_POLL,      /* struct pollfd, their number */
+    PYTHON_WAITS_SELECT,    /* bits, in three sets */
+    PYTHON_WAITS_EPOLL,
+    PYTHON_WAITS_CHILD, /* the process's or its end */
+    PYTHON_WAITS_SIGNAL,
+    PYTHON_WAITS_RESTART, /* for what the call that a signal interrupted did */
+};
+
+struct python_system_call {
+    u8 waits;
+    const char *name;
+};
+
+#define PYTHON_CALL(call, for_what) [__NR_##call] = {PYTHON_WAITS_##for_what, #call}
+
+/* By the numbers of the kernel that this is compiled for; those without a name here are of calls that don't sleep,
+ * or that Python programs hardly make. */
+static const struct python_system_call python_system_calls[] = {
+    PYTHON_CALL(accept, FILE), PYTHON_CALL(accept4, FILE), PYTHON_CALL(brk, OTHER), PYTHON_CALL(chdir, PATH),
+    PYTHON_CALL(clock_nanosleep, TIMER), PYTHON_CALL(clone, CHILD), PYTHON_CALL(close, OTHER), PYTHON_CALL(connect, FILE),
+    PYTHON_CALL(copy_file_range, FILE), PYTHON_CALL(epoll_pwait, EPOLL), PYTHON_CALL(execve, PATH),
+    PYTHON_CALL(execveat, PATH_AT), PYTHON_CALL(exit, OTHER), PYTHON_CALL(exit_group, OTHER),
+    PYTHON_CALL(faccessat, PATH_AT), PYTHON_CALL(fallocate, FILE), PYTHON_CALL(fchdir, FILE), PYTHON_CALL(fchmod, FILE),
+    PYTHON_CALL(fchmodat, PATH_AT), PYTHON_CALL(fchown, FILE), PYTHON_CALL(fchownat, PATH_AT),
+    PYTHON_CALL(fcntl, FCNTL), PYTHON_CALL(fdatasync, FILE), PYTHON_CALL(flock, FILE_LOCK), PYTHON_CALL(fstat, FILE),
+    PYTHON_CALL(fstatfs, FILE), PYTHON_CALL(fsync, FILE), PYTHON_CALL(ftruncate, FILE), PYTHON_CALL(futex, FUTEX),
+    PYTHON_CALL(getdents64, FILE), PYTHON_CALL(getrandom, OTHER), PYTHON_CALL(io_getevents, OTHER),
+    PYTHON_CALL(ioctl, FILE), PYTHON_CALL(linkat, PATH_AT), PYTHON_CALL(lseek, FILE), PYTHON_CALL(madvise, OTHER),
+    PYTHON_CALL(membarrier, OTHER), PYTHON_CALL(mkdirat, PATH_AT), PYTHON_CALL(mlock, OTHER), PYTHON_CALL(mmap, OTHER),
+    PYTHON_CALL(mount, OTHER), PYTHON_CALL(mprotect, OTHER), PYTHON_CALL(mq_timedreceive, OTHER),
+    PYTHON_CALL(mq_timedsend, OTHER), PYTHON_CALL(mremap, OTHER), PYTHON_CALL(msgrcv, OTHER), PYTHON_CALL(msgsnd, OTHER),
+    PYTHON_CALL(msync, OTHER), PYTHON_CALL(munmap, OTHER), PYTHON_CALL(nanosleep, TIMER),
+    PYTHON_CALL(newfstatat, PATH_AT), PYTHON_CALL(openat, PATH_AT), PYTHON_CALL(ppoll, POLL), PYTHON_CALL(pread64, FILE),
+    PYTHON_CALL(preadv, FILE), PYTHON_CALL(preadv2, FILE), PYTHON_CALL(process_vm_readv, OTHER),
+    PYTHON_CALL(process_vm_writev, OTHER), PYTHON_CALL(pselect6, SELECT), PYTHON_CALL(ptrace, OTHER),
+    PYTHON_CALL(pwrite64, FILE), PYTHON_CALL(pwritev, FILE), PYTHON_CALL(pwritev2, FILE), PYTHON_CALL(read, FILE),
+    PYTHON_CALL(readahead, FILE), PYTHON_CALL(readlinkat, PATH_AT), PYTHON_CALL(readv, FILE), PYTHON_CALL(recvfrom, FILE),
+    PYTHON_CALL(recvmmsg, FILE), PYTHON_CALL(recvmsg, FILE), PYTHON_CALL(renameat2, PATH_AT),
+    PYTHON_CALL(restart_syscall, RESTART), PYTHON_CALL(rt_sigsuspend, SIGNAL), PYTHON_CALL(rt_sigtimedwait, SIGNAL),
+    PYTHON_CALL(sched_yield, OTHER), PYTHON_CALL(semop, OTHER), PYTHON_CALL(semtimedop, OTHER),
+    PYTHON_CALL(sendfile, FILE), PYTHON_CALL(sendmmsg, FILE), PYTHON_CALL(sendmsg, FILE), PYTHON_CALL(sendto, FILE),
+    PYTHON_CALL(setns, OTHER), PYTHON_CALL(shutdown, FILE), PYTHON_CALL(splice, OTHER), PYTHON_CALL(statfs, PATH),
+    PYTHON_CALL(symlinkat, OTHER), PYTHON_CALL(sync, OTHER), PYTHON_CALL(sync_file_range, FILE), PYTHON_CALL(syncfs, FILE),
+    PYTHON_CALL(tee, OTHER), PYTHON_CALL(truncate, PATH), PYTHON_CALL(umount2, OTHER), PYTHON_CALL(unlinkat, PATH_AT),
+    PYTHON_CALL(unshare, OTHER), PYTHON_CALL(utimensat, PATH_AT), PYTHON_CALL(vmsplice, OTHER),
+    PYTHON_CALL(wait4, CHILD), PYTHON_CALL(waitid, CHILD), PYTHON_CALL(write, FILE), PYTHON_CALL(writev, FILE),
+/* Those that aarch64 lacks. */
+#ifdef __NR_open
+    PYTHON_CALL(access, PATH), PYTHON_CALL(chmod, PATH), PYTHON_CALL(chown, PATH), PYTHON_CALL(creat, PATH),
+    PYTHON_CALL(epoll_wait, EPOLL), PYTHON_CALL(fork, CHILD), PYTHON_CALL(getdents, FILE), PYTHON_CALL(link, PATH),
+    PYTHON_CALL(lstat, PATH), PYTHON_CALL(mkdir, PATH), PYTHON_CALL(open, PATH), PYTHON_CALL(pause, SIGNAL),
+    PYTHON_CALL(poll, POLL), PYTHON_CALL(readlink, PATH), PYTHON_CALL(rename, PATH), PYTHON_CALL(rmdir, PATH),
+    PYTHON_CALL(select, SELECT), PYTHON_CALL(stat, PATH), PYTHON_CALL(unlink, PATH), PYTHON_CALL(vfork, CHILD),
+#endif
+#ifdef __NR_renameat
+    PYTHON_CALL(renameat, PATH_AT),
+#endif
+/* Those that older kernels lack. */
+#ifdef __NR_statx
+    PYTHON_CALL(statx, PATH_AT),
+#endif
+#ifdef __NR_clone3
+    PYTHON_CALL(clone3, CHILD),
+#endif
+#ifdef __NR_io_uring_enter
+    PYTHON_CALL(io_uring_enter, OTHER),
+#endif
+#ifdef __NR_openat2
+    PYTHON_CALL(openat2, PATH_AT),
+#endif
+#ifdef __NR_faccessat2
+    PYTHON_CALL(faccessat2, PATH_AT),
+#endif
+#ifdef __NR_epoll_pwait2
+    PYTHON_CALL(epoll_pwait2, EPOLL),
+#endif
+#ifdef __NR_futex_wait
+    PYTHON_CALL(futex_wait, FUTEX),
+#endif
+};
+
+/* What it waits for; *name is "" where the call has none here. */
+static enum python_waits python_waits_of(long number, const char **name)
+{
+    *name = "";
+    if (number < 0 || number >= (long)ARRAY_SIZE(python_system_calls) || !python_system_calls[number].name)
+        return PYTHON_WAITS_OTHER;
+    *name = python_system_calls[number].name;
+    return python_system_calls[number].waits;
+}
