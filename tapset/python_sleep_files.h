@@ -19,7 +19,7 @@
 #define python_peek(to, from) (copy_from_kernel_nofault(&(to), (const void *)(from), sizeof(to)) == 0)
 
 /* So long is what is said of a file or socket at most, and so many names and mounts has a path. */
-enum { PYTHON_WHICH = 200, PYTHON_PATH_STEPS = 64 };
+enum { PYTHON_WHICH = 300, PYTHON_PATH_STEPS = 64 };
 
 /* A text that grows at its front. */
 struct python_path {
@@ -175,10 +175,13 @@ static void python_say_pseudo(char *which, const struct python_file *file)
     const struct file_system_type *type;
     const char *name;
     static char text[16];
+    int i;
     if (!python_peek(system, &file->inode->i_sb) || !python_peek(type, &system->s_type) || !python_peek(name, &type->name) ||
         !python_peek(text, name))
         strcpy(text, "?");
     text[sizeof text - 1] = '\0';
+    for (i = 0; text[i]; i++)
+        text[i] = python_plain(text[i]);
     scnprintf(which, PYTHON_WHICH, "%s:[%lu]", text, file->number);
 }
 

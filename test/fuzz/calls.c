@@ -167,6 +167,8 @@ static void pass_time(u8 value)
     u64 passed = value * 1000;
     now_ns += passed;
     jiffies += value;
+    current->sched_info.run_delay += value % 3 ? 0 : passed / 2;
+    current->sched_info.last_queued = value % 5 ? 0 : now_ns - passed;
     current->se.sum_exec_runtime += passed / 2;
 }
 
@@ -195,14 +197,17 @@ static void leave_cpu(u8 value)
     const char name[2] = {(char)('a' + value % 5), '\0'};
     current->on_rq = value & 1;
     current->__state = value >> 1;
-    if (__python_will_sleep_0())
-        __python_sleep_1(value & 4 ? note_stack("outer", "inner") : note_stack(name, ""));
+    s64 leaves = __python_leaves_cpu_0();
+    if (leaves)
+        __python_sleep_2(value & 4 ? note_stack("outer", "inner") : note_stack(name, ""),
+                         leaves == 2);
 }
 
 static void come_back(void)
 {
     s64 slept = __python_slept_0();
-    check(slept >= 0, "a negative sleep");
+    check(slept >= 0 && __python_slept_queued_0() >= 0, "a negative sleep");
+    check(!slept || (u64)(slept + __python_slept_queued_0()) <= now_ns, "a sleep that is too long");
     check(slept == 0 || __python_slept_stack_0() >= 0, "the stack of a sleep");
 }
 
@@ -210,7 +215,8 @@ static void list_sleepers(void)
 {
     for (s64 number = 0; (number = __python_next_asleep_1(number));) {
         check(number < PYTHON_THREADS, "a thread out of range");
-        __python_asleep_time_1(number);
+        check(__python_asleep_time_1(number) >= 0 && __python_asleep_queued_1(number) >= 0,
+              "a negative sleep");
         __python_asleep_stack_1(number);
     }
     __python_asleep_time_1(-1);

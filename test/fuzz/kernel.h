@@ -152,25 +152,70 @@ static inline u64 div64_u64(u64 a, u64 b)
     return a / b;
 }
 
-/* One CPU, which runs one of the tasks. */
+/* Files: as much of them as the tapset reads. */
+struct super_block {
+    u32 s_dev;
+    unsigned long s_magic;
+    char s_id[32];
+    const struct file_system_type {
+        const char *name;
+    } * s_type;
+};
 struct inode {
-    struct {
-        u32 s_dev;
-    } * i_sb;
+    struct super_block *i_sb;
     unsigned long i_ino;
     u32 i_generation;
     s64 i_size;
+    u16 i_mode;
+};
+struct dentry {
+    struct {
+        const unsigned char *name;
+        u32 len;
+    } d_name;
+    struct dentry *d_parent;
+    struct super_block *d_sb;
+    struct {
+        void *pprev;
+    } d_hash;
+};
+struct vfsmount {
+    struct dentry *mnt_root;
+    struct super_block *mnt_sb;
+};
+struct path {
+    struct dentry *dentry;
+    struct vfsmount *mnt;
 };
 struct file {
-    struct {
-        struct {
-            struct {
-                const unsigned char *name;
-            } d_name;
-        } * dentry;
-    } f_path;
-    struct inode *inode;
+    struct path f_path;
+    struct inode *f_inode;
+    void *private_data;
 };
+struct fdtable {
+    unsigned max_fds;
+    struct file **fd;
+};
+struct files_struct {
+    struct fdtable *fdt;
+};
+struct fs_struct {
+    struct path root;
+};
+
+/* What a thread waits for that a signal has interrupted. */
+struct restart_block {
+    void *fn;
+    struct {
+        const u32 *uaddr;
+    } futex;
+    struct {
+        const void *ufds;
+        int nfds;
+    } poll;
+};
+
+/* One CPU, which runs one of the tasks. */
 struct mm_struct {
     struct file *exe_file;
     struct {
@@ -186,11 +231,19 @@ struct task_struct {
         unsigned long fsbase, tpidr_el0;
     } thread;
     struct task_struct *real_parent, *group_leader;
+    struct files_struct *files;
+    struct fs_struct *fs;
+    struct restart_block restart_block;
+    unsigned flags;
+    bool frozen;
     u64 start_time, self_exec_id;
     struct {
         u64 sum_exec_runtime;
         bool sched_delayed;
     } se;
+    struct {
+        u64 run_delay, last_queued;
+    } sched_info;
     int on_rq;
     unsigned __state;
 };
@@ -218,22 +271,25 @@ struct vm_area_struct {
 };
 struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address);
 #define PAGE_SHIFT 12
-#define file_inode(file) ((file)->inode)
+#define file_inode(file) ((file)->f_inode)
 #define mmap_read_trylock(mm) ((mm) != NULL)
 #define mmap_read_unlock(mm) ((void)(mm))
-#define IS_ENABLED(option) 0
+#define IS_ENABLED(option) (option)
+#define CONFIG_PREEMPT_RT 0
+#define CONFIG_IPV6 1
 
-/* Where it was interrupted, and the kernel's functions then; and the system call that it is in. */
+/* Where it was interrupted, and the kernel's functions then; and the system call in which the
+ * thread is. */
 struct pt_regs {
     unsigned long ip;
-    long call;
-    unsigned long argument;
+    long number;
+    unsigned long arguments[6];
 };
-static struct pt_regs current_registers = {.call = -1};
-#define task_pt_regs(task) (&current_registers)
-#define syscall_get_nr(task, registers) ((int)(registers)->call)
-#define syscall_get_arguments(task, registers, arguments) \
-    ((void)((arguments)[0] = (registers)->argument))
+static struct pt_regs __attribute__((unused)) system_call = {.number = -1};
+#define task_pt_regs(task) ((void)(task), &system_call)
+#define syscall_get_nr(task, regs) ((void)(task), (regs)->number)
+#define syscall_get_arguments(task, regs, to) \
+    ((void)(task), memcpy((to), (regs)->arguments, sizeof(regs)->arguments))
 static struct {
     int user_mode_p;
     struct pt_regs *uregs, *kregs;
@@ -270,6 +326,8 @@ static pid_t __attribute__((unused)) _stp_target;
 static u64 now_ns;
 static unsigned long jiffies;
 #define ktime_get_ns() now_ns
+#define local_clock() now_ns
+#define CONFIG_SCHED_INFO
 #define time_before(a, b) ((long)((a) - (b)) < 0)
 #define READ_ONCE(word) (word)
 #define xchg(word, value) __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST)

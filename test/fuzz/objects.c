@@ -42,11 +42,10 @@ static int user_byte(unsigned long address)
 /* All of it is one file's, in parts of 4 MB, where the object is in the second. */
 struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
 {
-    static __typeof__(*((struct inode *)0)->i_sb) device;
+    static struct super_block device;
     static struct inode inode = {.i_sb = &device};
-    static __typeof__(*((struct file *)0)->f_path.dentry) name = {
-        {(const unsigned char *)"\033]0;lib.so"}};
-    static struct file file = {{&name}, &inode};
+    static struct dentry name = {.d_name = {.name = (const unsigned char *)"\033]0;lib.so"}};
+    static struct file file = {.f_path = {.dentry = &name}, .f_inode = &inode};
     static struct vm_area_struct part = {.vm_file = &file};
     (void)mm;
     part.vm_start = address & ~0x3fffffUL;
@@ -159,9 +158,8 @@ static void check_gil(void)
 /* What is read of the running thread, whose own address the process may set. */
 static void check_running(void)
 {
-    static __typeof__(*((struct file *)0)->f_path.dentry) name = {
-        {(const unsigned char *)"python3"}};
-    static struct file program = {.f_path = {&name}};
+    static struct dentry name = {.d_name = {.name = (const unsigned char *)"python3"}};
+    static struct file program = {.f_path = {.dentry = &name}};
     void (*const strings[])(char *) = {python_funcname_0, python_filename_0, python_modulename_0};
     current_mm.exe_file = &program;
     strcpy(current->comm, "\033]0;x");

@@ -349,26 +349,27 @@ start_and_view() {
   grep -qE '^query in /a.py: 100 calls, total ' "$printed"
 }
 
-# The numbers of pyblocked's first stack that begins with these functions, the innermost first; the same
+# The numbers of pyblocked's first stack of this kind that begins with these functions, the innermost first; the same
 # functions may be at several lines.
 blocked_in() {
-  awk -v RS= -v want="$*" '{
+  awk -v RS= -v kind="$1" -v want="${*:2}" '{
     n = split($0, lines, "\n"); stack = ""; first = 1
     if (lines[1] ~ /TOTAL\(us\)/) first = 2
+    if (substr(lines[first], 39) != kind) next
     for (i = first + 1; i <= n; i++) { name = lines[i]; sub(/.* in /, "", name); stack = stack " " name }
     if (!found && index(stack " ", " " want " ") == 1) { split(lines[first], f, " "); print f[1], f[2], f[3]; found++ }
   } END { exit !found }' "$printed"
 }
 
 @test "pyblocked says with which stacks threads sleep, and how long, and not where they compute" {
-  local least expected stack total sleeps most
+  local least expected kind stack total sleeps most
   script pyblocked -G top=1000 -c "env LD_PRELOAD=$shim $system $timed"
-  [ "$(head -n 1 "$printed")" = "   TOTAL(us)     SLEEPS  LONGEST(us)" ]
+  [ "$(head -n 1 "$printed")" = "   TOTAL(us)     SLEEPS  LONGEST(us)  KIND" ]
   # a timer has begun before its thread leaves the CPU, in a busy guest long before
-  while read -r least expected stack; do
+  while read -r least expected kind stack; do
     # shellcheck disable=SC2086
-    read -r total sleeps most < <(blocked_in $stack)
-    echo "$stack: $total $sleeps $most"
+    read -r total sleeps most < <(blocked_in $kind $stack)
+    echo "$kind $stack: $total $sleeps $most"
     [ "$total" -ge "$least" ]
     [ "$total" -lt $((least * 4)) ]
     [ "$sleeps" -ge "$expected" ]
@@ -376,16 +377,20 @@ blocked_in() {
     [ "$most" -ge $((least / expected)) ]
     [ "$most" -le "$total" ]
   done <<'EXPECTED'
-450000 3 sleeps_200_ms both main <module>
-150000 1 sleeps_200_ms main <module>
-350000 1 holder run _bootstrap_inner _bootstrap
-200000 1 waits_for_the_lock main <module>
+450000 3 timer sleeps_200_ms both main <module>
+150000 1 timer sleeps_200_ms main <module>
+350000 1 timer holder run _bootstrap_inner _bootstrap
+200000 1 lock waits_for_the_lock main <module>
 EXPECTED
   grep -qxF "File \"$timed\", line 11, in sleeps_200_ms" "$printed"
   # it waits for nothing, but the guest's disk and memory may
-  total=$(blocked_in computes_100_ms) || total=0
-  [ "${total%% *}" -lt 100000 ]
-  awk '/^ +[0-9]/ { if (before != "" && $1 > before) bad++; before = $1 } END { exit bad > 0 }' "$printed"
+  for kind in timer lock GIL file 'page fault'; do
+    total=$(blocked_in "$kind" computes_100_ms) || total=0
+    [ "${total%% *}" -lt 100000 ]
+  done
+  awk '/TOTAL/ { before = "" } /^ +[0-9]/ { if (before != "" && $1 > before) bad++; before = $1 } END { exit bad > 0 }' "$printed"
+  # the kinds, at the end
+  [ "$(tail -n +2 "$printed" | awk '/TOTAL/ { table++ } table && $4 == "timer" && $1 >= 950000 { print $4 }')" = timer ]
 }
 
 @test "-x keeps to one process, and without it each script has them all" {
@@ -433,9 +438,9 @@ PY
   grep -qE ';step_traced [0-9]{5,}$' "$printed.stacks"
   grep -qE ';step_other [0-9]{5,}$' "$printed.stacks"
   [ -n "${EVERY:-}" ] || return 0
-  printed=$printed.blocked blocked_in 'step_traced <module>'
+  printed=$printed.blocked blocked_in timer 'step_traced <module>'
   # threads that still sleep are in it too
-  [ "$(printed=$printed.blocked blocked_in naps_traced run | cut -d' ' -f3)" -ge 100000 ]
+  [ "$(printed=$printed.blocked blocked_in timer naps_traced run | cut -d' ' -f3)" -ge 100000 ]
   refute grep -F other "$printed.blocked"
   grep -qE "^step_traced in $BATS_TEST_TMPDIR/traced.py: [1-9][0-9]* calls" "$printed.dist"
   grep -qE "^step_other in $BATS_TEST_TMPDIR/other.py: [1-9][0-9]* calls" "$printed.dist"

@@ -11,8 +11,8 @@ setup() {
     skip "needs clang's libFuzzer (Debian: libclang-rt-dev)"
 }
 
-@test "fuzzing finds nothing in what reads ELF files, descriptions, /proc, command lines and the memory of processes" {
-  timeout -k 5 300 "$top/test/fuzz/run" --seconds 1 elf descriptions proc words objects calls
+@test "fuzzing finds nothing in what reads ELF files, descriptions, /proc, command lines, the memory of processes and their sleeps" {
+  timeout -k 5 300 "$top/test/fuzz/run" --seconds 1 elf descriptions proc words objects calls sleeps
 }
 
 @test "fuzzing finds nothing in the shim: names of all kinds arrive as they are" {

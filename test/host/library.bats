@@ -20,7 +20,7 @@ make_library() {
   awk -f "$top/test/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled
-  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
     -I"$BATS_TEST_TMPDIR" -I"$top/test/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
 }
 
@@ -103,6 +103,16 @@ each_runs() {
   # shellcheck disable=SC2086 # the first will do
   set -- $pythons
   run "$1" "$top/test/tapset/calls.py" "$library"
+  echo "$output"
+  [ "$output" = "all as expected" ]
+}
+
+@test "what a thread waits for when it leaves its CPU is said from its system call and its files, whatever becomes of them" {
+  local program=$BATS_TEST_TMPDIR/sleeps
+  awk -f "$top/test/fuzz/tapset.awk" "$top"/tapset/python_{calls,stacks}.stp "$top"/build/python_{objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/fuzz" \
+    -I"$top/probes" -o "$program" "$top/test/tapset/sleeps.c"
+  run timeout 60 "$program"
   echo "$output"
   [ "$output" = "all as expected" ]
 }

@@ -192,23 +192,43 @@ def room():
 def sleeps():
     thread(3)
     library.leave_cpu(1, 1)
-    expect(0, ask("__python_will_sleep"))  # makes room
+    expect(2, ask("__python_leaves_cpu"))  # makes room
     library.leave_cpu(0, 0)
-    expect(0, ask("__python_will_sleep"))
+    expect(2, ask("__python_leaves_cpu"))
     library.leave_cpu(0, 1)
-    expect(1, ask("__python_will_sleep"))
+    expect(1, ask("__python_leaves_cpu"))
     library.leave_cpu(0, 128)  # ends
-    expect(0, ask("__python_will_sleep"))
-    expect(1, ask("__python_sleep", 5))
+    expect(0, ask("__python_leaves_cpu"))
+    expect(1, ask("__python_sleep", 5, 0))
     library.pass_(500, 0)
     number = ask("__python_next_asleep", 0)
     expect([500, 5], [ask("__python_asleep_time", number), ask("__python_asleep_stack", number)])
+    expect(0, ask("__python_asleep_queued", number))
     expect(0, ask("__python_next_asleep", number))
-    library.pass_(100, 40)
-    expect(560, ask("__python_slept"))
+    # it wakes up, and has no CPU yet
+    library.queue(1)
+    library.pass_(30, 0)
+    expect([500, 30], [ask("__python_asleep_time", number), ask("__python_asleep_queued", number)])
+    library.queue(0)
+    library.pass_(70, 40)
+    expect([530, 30], [ask("__python_slept"), ask("__python_slept_queued")])
     expect(5, ask("__python_slept_stack"))
     expect(0, ask("__python_slept"))
     expect(0, ask("__python_next_asleep", 0))
+    # it is preempted
+    expect(1, ask("__python_sleep", 6, 1))
+    library.queue(1)
+    library.pass_(80, 0)
+    number = ask("__python_next_asleep", 0)
+    expect([80, 0], [ask("__python_asleep_time", number), ask("__python_asleep_queued", number)])
+    library.queue(0)
+    library.pass_(25, 20)  # an interrupt is no wait for a CPU
+    expect([80, 0], [ask("__python_slept"), ask("__python_slept_queued")])
+    # it was about to sleep, so the kernel has not measured that
+    expect(1, ask("__python_sleep", 6, 1))
+    library.pass_(80, 0)
+    library.pass_(20, 20)
+    expect([80, 0], [ask("__python_slept"), ask("__python_slept_queued")])
 
 
 def printed(stack, what="stack_print", *more):

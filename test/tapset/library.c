@@ -36,15 +36,15 @@ struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
 {
     static struct vm_area_struct part;
     static struct inode inode;
-    static __typeof__(*inode.i_sb) device;
+    static struct super_block device;
     static struct file file;
-    static __typeof__(*file.f_path.dentry) dentry;
+    static struct dentry dentry;
     static char line[4096];
     FILE *maps = fopen("/proc/self/maps", "r");
     int found = 0;
     (void)mm;
     inode.i_sb = &device;
-    file.inode = &inode;
+    file.f_inode = &inode;
     file.f_path.dentry = &dentry;
     while (!found && maps && fgets(line, sizeof line, maps)) {
         unsigned major, minor;
@@ -135,7 +135,7 @@ static void *thread_pointer(void)
 void run_thread(int number, int parent, int pid, int start_time, int execs, const char *program)
 {
     static struct file file;
-    static __typeof__(*file.f_path.dentry) name;
+    static struct dentry name;
     name.d_name.name = (const unsigned char *)program;
     file.f_path.dentry = &name;
     current_mm.exe_file = &file;
@@ -160,6 +160,14 @@ void pass(int ns, int on_cpu)
 {
     now_ns += (u64)ns;
     current->se.sum_exec_runtime += (u64)on_cpu;
+}
+
+/* The thread that runs is to run, but has no CPU from now on; or it has one again. */
+void queue(int waits)
+{
+    if (!waits)
+        current->sched_info.run_delay += now_ns - current->sched_info.last_queued;
+    current->sched_info.last_queued = waits ? now_ns : 0;
 }
 
 /* The scheduler's state of the thread that runs. */

@@ -1,0 +1,103 @@
+/*
+ * What python_sleep.stp.in has of the kernel beside kernel.h: sockets, states, the reads that may
+ * fail.  To be included before the tapset's C.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef KERNEL_FILES_H
+#define KERNEL_FILES_H
+
+#include "kernel.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+typedef u16 umode_t;
+typedef u16 __be16;
+struct hlist_node {
+    void *next, *pprev;
+};
+struct sock {
+    struct sock_common {
+        unsigned short skc_family;
+        u16 skc_num;
+        __be16 skc_dport;
+        u32 skc_daddr, skc_rcv_saddr;
+        u8 skc_v6_daddr[16], skc_v6_rcv_saddr[16];
+    } __sk_common;
+};
+struct socket {
+    short type;
+    struct file *file;
+    struct sock *sk;
+};
+struct unix_address {
+    int len;
+    struct sockaddr_un name[];
+};
+struct unix_sock {
+    struct sock sk;
+    struct unix_address *addr;
+    struct sock *peer;
+};
+
+enum {
+    __TASK_STOPPED = 4,
+    __TASK_TRACED = 8,
+    TASK_FROZEN_STATE = 0x8000,
+    PF_EXITING = 4,
+};
+#define TASK_FROZEN TASK_FROZEN_STATE
+#define CONFIG_CGROUPS
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+#define hweight64(word) __builtin_popcountll(word)
+
+/* How many bytes could not be read: all of them, if any could not. */
+static unsigned long kernel_reads;
+static inline long copy_from_kernel_nofault(void *to, const void *from, size_t size)
+{
+    struct iovec ours = {to, size}, its = {(void *)(uintptr_t)from, size};
+    kernel_reads++;
+    return size && process_vm_readv(getpid(), &ours, 1, &its, 1, 0) != (ssize_t)size ? -EFAULT : 0;
+}
+
+/* The kernel's functions that have names. */
+static const char *symbol_names[16];
+static inline int symbol_name(char *to, unsigned long address)
+{
+    if (address < ARRAY_SIZE(symbol_names) && symbol_names[address])
+        return sprintf(to, "%s", symbol_names[address]);
+    return sprintf(to, "f_%lx [module]", address);
+}
+#undef sprint_symbol_no_offset
+#define sprint_symbol_no_offset(to, address) symbol_name(to, address)
+
+/* With the kernel's formats for addresses. */
+static inline int kernel_scnprintf(char *to, size_t size, const char *format, ...)
+{
+    char text[INET6_ADDRSTRLEN];
+    va_list values;
+    int length;
+    va_start(values, format);
+    if (!strcmp(format, "%pI4:"))
+        length = scnprintf(to, size,
+                           "%s:", inet_ntop(AF_INET, va_arg(values, void *), text, sizeof text));
+    else if (!strcmp(format, "[%pI6c]:"))
+        length = scnprintf(to, size,
+                           "[%s]:", inet_ntop(AF_INET6, va_arg(values, void *), text, sizeof text));
+    else
+        length = vsnprintf(to, size, format, values);
+    va_end(values);
+    return length < (int)size ? length : (int)size - 1;
+}
+#define scnprintf kernel_scnprintf
+
+#endif

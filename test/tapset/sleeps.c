@@ -1,0 +1,352 @@
+/*
+ * Tries, without a kernel, what the tapset says of a thread that leaves its CPU
+ * (python_sleep.stp.in): test/host/library.bats makes sleeps_tapset.h from the tapset.  Files,
+ * mounts and sockets are what this program makes, the memory of the process is its own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "kernel_files.h"
+
+#include "sleeps_tapset.h"
+
+static int user_byte(unsigned long address)
+{
+    unsigned char byte;
+    return copy_from_kernel_nofault(&byte, (const void *)address, 1) ? -1 : byte;
+}
+
+struct task_struct *task_of(pid_t pid)
+{
+    (void)pid;
+    return NULL;
+}
+
+struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
+{
+    (void)mm;
+    (void)address;
+    return NULL;
+}
+
+void *kallsyms_lookup_name(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- what there is */
+
+static const struct file_system_type ext4 = {"ext4"}, pidfs = {"pidfs"};
+static struct super_block disk = {.s_magic = 0xef53, .s_id = "sda1", .s_type = &ext4},
+                          memory = {.s_magic = TMPFS_MAGIC, .s_id = "tmpfs", .s_type = &ext4},
+                          pipes = {.s_magic = PIPEFS_MAGIC},
+                          anonymous = {.s_magic = ANON_INODE_FS_MAGIC},
+                          processes = {.s_type = &pidfs};
+
+#define ENTRY(its_name, outer, system) \
+    { \
+        .d_name = {(const unsigned char *)(its_name), sizeof(its_name) - 1}, .d_parent = (outer), \
+        .d_sb = (system), .d_hash.pprev = &disk \
+    }
+static struct dentry top = ENTRY("/", &top, &disk), home = ENTRY("home", &top, &disk),
+                     file = ENTRY("a\tb", &home, &disk), tmpfs = ENTRY("/", &tmpfs, &memory),
+                     in_memory = ENTRY("x", &tmpfs, &memory),
+                     memfd = ENTRY("memfd:name", &memfd, &memory),
+                     eventfd = ENTRY("[eventfd]", &eventfd, &anonymous),
+                     pidfd = ENTRY("", &pidfd, &processes), pipe_end = ENTRY("", &pipe_end, &pipes);
+
+/* The root; the same with tmpfs on /home; one that is mounted nowhere; one of the kernel's own. */
+static struct python_mount root = {.parent = &root, .mnt = {&top, &disk}},
+                           mounted = {.parent = &root,
+                                      .mountpoint = &home,
+                                      .mnt = {&tmpfs, &memory}},
+                           elsewhere = {.parent = &elsewhere, .mnt = {&home, &disk}},
+                           own = {.parent = &own, .mnt = {&top, &disk}};
+
+static struct inode inode = {.i_ino = 77};
+static struct file open_file = {.f_inode = &inode};
+static struct file *descriptors[300] = {[5] = &open_file, [70] = &open_file};
+static struct fdtable table = {300, descriptors};
+static struct files_struct of_process = {&table};
+static struct fs_struct of_paths;
+
+static void open_as(struct dentry *entry, struct python_mount *mount, mode_t mode)
+{
+    open_file.f_path = (struct path){entry, &mount->mnt};
+    inode.i_mode = (u16)mode;
+    inode.i_sb = entry->d_sb;
+}
+
+/* ---------------------------------------------------------------- what is said */
+
+static int failed;
+
+static void expect_with(int ports, const char *expected, long number,
+                        const unsigned long *arguments)
+{
+    char which[PYTHON_WHICH], said[PYTHON_WHICH + 64];
+    system_call.number = number;
+    memcpy(system_call.arguments, arguments, sizeof system_call.arguments);
+    const char *kind = python_say_kind(which, ports);
+    sprintf(said, "%s%s%s", kind, *which ? " " : "", which);
+    if (strcmp(said, expected) != 0) {
+        printf("expected \"%s\", got \"%s\"\n", expected, said);
+        failed = 1;
+    }
+}
+
+#define expect(expected, number, ...) \
+    expect_with(0, expected, number, (unsigned long[6]){__VA_ARGS__})
+
+static void of_paths_and_files(void)
+{
+    static char long_name[256], long_text[PYTHON_WHICH + 8];
+    struct dentry cut = {.d_parent = &cut, .d_sb = &disk};
+    open_as(&file, &root, S_IFREG);
+    expect("file /home/a?b", SYS_read, 5);
+    file.d_hash.pprev = NULL;
+    expect("file /home/a?b (deleted)", SYS_read, 5);
+    file.d_hash.pprev = &disk;
+    open_as(&top, &root, S_IFDIR);
+    expect("file /", SYS_getdents64, 5);
+    open_as(&in_memory, &mounted, S_IFREG);
+    expect("file /home/x", SYS_fsync, 5);
+    open_as(&tmpfs, &mounted, S_IFDIR);
+    expect("file /home", SYS_fsync, 5);
+    /* seen from a chroot, and from another one */
+    of_paths.root = (struct path){&home, &root.mnt};
+    open_as(&file, &root, S_IFREG);
+    expect("file /a?b", SYS_read, 5);
+    open_as(&in_memory, &mounted, S_IFREG);
+    of_paths.root = (struct path){&tmpfs, &mounted.mnt};
+    expect("file /x", SYS_read, 5);
+    of_paths.root = (struct path){0};
+    expect("file /home/x", SYS_read, 5);
+    /* a structure that is not what we think */
+    mounted.mountpoint = &in_memory;
+    expect("file tmpfs:/x", SYS_read, 5);
+    mounted.mountpoint = &home;
+    open_as(&file, &elsewhere, S_IFREG);
+    expect("file /a?b", SYS_read, 5);
+    /* names that are long, or can't be read */
+    memset(long_name, 'n', 255);
+    file.d_name.name = (const unsigned char *)long_name;
+    file.d_name.len = 255;
+    open_as(&file, &root, S_IFREG);
+    sprintf(long_text, "file /home/%.255s", long_name);
+    expect(long_text, SYS_read, 5);
+    home.d_name = file.d_name;
+    sprintf(long_text, "file .../%.255s", long_name);
+    expect(long_text, SYS_read, 5);
+    home.d_name = (__typeof__(home.d_name)){(const unsigned char *)"home", 4};
+    file.d_name.len = 70000;
+    expect("file ?", SYS_read, 5);
+    file.d_name.name = (const unsigned char *)1;
+    file.d_name.len = 3;
+    expect("file ?", SYS_read, 5);
+    file.d_name = (typeof(file.d_name)){(const unsigned char *)"a\tb", 3};
+    file.d_parent = &cut;
+    cut.d_parent = (struct dentry *)8;
+    expect("file ?", SYS_read, 5);
+    /* a circle */
+    cut = (struct dentry)ENTRY("c", &file, &disk);
+    file.d_name.len = cut.d_name.len = 0;
+    expect("file ...////////////////////////////////////////////////////////////////", SYS_read, 5);
+    file.d_name.len = 3;
+    file.d_parent = &home;
+}
+
+static void of_files_without_paths(void)
+{
+    open_as(&pipe_end, &own, S_IFIFO);
+    expect("pipe [77]", SYS_read, 5);
+    open_as(&file, &root, S_IFIFO);
+    expect("pipe /home/a?b", SYS_write, 5);
+    open_as(&eventfd, &own, S_IFREG);
+    expect("file anon_inode:[eventfd]", SYS_read, 5);
+    open_as(&memfd, &own, S_IFREG);
+    expect("file /memfd:name (deleted)", SYS_read, 5);
+    open_as(&pidfd, &own, S_IFREG);
+    expect("file pidfs:[77]", SYS_read, 5);
+    expect("file ? (6)", SYS_read, 6);
+    expect("file ? (300)", SYS_read, 300);
+    expect("file ? (-1)", SYS_read, -1UL);
+    descriptors[6] = (struct file *)16;
+    expect("file ? (6)", SYS_read, 6);
+    descriptors[6] = NULL;
+}
+
+static void of_sockets(void)
+{
+    struct unix_sock one = {0}, other = {0};
+    struct sock *sock = &one.sk;
+    struct sock_common *common = &sock->__sk_common;
+    struct socket socket = {SOCK_STREAM, &open_file, sock};
+    char room[sizeof(struct unix_address) + sizeof(struct sockaddr_un)];
+    struct unix_address *address = (struct unix_address *)room;
+    const unsigned long receive[6] = {5};
+    open_as(&pipe_end, &own, S_IFSOCK);
+    open_file.private_data = &socket;
+    *common = (struct sock_common){AF_INET,           80,  htons(40000), htonl(0x0a000007),
+                                   htonl(0x7f000001), {0}, {0}};
+    expect("socket 127.0.0.1:80 -> 10.0.0.7:*", SYS_recvfrom, 5);
+    expect_with(1, "socket 127.0.0.1:80 -> 10.0.0.7:40000", SYS_recvfrom, receive);
+    common->skc_num = 32768;
+    expect("socket 127.0.0.1:32768 -> 10.0.0.7:40000", SYS_recvfrom, 5);
+    common->skc_dport = htons(443);
+    expect("socket 127.0.0.1:* -> 10.0.0.7:443", SYS_connect, 5);
+    common->skc_dport = 0;
+    socket.type = SOCK_DGRAM;
+    expect("socket udp 127.0.0.1:32768", SYS_recvfrom, 5);
+    socket.type = SOCK_RAW;
+    common->skc_family = AF_INET6;
+    common->skc_num = 58;
+    common->skc_v6_rcv_saddr[15] = 1;
+    expect("socket raw [::1]:58", SYS_recvmsg, 5);
+    common->skc_family = AF_NETLINK;
+    expect("socket netlink [77]", SYS_recvmsg, 5);
+    common->skc_family = AF_PACKET;
+    expect("socket [77]", SYS_recvmsg, 5);
+    common->skc_family = AF_UNIX;
+    expect("socket unix [77]", SYS_recvmsg, 5);
+    one.peer = &other.sk;
+    other.addr = address;
+    address->len = (int)offsetof(struct sockaddr_un, sun_path) + 7;
+    memcpy(address->name[0].sun_path, "/run/x", 7);
+    expect("socket unix -> /run/x", SYS_recvmsg, 5);
+    memcpy(address->name[0].sun_path, "\0a\0\nbc", 6);
+    address->len--;
+    one.addr = address;
+    expect("socket unix @a??bc", SYS_recvmsg, 5);
+    address->len = 4000;
+    expect("socket unix [77]", SYS_recvmsg, 5);
+    /* another socket has got its place */
+    socket.file = NULL;
+    expect("socket [77]", SYS_recvmsg, 5);
+}
+
+static void of_polls(void)
+{
+    struct pollfd polled[3] = {{5, 0, 0}, {-1, 0, 0}, {5, 0, 0}};
+    u64 sets[2][16] = {{1 << 5}, {0}}, other[16] = {[1] = 1 << 6};
+    open_as(&pipe_end, &own, S_IFIFO);
+    expect("timer", SYS_poll, 0, 0);
+    expect("pipe [77]", SYS_poll, (unsigned long)polled, 2);
+    expect("poll 2 descriptors", SYS_ppoll, (unsigned long)polled, 3);
+    expect("poll", SYS_poll, 8, 3);
+    expect("poll", SYS_poll, 8, -1UL);
+    expect("timer", SYS_select, 0, 0, 0, 0);
+    expect("timer", SYS_select, 5, (unsigned long)sets[0]);
+    expect("pipe [77]", SYS_select, 6, (unsigned long)sets[0], 0, (unsigned long)sets[0]);
+    expect("pipe [77]", SYS_pselect6, 300, 0, (unsigned long)other, 0);
+    expect("poll 2 descriptors", SYS_select, 300, (unsigned long)sets[0], (unsigned long)other,
+           (unsigned long)sets[1]);
+    expect("poll", SYS_select, 300, 8);
+    expect("epoll", SYS_epoll_wait, 5);
+}
+
+static void of_other_calls(void)
+{
+    const unsigned long file_name = (unsigned long)"/x\n/\303\244", none = (unsigned long)"";
+    open_as(&file, &root, S_IFREG);
+    expect("file /x?/\303\244", SYS_open, file_name);
+    expect("file /x?/\303\244", SYS_openat, -100UL, file_name);
+    expect("file /home/a?b", SYS_newfstatat, 5, none);
+    expect("file", SYS_open, 8);
+    expect("file lock /home/a?b", SYS_flock, 5, LOCK_EX);
+    expect("file lock /home/a?b", SYS_fcntl, 5, F_SETLKW);
+    expect("file /home/a?b", SYS_fcntl, 5, F_GETFL);
+    expect("timer", SYS_clock_nanosleep, 0);
+    expect("lock", SYS_futex, 4096);
+    expect("child", SYS_wait4, -1UL);
+    expect("signal", SYS_rt_sigtimedwait, 0);
+    expect("munmap", SYS_munmap, 0);
+    expect("system call 511", 511, 0);
+    expect("system call 39", SYS_getpid, 0);
+    /* goes on after a stop */
+    struct pollfd polled = {5, 0, 0};
+    current->restart_block.poll.ufds = &polled;
+    current->restart_block.poll.nfds = 1;
+    symbol_names[1] = "do_restart_poll";
+    symbol_names[2] = "hrtimer_nanosleep_restart";
+    symbol_names[3] = "futex_wait_restart";
+    const char *const kinds[] = {"restart_syscall", "file /home/a?b", "timer", "lock"};
+    for (uintptr_t i = 0; i < 4; i++) {
+        current->restart_block.fn = (void *)i;
+        expect(kinds[i], SYS_restart_syscall, 0);
+    }
+}
+
+static void of_no_call(void)
+{
+    kernel_addresses[0] = 100;
+    kernel_addresses[1] = 5;
+    kernel_addresses_count = 2;
+    expect("other", -1, 0);
+    symbol_names[4] = "asm_exc_page_fault";
+    expect("page fault", -1, 0);
+    kernel_addresses_count = 0;
+    expect("other", -1, 0);
+    current->flags = PF_EXITING;
+    expect("exit", SYS_exit_group, 0);
+    current->flags = 0;
+    current->frozen = true;
+    expect("stopped", SYS_read, 5);
+    expect("child", SYS_vfork, 0);
+    current->frozen = false;
+    for (unsigned state = 4; state < 65536; state <<= 1) {
+        current->__state = state;
+        expect(state == 4 || state == 8 || state == 0x8000 ? "stopped" : "timer", SYS_nanosleep, 0);
+    }
+}
+
+/* What becomes of kinds in the table of stacks. */
+static void of_names(void)
+{
+    char text[MAXSTRINGLEN], other[MAXSTRINGLEN];
+    s64 outer = python_make_stack(0, "outer", 5), stack;
+    current->__state = 1;
+    open_as(&pipe_end, &own, S_IFIFO);
+    system_call.number = SYS_read;
+    system_call.arguments[0] = 5;
+    for (int i = 0; i < 4; i++) {
+        python_note_stack((u32)outer);
+        stack = __python_sleep_hold_3(outer, i == 3, i < 2 ? i : 1);
+        __python_sleep_kind_1(text, stack);
+        __python_sleep_which_1(other, stack);
+        failed |=
+            strcmp(text, i == 3 ? "run queue" : "pipe") || strcmp(other, i == 3 || i == 0 ? ""
+                                                                         : i == 1         ? "[77]"
+                                                                                  : "(no room)");
+        if (failed)
+            printf("%d: kind \"%s\", which \"%s\"\n", i, text, other);
+        __python_stack_add_6(stack, 1, 10 + i, 0, 0, 0);
+        __python_sleep_add_queued_2(stack, 1);
+        /* the part of such names is full */
+        for (char name[] = "0000000000000000000"; i == 1 && !python_no_rare_name;
+             name[strlen(name) / 2 + rand() % 9]++)
+            python_rare_name_number(name, strlen(name));
+        inode.i_ino = i == 1 ? 78 : 77;
+    }
+    failed |= __python_sleep_kinds_0() != 2 || __python_kind_count_1(0) != 3 ||
+              __python_kind_time_1(0) != 33 || __python_kind_longest_1(0) != 12 ||
+              __python_kind_count_1(1) != 5 || __python_kind_time_1(1) != 17;
+    failed |= python_stack_of(outer)->held != 0 || __python_stacks_no_rare_name_0() < 1;
+}
+
+int main(void)
+{
+    current->files = &of_process;
+    current->fs = &of_paths;
+    current->__state = 1;
+    of_paths.root = (struct path){&top, &root.mnt};
+    of_paths_and_files();
+    of_files_without_paths();
+    of_sockets();
+    of_polls();
+    of_other_calls();
+    of_no_call();
+    of_names();
+    puts(failed ? "not as expected" : "all as expected");
+    return failed;
+}
