@@ -323,9 +323,8 @@ static void of_names(void)
         __python_stack_add_6(stack, 1, 10 + i, 0, 0, 0);
         __python_sleep_add_queued_2(stack, 1);
         /* the part of such names is full */
-        for (char name[] = "0000000000000000000"; i == 1 && !python_no_rare_name;
-             name[strlen(name) / 2 + rand() % 9]++)
-            python_rare_name_number(name, strlen(name));
+        for (int n = 0; i == 1 && n < 200000 && !python_no_rare_name; n++)
+            python_rare_name_number(text, (size_t)sprintf(text, "%d", n));
         inode.i_ino = i == 1 ? 78 : 77;
     }
     failed |= __python_sleep_kinds_0() != 2 || __python_kind_count_1(0) != 3 ||
