@@ -140,29 +140,23 @@ static const char *python_path_of(struct python_path *path, struct vfsmount *mnt
 /* What is read of a file. */
 struct python_file {
     struct file *file;
-    struct vfsmount *mnt;
-    struct dentry *dentry, *outer;
     struct inode *inode;
     umode_t mode;
-    unsigned long number, magic; /* of the inode, of its file system */
-    void *unhashed;              /* NULL: its name is gone */
+    unsigned long number; /* of the inode */
 };
 
 /* The open file of a descriptor; 0: it can't be had. */
 static int python_find_file(struct python_file *found, unsigned descriptor)
 {
     struct files_struct *files = current->files;
-    struct super_block *system;
     typeof(found->inode->i_ino) number;
-    struct fdtable *table, head;
-    if (!files || !python_peek(table, &files->fdt) || !python_peek(head, table) || descriptor >= head.max_fds ||
-        !python_peek(found->file, head.fd + descriptor) || !found->file)
-        return 0;
-    if (!python_peek(found->mnt, &found->file->f_path.mnt) || !python_peek(found->dentry, &found->file->f_path.dentry) ||
-        !python_peek(found->outer, &found->dentry->d_parent) || !python_peek(found->inode, &found->file->f_inode) ||
-        !python_peek(found->unhashed, &found->dentry->d_hash.pprev) || !python_peek(found->mode, &found->inode->i_mode) ||
-        !python_peek(number, &found->inode->i_ino) || !python_peek(system, &found->inode->i_sb) ||
-        !python_peek(found->magic, &system->s_magic))
+    struct fdtable *table;
+    struct file **place;
+    unsigned most;
+    if (!files || !python_peek(table, &files->fdt) || !python_peek(most, &table->max_fds) || descriptor >= most ||
+        !python_peek(place, &table->fd) || !python_peek(found->file, place + descriptor) || !found->file ||
+        !python_peek(found->inode, &found->file->f_inode) || !python_peek(found->mode, &found->inode->i_mode) ||
+        !python_peek(number, &found->inode->i_ino))
         return 0;
     found->number = number;
     return 1;
@@ -185,18 +179,35 @@ static void python_say_pseudo(char *which, const struct python_file *file)
     scnprintf(which, PYTHON_WHICH, "%s:[%lu]", text, file->number);
 }
 
-/* Which file: as ls -l /proc/PID/fd says it. */
+/* Which file or pipe: as ls -l /proc/PID/fd says it. */
 static void python_say_file(char *which, const struct python_file *file)
 {
     static struct python_path path;
-    struct dentry *top = NULL;
-    int pseudo = file->outer == file->dentry && python_peek(top, &file->mnt->mnt_root) && top != file->dentry;
-    if (file->magic == ANON_INODE_FS_MAGIC) {
-        const char *text = python_path_of(&path, file->mnt, file->dentry);
-        scnprintf(which, PYTHON_WHICH, "anon_inode:%s", text + (*text == '/'));
-    } else if (pseudo && file->magic != TMPFS_MAGIC && file->magic != HUGETLBFS_MAGIC)
+    struct super_block *system;
+    struct dentry *outer, *top;
+    unsigned long magic;
+    const char *text;
+    struct path place;
+    void *hashed;
+    int pseudo;
+    if (!python_peek(system, &file->inode->i_sb) || !python_peek(magic, &system->s_magic) ||
+        !python_peek(place, &file->file->f_path) || !python_peek(outer, &place.dentry->d_parent) ||
+        !python_peek(hashed, &place.dentry->d_hash.pprev) || !python_peek(top, &place.mnt->mnt_root)) {
+        strcpy(which, "?");
+        return;
+    }
+    pseudo = outer == place.dentry && top != place.dentry;
+    if (magic == PIPEFS_MAGIC) {
+        scnprintf(which, PYTHON_WHICH, "[%lu]", file->number);
+        return;
+    }
+    if (pseudo && magic != ANON_INODE_FS_MAGIC && magic != TMPFS_MAGIC && magic != HUGETLBFS_MAGIC) {
         python_say_pseudo(which, file);
+        return;
+    }
+    text = python_path_of(&path, place.mnt, place.dentry);
+    if (magic == ANON_INODE_FS_MAGIC)
+        scnprintf(which, PYTHON_WHICH, "anon_inode:%s", text + (*text == '/'));
     else
-        scnprintf(which, PYTHON_WHICH, "%s%s", python_path_of(&path, file->mnt, file->dentry),
-                  pseudo || (!file->unhashed && file->outer != file->dentry) ? " (deleted)" : "");
+        scnprintf(which, PYTHON_WHICH, "%s%s", text, pseudo || (!hashed && outer != place.dentry) ? " (deleted)" : "");
 }

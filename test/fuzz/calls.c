@@ -197,29 +197,32 @@ static void leave_cpu(u8 value)
     const char name[2] = {(char)('a' + value % 5), '\0'};
     current->on_rq = value & 1;
     current->__state = value >> 1;
-    s64 leaves = __python_leaves_cpu_0();
+    int leaves = python_leaves_cpu();
     if (leaves)
-        __python_sleep_2(value & 4 ? note_stack("outer", "inner") : note_stack(name, ""),
-                         leaves == 2);
+        python_begin_sleep((u32)(value & 4 ? note_stack("outer", "inner") : note_stack(name, "")),
+                           leaves == 2);
+}
+
+static void check_sleep(struct python_slept sleep)
+{
+    check(sleep.stack < PYTHON_STACKS, "the stack of a sleep");
+    check(sleep.slept <= now_ns && sleep.slept + sleep.queued <= now_ns,
+          "a sleep that is too long");
 }
 
 static void come_back(void)
 {
-    s64 slept = __python_slept_0();
-    check(slept >= 0 && __python_slept_queued_0() >= 0, "a negative sleep");
-    check(!slept || (u64)(slept + __python_slept_queued_0()) <= now_ns, "a sleep that is too long");
-    check(slept == 0 || __python_slept_stack_0() >= 0, "the stack of a sleep");
+    check_sleep(python_end_sleep());
+    check(!python_end_sleep().slept, "it sleeps twice");
 }
 
 static void list_sleepers(void)
 {
-    for (s64 number = 0; (number = __python_next_asleep_1(number));) {
+    u32 number = 0;
+    do {
+        check_sleep(python_next_asleep(&number));
         check(number < PYTHON_THREADS, "a thread out of range");
-        check(__python_asleep_time_1(number) >= 0 && __python_asleep_queued_1(number) >= 0,
-              "a negative sleep");
-        __python_asleep_stack_1(number);
-    }
-    __python_asleep_time_1(-1);
+    } while (number);
 }
 
 static void set_note(u8 value)

@@ -127,6 +127,21 @@ static void check_text(const char *text, size_t room)
         check((unsigned char)text[i] >= ' ' && text[i] != 0x7f, "a control character");
 }
 
+/* What becomes of it in the table of stacks. */
+static void check_names(bool queued, enum python_detail detail)
+{
+    char kind[MAXSTRINGLEN], which[MAXSTRINGLEN];
+    u32 stack = python_stack_of_sleep(python_make_stack(0, "outer", 5), queued, detail);
+    if (!stack)
+        return;
+    __python_sleep_kind_1(kind, stack);
+    __python_sleep_which_1(which, stack);
+    check_text(kind, 64);
+    check_text(which, PYTHON_WHICH);
+    python_add_sleep(stack, 5, 7, 0);
+    check(__python_sleep_kinds_0() > 0, "no sums");
+}
+
 /* The start of an input, behind which its memory is. */
 struct head {
     u64 arguments[6];
@@ -160,24 +175,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     current->restart_block.poll.ufds = (const void *)(uintptr_t)head.arguments[1];
     current->restart_block.poll.nfds = (int)head.arguments[2];
     user_reads = kernel_reads = 0;
-    const char *kind = python_say_kind(which, head.flags & 2);
+    const char *kind = python_say_kind(which, head.flags >> 1 & 3);
     check_text(which, sizeof which);
     check_text(kind, 64);
     check(kind[0] != '\0', "no kind");
     check(user_reads <= 4096 && kernel_reads <= 600, "too many reads");
-    s64 outer = python_make_stack(0, "outer", 5);
-    python_note_stack((u32)outer);
-    s64 stack = __python_sleep_hold_3(outer, head.queued & 1, head.queued >> 1 & 3);
-    if (stack) {
-        char kind_of[MAXSTRINGLEN], which_of[MAXSTRINGLEN];
-        __python_sleep_kind_1(kind_of, stack);
-        __python_sleep_which_1(which_of, stack);
-        check_text(kind_of, 64);
-        check_text(which_of, PYTHON_WHICH);
-        __python_stack_add_6(stack, 1, 5, 0, 0, 0);
-        __python_sleep_add_queued_2(stack, 7);
-        check(__python_sleep_kinds_0() > 0, "no sums");
-    }
-    python_hold_stack(stack, -1);
+    check_names(head.queued & 1, head.queued >> 1 & 3);
     return 0;
 }

@@ -109,7 +109,7 @@ each_runs() {
 
 @test "what a thread waits for when it leaves its CPU is said from its system call and its files, whatever becomes of them" {
   local program=$BATS_TEST_TMPDIR/sleeps
-  awk -f "$top/test/fuzz/tapset.awk" "$top"/tapset/python_{calls,stacks}.stp "$top"/build/python_{objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
+  awk -f "$top/test/fuzz/tapset.awk" "$top"/tapset/python_{calls,stacks,samples,target}.stp "$top"/build/python_{objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/fuzz" \
     -I"$top/probes" -o "$program" "$top/test/tapset/sleeps.c"
   run timeout 60 "$program"

@@ -189,46 +189,58 @@ def room():
     expect([0, 0], [ask("__python_call_depth"), lost()[1] - 2])
 
 
+# The stack of a sleep that has ended, its time, and the one on the run queue; of those that last, with their number.
+def slept():
+    three = (ctypes.c_ulonglong * 3)()
+    library.end_sleep(three)
+    return list(three)
+
+
+def asleep(number=0):
+    three = (ctypes.c_ulonglong * 3)()
+    number = library.next_asleep(three, number)
+    return [number] + list(three)
+
+
 def sleeps():
     thread(3)
     library.leave_cpu(1, 1)
-    expect(2, ask("__python_leaves_cpu"))  # makes room
+    expect(2, library.leaves_cpu())  # makes room
+    expect(0, ask("__python_will_sleep"))
     library.leave_cpu(0, 0)
-    expect(2, ask("__python_leaves_cpu"))
+    expect(2, library.leaves_cpu())
     library.leave_cpu(0, 1)
-    expect(1, ask("__python_leaves_cpu"))
+    expect(1, library.leaves_cpu())
+    expect(1, ask("__python_will_sleep"))
     library.leave_cpu(0, 128)  # ends
-    expect(0, ask("__python_leaves_cpu"))
-    expect(1, ask("__python_sleep", 5, 0))
+    expect(0, library.leaves_cpu())
+    expect(1, library.begin_sleep(5, 0))
     library.pass_(500, 0)
-    number = ask("__python_next_asleep", 0)
-    expect([500, 5], [ask("__python_asleep_time", number), ask("__python_asleep_stack", number)])
-    expect(0, ask("__python_asleep_queued", number))
-    expect(0, ask("__python_next_asleep", number))
+    number = asleep()[0]
+    expect([number, 5, 500, 0], asleep())
+    expect([0, 0, 0, 0], asleep(number))
     # it wakes up, and has no CPU yet
     library.queue(1)
     library.pass_(30, 0)
-    expect([500, 30], [ask("__python_asleep_time", number), ask("__python_asleep_queued", number)])
+    expect([number, 5, 500, 30], asleep())
     library.queue(0)
     library.pass_(70, 40)
-    expect([530, 30], [ask("__python_slept"), ask("__python_slept_queued")])
-    expect(5, ask("__python_slept_stack"))
-    expect(0, ask("__python_slept"))
-    expect(0, ask("__python_next_asleep", 0))
+    expect([5, 530, 30], slept())
+    expect([0, 0, 0], slept())
+    expect([0, 0, 0, 0], asleep())
     # it is preempted
-    expect(1, ask("__python_sleep", 6, 1))
+    expect(1, library.begin_sleep(6, 1))
     library.queue(1)
     library.pass_(80, 0)
-    number = ask("__python_next_asleep", 0)
-    expect([80, 0], [ask("__python_asleep_time", number), ask("__python_asleep_queued", number)])
+    expect([number, 6, 80, 0], asleep())
     library.queue(0)
     library.pass_(25, 20)  # an interrupt is no wait for a CPU
-    expect([80, 0], [ask("__python_slept"), ask("__python_slept_queued")])
+    expect([6, 80, 0], slept())
     # it was about to sleep, so the kernel has not measured that
-    expect(1, ask("__python_sleep", 6, 1))
+    expect(1, library.begin_sleep(6, 1))
     library.pass_(80, 0)
     library.pass_(20, 20)
-    expect([80, 0], [ask("__python_slept"), ask("__python_slept_queued")])
+    expect([6, 80, 0], slept())
 
 
 def printed(stack, what="stack_print", *more):

@@ -180,7 +180,37 @@ void leave_cpu(int is_queued, int state)
 /* The thread that runs is in this system call, with this argument; -1: in none. */
 void enter_system_call(int number, unsigned long argument)
 {
-    current_registers = (struct pt_regs){.call = number, .argument = argument};
+    system_call = (struct pt_regs){.number = number, .arguments = {argument}};
+}
+
+/* What it will do, and what it has done: its stack, nanoseconds of its sleep and of its wait for a
+ * CPU behind that. */
+int leaves_cpu(void)
+{
+    return python_leaves_cpu();
+}
+
+int begin_sleep(unsigned stack, int queued)
+{
+    return python_begin_sleep(stack, queued);
+}
+
+static void put_slept(u64 *to, struct python_slept sleep)
+{
+    to[0] = sleep.stack;
+    to[1] = sleep.slept;
+    to[2] = sleep.queued;
+}
+
+void end_sleep(u64 *to)
+{
+    put_slept(to, python_end_sleep());
+}
+
+unsigned next_asleep(u64 *to, unsigned number)
+{
+    put_slept(to, python_next_asleep(&number));
+    return number;
 }
 
 /* The calling thread is the one that runs, as the kernel knows it. */
