@@ -136,7 +136,7 @@ static void check_gil(void)
 {
     static pid_t threads;
     unsigned long gil = python_has_gil();
-    current_registers = (struct pt_regs){0, SYS_futex, gil ? gil + 40 : head.object};
+    system_call = (struct pt_regs){.number = SYS_futex, .arguments = {gil ? gil + 40 : head.object}};
     for (int i = 0; i < 2; i++) {
         first_task.pid = first_task.tgid = 1 + threads++ % 16;
         first_task.start_time = threads / 5;
@@ -151,7 +151,7 @@ static void check_gil(void)
         __python_gil_second_0();
     for (s64 number = 0; (number = __python_gil_next_1(number));)
         check(__python_gil_all_1(number) < now_ns * 16, "the time of waits");
-    current_registers = (struct pt_regs){.call = -1};
+    system_call = (struct pt_regs){.number = -1};
     first_task.pid = first_task.tgid = 1;
 }
 
