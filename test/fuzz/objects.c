@@ -136,7 +136,8 @@ static void check_gil(void)
 {
     static pid_t threads;
     unsigned long gil = python_has_gil();
-    system_call = (struct pt_regs){.number = SYS_futex, .arguments = {gil ? gil + 40 : head.object}};
+    system_call =
+        (struct pt_regs){.number = SYS_futex, .arguments = {gil ? gil + 40 : head.object}};
     for (int i = 0; i < 2; i++) {
         first_task.pid = first_task.tgid = 1 + threads++ % 16;
         first_task.start_time = threads / 5;
