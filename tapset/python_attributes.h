@@ -56,6 +56,7 @@ static int python_find_items(const struct layout_page *layout, unsigned long tup
 struct python_walk {
     unsigned long entries, values, order; /* values, order: 0 unless they are apart from the keys */
     u64 count, at;
+    u64 most; /* not more of them */
     int size; /* of an entry */
 };
 
@@ -67,6 +68,7 @@ static int python_walk_keys(struct python_walk *walk, const struct layout_page *
     memset(walk, 0, sizeof *walk);
     if (!layout->keys_form || !keys || !python_read(&walk->count, keys + layout->keys_count, sizeof walk->count))
         return 0;
+    walk->most = PYTHON_ENTRIES;
     walk->size = 3 * sizeof(u64);
     if (layout->keys_form == KEYS_LOG2) {
         if (!python_read(bytes, keys + layout->keys_size, sizeof bytes) || bytes[1] > 40)
@@ -118,7 +120,7 @@ static int python_walk_on(struct python_walk *walk, struct python_text *text, un
     u64 entry[2];
     while (walk->at < walk->count) {
         u64 index = walk->at++;
-        if (walk->at > PYTHON_ENTRIES || !python_spend(text))
+        if (walk->at > walk->most || !python_spend(text))
             return -1;
         if (walk->order) {
             u8 place;

@@ -330,6 +330,7 @@ static unsigned long jiffies;
 #define CONFIG_SCHED_INFO
 #define time_before(a, b) ((long)((a) - (b)) < 0)
 #define READ_ONCE(word) (word)
+#define WRITE_ONCE(word, value) ((word) = (value))
 #define xchg(word, value) __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST)
 #define read_sysreg(name) (current->thread.name)
 #define KERNEL_VERSION(a, b, c) ((a)*65536 + (b)*256 + (c))

@@ -115,4 +115,12 @@ each_runs() {
   run timeout 60 "$program"
   echo "$output"
   [ "$output" = "all as expected" ]
+
+@test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
+  local all=$pythons python
+  pythons=
+  for python in $all; do
+    ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' || pythons+=" $python"
+  done
+  each_runs tasks.py
 }

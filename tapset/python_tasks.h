@@ -1,0 +1,277 @@
+/*
+ * The tasks of asyncio: which of them runs in a thread, and for what the others wait.  A part of python_objects.stp.in,
+ * which includes it behind python_coroutines.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+/* At most so many tasks and threads are looked at, so many objects and entries for one name or for a list of all tasks,
+ * and so many modules. */
+enum { PYTHON_TASKS = 1000, PYTHON_TASK_EFFORT = 20000, PYTHON_TASKS_EFFORT = 60000, PYTHON_MODULES = 15000 };
+
+/* What a thread needs that is looked at first; 0: it runs no Python, or this CPython is not known. */
+static int python_begin_tasks(struct python_tasks *tasks, int effort)
+{
+    memset(tasks, 0, sizeof *tasks);
+    if (!current->mm || !python_read_layout(&tasks->frames.layout)) {
+        python_say_no_shim();
+        return 0;
+    }
+    python_begin_values(&tasks->text, &tasks->frames.layout);
+    tasks->text.effort = effort;
+    tasks->budget = PYTHON_TABLES;
+    tasks->minor = python_minor(&tasks->frames.layout);
+    return tasks->minor >= 8 && tasks->minor <= 15 && tasks->frames.layout.interpreter_modules &&
+           tasks->frames.layout.thread_interpreter;
+}
+
+/* Goes to a thread of this process, which runs Python. */
+static int python_enter_thread(struct python_tasks *tasks, struct task_struct *thread)
+{
+    if (!python_read_state(&tasks->frames.layout, thread, &tasks->state) || !tasks->state)
+        return 0;
+    tasks->interpreter = python_word(tasks->state + tasks->frames.layout.thread_interpreter);
+    return tasks->interpreter != 0;
+}
+
+/* ---- names in dicts, by the place where they were last time */
+
+enum python_hint {
+    PYTHON_HINT_MODULE,
+    PYTHON_HINT_CURRENT,
+    PYTHON_HINT_TASKS,
+    PYTHON_HINT_EAGER,
+    PYTHON_HINTS,
+};
+
+/* By process: the place of the entry; and a hash of the dict, with the number of its entries, that had none.  Another
+ * process may use the same ones: an entry is always looked at. */
+static struct {
+    u32 at[PYTHON_HINTS];
+    u64 without[PYTHON_HINTS];
+} python_hints[64];
+
+static int python_hinted_item(struct python_tasks *tasks, unsigned long dict, const char *name, enum python_hint which,
+                              unsigned long *value)
+{
+    u32 *hint = &python_hints[current->tgid % 64].at[which];
+    u64 *without = &python_hints[current->tgid % 64].without[which], hash;
+    int length = strlen(name), more;
+    struct python_walk walk;
+    unsigned long key;
+    if (!python_walk_dict(&walk, &tasks->frames.layout, dict))
+        return 0;
+    walk.most = PYTHON_MODULES;
+    walk.at = READ_ONCE(*hint);
+    if (python_walk_on(&walk, &tasks->text, &key, value) > 0 && python_is_named(&tasks->text, key, name, length))
+        return 1;
+    hash = python_mixed(python_mixed(walk.entries, walk.count), current->tgid);
+    if (READ_ONCE(*without) == hash)
+        return 0;
+    walk.at = 0;
+    while ((more = python_walk_on(&walk, &tasks->text, &key, value)) > 0)
+        if (python_is_named(&tasks->text, key, name, length)) {
+            WRITE_ONCE(*hint, walk.at - 1);
+            return 1;
+        }
+    if (!more)
+        WRITE_ONCE(*without, hash);
+    return 0;
+}
+
+/* What asyncio.tasks has under a name; 0: nothing, as it is not imported. */
+static unsigned long python_asyncio_item(struct python_tasks *tasks, const char *name, enum python_hint which)
+{
+    unsigned long modules = python_word(tasks->interpreter + tasks->frames.layout.interpreter_modules), module, value;
+    if (!python_hinted_item(tasks, modules, "asyncio.tasks", PYTHON_HINT_MODULE, &module))
+        return 0;
+    /* Objects/moduleobject.c: the dict is behind the head */
+    return python_hinted_item(tasks, python_word(module + sizeof(struct python_object)), name, which, &value) ? value : 0;
+}
+
+/* ---- the items of lists, tuples and sets */
+
+struct python_items {
+    unsigned long at;
+    u64 count;
+    int size;
+};
+
+/* Whether it is one. */
+static int python_find_all_items(struct python_tasks *tasks, struct python_items *items, unsigned long object)
+{
+    struct python_type type;
+    struct python_set set;
+    if (!object || !python_read_type(&type, object))
+        return 0;
+    items->size = sizeof(u64);
+    if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
+        if (!python_find_items(&tasks->frames.layout, object, &items->at, &items->count))
+            return 0;
+        if (type.flags & PYTHON_LIST)
+            items->at = python_word(object + sizeof(struct python_sized));
+        return 1;
+    }
+    if ((!python_type_is(&type, "set") && !python_type_is(&type, "frozenset")) || !python_read(&set, object, sizeof set))
+        return 0;
+    items->at = set.table;
+    items->count = set.mask + 1;
+    items->size = 2 * sizeof(u64); /* with the hash */
+    return 1;
+}
+
+/* The next one; 0: there is none, or it can't be read. */
+static unsigned long python_next_item(struct python_tasks *tasks, struct python_items *items)
+{
+    u64 entry[2];
+    while (items->count && python_spend(&tasks->text)) {
+        if (!python_read(entry, items->at, sizeof *entry) || (items->size > 8 && !python_read(entry, items->at, sizeof entry)))
+            return 0;
+        items->count--;
+        items->at += items->size;
+        if (entry[0] && (items->size == 8 || entry[1] != ~0ULL)) /* not free, nor deleted: no hash is -1 */
+            return entry[0];
+    }
+    return 0;
+}
+
+/* ---- futures and tasks */
+
+struct python_future {
+    int is_task, pending;
+    unsigned long coroutine, name, waits; /* of a task; waits: 0 where it waits for nothing */
+};
+
+/* One of class statements, as asyncio.futures._PyFuture and asyncio.tasks._PyTask are. */
+static int python_read_own_future(struct python_tasks *tasks, struct python_future *future, unsigned long object)
+{
+    unsigned long state;
+    if (python_attribute(&tasks->text, object, "_state", 6, &state) != PYTHON_GOT)
+        return 0;
+    future->pending = python_is_named(&tasks->text, state, "PENDING", 7);
+    future->is_task = python_attribute(&tasks->text, object, "_coro", 5, &future->coroutine) == PYTHON_GOT;
+    if (future->is_task && python_attribute(&tasks->text, object, "_name", 5, &future->name) != PYTHON_GOT)
+        future->name = 0;
+    if (future->is_task && python_attribute(&tasks->text, object, "_fut_waiter", 11, &future->waits) != PYTHON_GOT)
+        future->waits = 0;
+    return 1;
+}
+
+/* Whether it is a future. */
+static int python_read_future(struct python_tasks *tasks, struct python_future *future, unsigned long object)
+{
+    struct python_kind kind = python_kind(tasks, object);
+    u64 words[3];
+    u32 state;
+    memset(future, 0, sizeof *future);
+    if (kind.kind == PYTHON_KIND_CLASS)
+        return python_read_own_future(tasks, future, object);
+    if ((kind.kind != PYTHON_KIND_TASK && kind.kind != PYTHON_KIND_FUTURE) ||
+        !python_read(&state, object + python_futures[kind.value].state, sizeof state))
+        return 0;
+    future->pending = state == 0;
+    future->is_task = kind.kind == PYTHON_KIND_TASK;
+    if (!future->is_task)
+        return 1;
+    if (!python_read(words, object + python_futures[kind.value].waiter, sizeof words))
+        return 0;
+    future->waits = words[0];
+    future->coroutine = words[1];
+    future->name = words[2];
+    return 1;
+}
+
+/* From 3.12 on the number of a task without a name is an int until it is asked for. */
+static void python_put_task_name(struct python_text *text, unsigned long name)
+{
+    struct python_type type;
+    if (python_read_type(&type, name) && type.flags & PYTHON_LONG) {
+        python_puts(text, "Task-");
+        if (!python_put_int(text, name, &type, 0))
+            python_puts(text, "<unknown>");
+    } else
+        python_put_attribute(text, name);
+}
+
+/* ---- the task that runs in a thread */
+
+/* PyThreadState.thread_id, to 3.13: Include/cpython/pystate.h; from 3.14 on _PyThreadStateImpl.asyncio_running_task, and
+ * behind it asyncio_tasks_head: Include/internal/pycore_tstate.h; how far behind the dict of modules an interpreter has its
+ * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h. */
+static const struct {
+    int thread_id, running, tasks_head, lost;
+} python_asyncio[] = {
+    [8] = {176},  [9] = {176},  [10] = {176},               [11] = {152},
+    [12] = {136}, [13] = {152}, [14] = {0, 872, 880, 3192}, [15] = {0, 1032, 1048, 3264},
+};
+
+/* The frame of a task's coroutine; 0: it has none. */
+static unsigned long python_task_frame(struct python_tasks *tasks, unsigned long task)
+{
+    struct python_coroutine coroutine;
+    struct python_future future;
+    if (!python_read_future(tasks, &future, task) || !future.is_task || !python_read_coroutine(tasks, &coroutine, future.coroutine))
+        return 0;
+    return coroutine.frame;
+}
+
+/* Goes to the innermost frame of the thread. */
+static enum python_found python_enter_frames(struct python_tasks *tasks)
+{
+    tasks->frames.passed_over = 0;
+    return python_state_frame(&tasks->frames, tasks->state);
+}
+
+static int python_frame_is_on_stack(struct python_tasks *tasks, unsigned long frame)
+{
+    enum python_found found = python_enter_frames(tasks);
+    for (; found == PYTHON_FOUND && python_spend(&tasks->text); found = python_next_frame(&tasks->frames))
+        if (tasks->frames.frame == frame)
+            return 1;
+    return 0;
+}
+
+/* By the loops that run, and their tasks: it is on the thread's stack, or its loop says that it is the thread's (before
+ * and after its coroutine runs, and where that has no frame). */
+static unsigned long python_running_by_loop(struct python_tasks *tasks)
+{
+    unsigned long current_tasks = python_asyncio_item(tasks, "_current_tasks", PYTHON_HINT_CURRENT), loop, task, frame, number;
+    u64 thread = python_word(tasks->state + python_asyncio[tasks->minor].thread_id);
+    struct python_walk walk;
+    s64 of_loop;
+    if (!current_tasks || !python_walk_dict(&walk, &tasks->frames.layout, current_tasks))
+        return 0;
+    while (python_walk_on(&walk, &tasks->text, &loop, &task) > 0) {
+        frame = python_task_frame(tasks, task);
+        if (frame && python_frame_is_on_stack(tasks, frame))
+            return task;
+        if (thread && python_attribute(&tasks->text, loop, "_thread_id", 10, &number) == PYTHON_GOT &&
+            python_int_of(number, &of_loop) && (u64)of_loop == thread)
+            return task;
+    }
+    return 0;
+}
+
+/* The task that runs in the thread, which may itself be asleep in it; 0: none. */
+static unsigned long python_running_task(struct python_tasks *tasks, struct python_future *future)
+{
+    unsigned long task;
+    if (tasks->minor < 14)
+        task = python_running_by_loop(tasks);
+    else
+        task = python_word(tasks->state + python_asyncio[tasks->minor].running);
+    return task && python_read_future(tasks, future, task) && future->is_task ? task : 0;
+}
+
+static void python_task_text(char *to)
+{
+    struct python_tasks tasks;
+    struct python_future future;
+    *to = '\0';
+    if (!python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !python_enter_thread(&tasks, current) || !python_running_task(&tasks, &future))
+        return;
+    python_begin(&tasks.text, to, "");
+    python_begin_values(&tasks.text, &tasks.frames.layout);
+    python_put_task_name(&tasks.text, future.name);
+    *tasks.text.at = '\0';
+}
