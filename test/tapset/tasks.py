@@ -27,20 +27,6 @@ def compare(expected, got):
         os._exit(1)
 
 
-def cut(block):
-    "A stack of more than 64 frames."
-    lines = block.splitlines(True)
-    return "".join(lines[:65] + ["...\n"]) if len(lines) > 65 else block
-
-
-def set_of(blocks):
-    # of several names that are the tasks of one, in any order
-    def sorted_names(found):
-        return "waits for " + ", ".join(sorted(found.group(1).split(", ")))
-
-    return "\n".join(sorted(re.sub("waits for (.*)", sorted_names, one, count=1) for one in blocks))
-
-
 def trigger(blocks, running):
     global most
     library.run_here()
@@ -52,12 +38,9 @@ def trigger(blocks, running):
     # in print_python_tasks() of the library there is one thread, and no kernel that knows its number
     count = library.print_python_tasks_1(ctypes.c_longlong(64)); reads = library.take_reads()
     printed = library.take_printed().decode("utf-8")
-    blocks = [cut(re.sub("running in thread .*", "running", one)) for one in blocks]
-    # that the function above was called is not in what was expected
-    printed = re.sub("running in thread .*\n(?:File .*, in trigger\n)", "running\n", printed)
-    got = [one + "\n" for one in printed.split("\n\n") if one]
-    compare(set_of(blocks), set_of(got))
-    compare(len(blocks), count)
+    blocks, printed = (re.sub("running in thread .*", "running", text) for text in ("\n".join(blocks), printed))
+    compare(tasks.comparable(blocks.split("\n\n")), tasks.comparable(one for one in printed.split("\n\n") if one))
+    compare(blocks.count("Task "), count)
     most = max(most, reads // count)
 
 

@@ -2,11 +2,16 @@
 # Python itself tells of coroutines, and by what the tasks were made to do.  It writes that to the FILE, and then calls
 # os.getppid() for the probe.  CPython 3.8 and later.
 #
+# tasks.py check FILE PRINTED: compares that with what a probe printed there: of each call print_python_tasks(), and
+# "current: " with python_task().
+#
 # SPDX-License-Identifier: MIT
 
 import asyncio
 import gc
+import itertools
 import os
+import re
 import sys
 import threading
 import types
@@ -425,14 +430,54 @@ def run(trigger):
     asyncio.run(after(trigger))
 
 
-if __name__ == "__main__":
+# ---- what was printed
+
+
+def comparable(blocks):
+    "In an order of their own, also of the names for which one waits; without the call of the probe."
+
+    def sorted_names(found):
+        return "waits for " + ", ".join(sorted(found.group(1).split(", ")))
+
+    whole = []
+    for one in blocks:
+        one = re.sub("waits for (.*)", sorted_names, one.strip("\n") + "\n", count=1)
+        lines = re.sub("(, running.*\n)File .*, in trigger\n", "\\1", one).splitlines(True)
+        # the innermost of a stack of more than 64 frames
+        whole.append("".join(lines[:65] + ["...\n"] if len(lines) > 66 else lines))
+    return "\n".join(sorted(whole))
+
+
+def parts_of(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for part in re.findall("(.*?)^current: ([^\n]*)\n\n", text, re.DOTALL | re.MULTILINE):
+        yield comparable(one for one in part[0].split("\n\n") if one), part[1]
+
+
+def check(expected, printed):
+    compared = 0
+    for (blocks, current), (printed_blocks, printed_current) in itertools.zip_longest(parts_of(expected), parts_of(printed)):
+        if current != printed_current or (blocks and blocks != printed_blocks):
+            sys.exit("current: %s\n\n%s\n---- printed:\ncurrent: %s\n\n%s" % (current, blocks, printed_current, printed_blocks))
+        compared += blocks.count("Task ")
+    print("%d tasks compared" % compared)
+
+
+def write():
     with open(sys.argv[1], "w", encoding="utf-8") as file:
 
         def trigger(blocks, running):
-            if blocks:
-                file.write("".join(sorted(one + "\n" for one in blocks)))
+            file.write("".join(one + "\n" for one in blocks or []))
             file.write("current: %s\n\n" % running.replace("\n", "\\n"))
             file.flush()
             os.getppid()
 
         run(trigger)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "check":
+        check(*sys.argv[2:])
+    else:
+        write()
