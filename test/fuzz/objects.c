@@ -154,6 +154,20 @@ static void check_gil(void)
         check(__python_gil_all_1(number) < now_ns * 16, "the time of waits");
     system_call = (struct pt_regs){.number = -1};
     first_task.pid = first_task.tgid = 1;
+
+/* The tasks of asyncio. */
+static void check_tasks(void)
+{
+    char *string = room();
+    python_task_0(string);
+    check_string(string, "python_task");
+    check_effort(200000, "python_task");
+    printed_length = 0;
+    printed[0] = '\0';
+    print_python_tasks_1((signed char)head.depth);
+    check_text(printed, "print_python_tasks");
+    show(printed);
+    check_effort(1000000, "print_python_tasks");
 }
 
 /* What is read of the running thread, whose own address the process may set. */
@@ -201,6 +215,7 @@ static void check_running(void)
     print_python_threads_1((signed char)head.depth);
     check_text(printed, "print_python_threads");
     check_effort(500000, "print_python_threads");
+    check_tasks();
     s64 stack = __python_stack_take_and_hold_3("program", head.depth % 3, head.depth >> 7);
     check(stack >= -2 && stack < PYTHON_STACKS, "__python_stack_take_and_hold");
     check_effort(500000, "__python_stack_take_and_hold");

@@ -117,10 +117,28 @@ each_runs() {
   [ "$output" = "all as expected" ]
 
 @test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
+
+# Leaves only those of $pythons from 3.$1 on.
+pythons_from() {
   local all=$pythons python
   pythons=
   for python in $all; do
-    ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' || pythons+=" $python"
+    ! "$python" -c "import sys; sys.exit(sys.version_info < (3, $1))" || pythons+=" $python"
   done
+}
+
+@test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
+  pythons_from 8
   each_runs tasks.py
+}
+
+@test "the tasks of asyncio, their stacks and which awaits which are those of python -m asyncio ps" {
+  pythons_from 14
+  [ "$pythons" ] || skip "needs CPython 3.14 or later"
+  each_runs tasks.py ps
+}
+
+@test "of damaged tasks something printable is read soon" {
+  pythons_from 8
+  each_runs damaged_tasks.py "${OBJECTS:-3000}"
 }

@@ -198,6 +198,7 @@ class OwnTwice(Own):
 
 stopped = []
 FUTURE = "waits for Future"
+ODD = "n\xe4me\nof two lines \u4e00"
 
 
 def begin(loop, expected):
@@ -234,7 +235,7 @@ def begin(loop, expected):
     make("with a limit", waits_with_limit(child[3]), 'waits for "child 3"')
     make("derived", nested(1), FUTURE, Own)
     make("derived twice", nested(1), FUTURE, OwnTwice)
-    make("n\xe4me\nof two lines \u4e00", sleeps(), FUTURE)
+    make(ODD, sleeps(), FUTURE)
     make("turns", turns(), "ready")
     if VERSION < (3, 14):
         make("in Python", nested(2), FUTURE, asyncio.tasks._PyTask)
