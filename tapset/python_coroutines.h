@@ -55,7 +55,7 @@ struct python_tasks {
 
 static int python_type_named(const struct python_type *type, const char *name)
 {
-    char known[24] = "";
+    char known[32] = "";
     int size = strlen(name) + 1;
     return size <= (int)sizeof known && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }

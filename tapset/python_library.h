@@ -239,16 +239,22 @@ static int python_is_str(unsigned long object)
     return python_read_type(&type, object) && type.flags & PYTHON_UNICODE;
 }
 
-/* Include/cpython/genobject.h: among the first words, in another place in most versions, are the name and the qualified
- * name. */
-static int python_put_generator(struct python_text *text, unsigned long object, const char *kind)
+/* The qualified name of a generator, a coroutine or the like; 0: it is none.  Include/cpython/genobject.h: among the
+ * first words, in another place in most versions, are the name and the qualified name. */
+static unsigned long python_generator_name(unsigned long object)
 {
     unsigned long at = object + sizeof(struct python_object), end = at + 5 * sizeof(u64);
     while (at < end && !(python_is_str(python_word(at)) && python_is_str(python_word(at + sizeof(u64)))))
         at += sizeof(u64);
-    if (at == end)
+    return at == end ? 0 : python_word(at + sizeof(u64));
+}
+
+static int python_put_generator(struct python_text *text, unsigned long object, const char *kind)
+{
+    unsigned long name = python_generator_name(object);
+    if (!name)
         return 0;
-    python_put_named(text, kind, python_word(at + sizeof(u64)), object);
+    python_put_named(text, kind, name, object);
     return 1;
 }
 

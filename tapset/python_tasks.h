@@ -275,3 +275,82 @@ static void python_task_text(char *to)
     python_put_task_name(&tasks.text, future.name);
     *tasks.text.at = '\0';
 }
+
+/* ---- for scripts that follow tasks, by their addresses */
+
+static unsigned long python_task_here(void)
+{
+    struct python_tasks tasks;
+    struct python_future future;
+    if (!python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !python_enter_thread(&tasks, current))
+        return 0;
+    return python_running_task(&tasks, &future);
+}
+
+/* Behind the head of one of the objects by which a loop calls a task's step, how many bytes, is the task; 0: it is none of
+ * them.  Modules/_asynciomodule.c; PyCFunctionObject: Include/cpython/methodobject.h, its function's name is what
+ * PyMethodDef begins with; PyMethodObject: Include/cpython/classobject.h. */
+static int python_task_behind(struct python_tasks *tasks, unsigned long callback)
+{
+    static const char *const wrappers[] = {"_asyncio.TaskStepMethWrapper", "TaskStepMethWrapper", "TaskWakeupMethWrapper"};
+    unsigned long head = callback + sizeof(struct python_object), name;
+    struct python_type type, named = {0};
+    int i;
+    if (!python_read_type(&type, callback))
+        return 0;
+    for (i = 0; i < (int)ARRAY_SIZE(wrappers); i++)
+        if (python_type_named(&type, wrappers[i]))
+            return sizeof(struct python_object);
+    if (type.flags & PYTHON_HEAP)
+        return 0;
+    if (python_type_named(&type, "builtin_function_or_method")) {
+        named.name = python_word(python_word(head));
+        return python_type_named(&named, "task_wakeup") ? sizeof(struct python_object) + sizeof(u64) : 0;
+    }
+    if (!python_type_named(&type, "method") || !tasks->frames.layout.function_qualified_name)
+        return 0;
+    name = python_word(python_word(head) + tasks->frames.layout.function_qualified_name);
+    return python_is_named(&tasks->text, name, "Task.__step", 11) || python_is_named(&tasks->text, name, "Task.__wakeup", 13) ?
+               sizeof(struct python_object) + sizeof(u64) : 0;
+}
+
+/* The task whose step a callback of a loop is; 0: that is another one. */
+static unsigned long python_callback_task(unsigned long callback)
+{
+    struct python_tasks tasks;
+    struct python_future future;
+    unsigned long task;
+    int at;
+    if (!callback || !python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !(at = python_task_behind(&tasks, callback)))
+        return 0;
+    task = python_word(callback + at);
+    return task && python_read_future(&tasks, &future, task) && future.is_task ? task : 0;
+}
+
+/* 1: it has not ended; 0: it has, or is none. */
+static int python_task_is_pending(unsigned long task)
+{
+    struct python_tasks tasks;
+    struct python_future future;
+    return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task && future.pending;
+}
+
+/* Its name, or the qualified name of its coroutine. */
+static void python_named_task_text(char *to, unsigned long task, int of_coroutine)
+{
+    struct python_tasks tasks;
+    struct python_future future;
+    unsigned long name;
+    int known = python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task;
+    python_begin(&tasks.text, to, "");
+    python_begin_values(&tasks.text, &tasks.frames.layout);
+    if (!known)
+        python_puts(&tasks.text, "<unknown>");
+    else if (!of_coroutine)
+        python_put_task_name(&tasks.text, future.name);
+    else if ((name = python_generator_name(future.coroutine)))
+        python_put_attribute(&tasks.text, name);
+    else
+        python_put_object(&tasks.text, future.coroutine, 0);
+    *tasks.text.at = '\0';
+}
