@@ -255,6 +255,8 @@ pystat|lines 0|ERROR: pystat: SECONDS, alone or after "lines", must be a number 
 pywho|-G top=2001|ERROR: pywho: top must be 1 to 2000, not 2001
 pywho|root|ERROR: pywho takes no arguments, but was given "root"
 pygc|7x|ERROR: pygc: MIN_US is a number of microseconds, not "7x"
+pytasks|-G top=0|ERROR: pytasks: top must be 1 to 1000, not 0
+pytasks|5|ERROR: pytasks takes no arguments, but was given "5"
 pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
 pysyscalls|-G top=0|ERROR: pysyscalls: top must be 1 to 2000, not 0
 pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"

@@ -97,6 +97,7 @@ pydist
 pyblocked
 pygil
 pyslow
+pytasks
 SCRIPTS
   )
 }
@@ -265,6 +266,19 @@ assert len(rows) == 4 and all(200 <= row["time_ms"] < 60000 and row["tid"] > 1 a
 functions = [[frame.split()[-1] for frame in row["stack"]] for row in rows]
 assert functions == 3 * [["sleeps_200_ms", "both", "main", "<module>"]] + [["sleeps_200_ms", "main", "<module>"]], functions
 assert rows[0]["stack"][0].endswith('timed.py", line 11, in sleeps_200_ms'), rows[0]
+PY
+}
+
+json_of_pytasks() {
+  script pytasks -G json=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/stretches.py $BATS_TEST_TMPDIR/own"
+  rows <<'PY'
+slowest = rows.pop()
+assert " ".join(slowest) == "slowest_us name coroutine stack", slowest
+assert (slowest["name"], slowest["stack"][0].split()[0]) == ("blocks", "slow_step") and slowest["slowest_us"] >= 399000, slowest
+keys("tasks steps run_us loop_us others_us slowest_us name coroutine")
+found = {row["name"]: row for row in rows if row["coroutine"] in ("computes", "blocks", "late", "waits")}
+assert {name: (row["tasks"], row["steps"]) for name, row in found.items()} == {"computes": (2, 6), "Task-N": (2, 4), "blocks": (1, 3), "late": (1, 3)}, rows
+assert found["computes"]["run_us"] >= 298000 and found["late"]["loop_us"] >= 399000 and found["Task-N"]["others_us"] >= 590000, rows
 PY
 }
 

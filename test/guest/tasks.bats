@@ -34,3 +34,28 @@ STP
     [ "${BASH_REMATCH[1]}" -gt 330 ]
   done
 }
+
+# What the workload measures is within the steps, and around the awaits: so many microseconds may be beside that.
+@test "pytasks has the tasks, their steps and their times that the tasks measure themselves, and the stack of the slowest step" {
+  local python own=$BATS_TEST_TMPDIR/own
+  for python in $(task_pythons); do
+    echo "$python"
+    script pytasks -c "env LD_PRELOAD=$shim $python $top/test/workloads/stretches.py $own"
+    cat "$own"
+    awk '
+      function near(what, expected, got, more) {
+        if (got < expected - 2000 || got > expected + more) { printf "%s: %s: %d, not %d\n", $1, what, got, expected; bad = 1 }
+      }
+      NR == FNR { row[$7] = $0; next }
+      { if (split(row[$1], has, " ") != 8 || has[1] != $2 || has[2] != $3) { print "not so many:", row[$1]; bad = 1 }
+        near("RUN", $4, has[3], 20000 * $3)
+        # each await begins and ends in a step
+        near("LOOP + OTHERS", $5, has[4] + has[5] + 20000 * $3, 40000 * $3)
+        if ($1 == "late") near("LOOP", 400000, has[4], 100000)
+        if ($1 == "blocks") near("SLOWEST", $4, has[6], 40000)
+        compared++ }
+      END { exit bad || compared != 4 }' <(grep -E '(computes|blocks|late|waits)$' "$printed") "$own"
+    grep -qE '^The slowest step: 4[0-9]{5} us of blocks, blocks$' "$printed"
+    grep -A1 '^The slowest step' "$printed" | grep -q "^slow_step ($top/test/workloads/stretches.py:$(grep -n 'sleep(0.4)' "$top/test/workloads/stretches.py" | cut -d: -f1))"
+  done
+}

@@ -1,51 +1,69 @@
-# stretches.py: tasks of asyncio whose times are known: prints for each group of them, as pytasks has it, what it measured
-# itself: "name coroutine tasks steps run_ms loop_ms others_ms slowest_ms", in milliseconds of its own clock.
+# stretches.py FILE: tasks of asyncio that run, are ready and wait for known times.  Writes to the FILE what it measures
+# itself, a line for each kind of task: its name, how many tasks and steps there are, how long they ran, and how long
+# they were in their awaits, in microseconds.
 #
 # SPDX-License-Identifier: MIT
 
 import asyncio
+import sys
 import time
 
 STEP, PAUSE = 0.05, 0.1
+now = time.perf_counter
+ran, awaited = {}, {}
 
 
-def busy(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+def note(sums, name, began):
+    sums[name] = sums.get(name, 0) + now() - began
+
+
+def busy(seconds, name):
+    began = now()
+    while now() < began + seconds:
         pass
+    note(ran, name, began)
+
+
+async def pause(seconds, name):
+    began = now()
+    await asyncio.sleep(seconds)
+    note(awaited, name, began)
 
 
 def slow_step():
+    began = now()
     time.sleep(0.4)
+    note(ran, "blocks", began)
 
 
 async def computes():
     "Three steps that run, and two waits for others."
     for _ in range(2):
-        busy(STEP)
-        await asyncio.sleep(PAUSE)
-    busy(STEP)
+        busy(STEP, "computes")
+        await pause(PAUSE, "computes")
+    busy(STEP, "computes")
 
 
 async def waits():
     "Runs for nothing, and waits."
-    await asyncio.sleep(3 * PAUSE)
+    await pause(3 * PAUSE, "Task-N")
 
 
 async def blocks():
-    "The slowest step."
-    await asyncio.sleep(0)
+    "The slowest step is the second one."
+    await pause(0, "blocks")
     slow_step()
-    await asyncio.sleep(0)
+    await pause(0, "blocks")
 
 
 async def late():
-    "Is ready while another task blocks the loop."
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    "Is ready while the other one blocks the loop."
+    await pause(0, "late")
+    await pause(0, "late")
 
 
 async def main():
+    asyncio.current_task().set_name("main")
     await asyncio.gather(*(asyncio.create_task(computes(), name="computes") for _ in range(2)))
     await asyncio.create_task(waits())
     await asyncio.create_task(waits())
@@ -53,3 +71,6 @@ async def main():
 
 
 asyncio.run(main())
+with open(sys.argv[1], "w") as file:
+    for name, tasks, steps in ("computes", 2, 6), ("Task-N", 2, 4), ("blocks", 1, 3), ("late", 1, 3):
+        file.write("%s %d %d %d %d\n" % (name, tasks, steps, ran.get(name, 0) * 1e6, awaited[name] * 1e6))
