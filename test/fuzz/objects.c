@@ -154,6 +154,7 @@ static void check_gil(void)
         check(__python_gil_all_1(number) < now_ns * 16, "the time of waits");
     system_call = (struct pt_regs){.number = -1};
     first_task.pid = first_task.tgid = 1;
+}
 
 /* The tasks of asyncio. */
 static void check_tasks(void)

@@ -115,8 +115,7 @@ each_runs() {
   run timeout 60 "$program"
   echo "$output"
   [ "$output" = "all as expected" ]
-
-@test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
+}
 
 # Leaves only those of $pythons from 3.$1 on.
 pythons_from() {
