@@ -201,8 +201,8 @@ static void python_put_task_name(struct python_text *text, unsigned long name)
 static const struct {
     int thread_id, running, tasks_head, lost;
 } python_asyncio[] = {
-    [8] = {176},  [9] = {176},  [10] = {176},               [11] = {152},
-    [12] = {136}, [13] = {152}, [14] = {0, 872, 880, 3192}, [15] = {0, 1032, 1048, 3264},
+    [8] = {176, 0, 0, 0},  [9] = {176, 0, 0, 0},  [10] = {176, 0, 0, 0},      [11] = {152, 0, 0, 0},
+    [12] = {136, 0, 0, 0}, [13] = {152, 0, 0, 0}, [14] = {0, 872, 880, 3192}, [15] = {0, 1032, 1048, 3264},
 };
 
 /* The frame of a task's coroutine; 0: it has none. */

@@ -209,17 +209,73 @@ class Python:
         self.innermost = frame
         return self.memory.words(1, 0, 0, frame) if object_frame else frame
 
-    def thread(self, _):
+    def dict(self, *items):
+        return self.globals(*items)
+
+    def patch(self, address, *words):
+        struct.pack_into("<%dQ" % len(words), self.memory.bytes, address - LOW, *words)
+
+    def task(self):
+        "A task of asyncio that waits for a future, in a coroutine whose frame is the innermost one."
+        m, old = self.memory, self.minor < 11
+        flags = 0 if self.minor < 12 else 1 << 9
+        size, future_size, state, waiter = (192, 152, 88, 152) if old else (168, 112, 104, 120)
+        kinds = {
+            "_asyncio.Task": m.type("_asyncio.Task", flags, size, 0, self.base),
+            "_asyncio.Future": m.type("_asyncio.Future", flags, future_size, 0, self.base),
+            "_asyncio.FutureIter": m.type("_asyncio.FutureIter", flags, 24, 0, self.base),
+            "coroutine": m.type("coroutine", 0, 152 if self.minor >= 14 else 96, 0, self.base),
+        }
+        future = m.words(1, kinds["_asyncio.Future"], *[0] * (future_size // 8 - 2))
+        iterator = m.words(1, kinds["_asyncio.FutureIter"], future)
+        stack = m.words(iterator)
+        name = self.str("f")
+        if old:
+            code = struct.unpack_from("<Q", m.bytes, self.innermost - LOW + 32)[0]
+            self.patch(code + 112 - 8 - 56, self.bytes_(b"\x48\0" * 20))
+            self.patch(self.innermost + 64, stack)
+            self.patch(self.innermost + 80, 1)
+            self.patch(self.innermost + 104, 0xFF << 32)
+            coroutine = m.words(1, kinds["coroutine"], self.innermost, 0, 0, name, name, 0, 0, 0, 0, 0)
+        else:
+            frame = bytes(m.bytes[self.innermost - LOW :][:160])
+            coroutine = m.words(1, kinds["coroutine"], 0, name, name, 0, 0, 0, 0xFF << 24)
+            at = m.put(frame)
+            self.patch(at + 64, stack + 8)
+        task = m.words(1, kinds["_asyncio.Task"], *[0] * (size // 8 - 2))
+        self.patch(task + waiter, future, coroutine, self.str("a task"))
+        return task
+
+    def modules_with(self, task):
+        "Those of a CPython whose asyncio has that task; it runs, and is one of all."
+        m = self.memory
+        instance = m.type("WeakSet", 1 << 9, 24, 0, self.base) - 0
+        m.words(*[0] * 20)  # the rest of that type
+        self.patch(instance + 288, 16)
+        weak = m.words(1, self.base, task)
+        table = m.words(weak, 5, *[0] * 14)
+        all_tasks = m.words(1, instance, self.dict(("data", m.words(1, m.type("set", 0, 200, 0, self.base), 1, 1, 7, table))))
+        current = self.dict(("a loop", task))
+        module = m.words(1, self.base, self.dict(("_current_tasks", current), ("_all_tasks", all_tasks)))
+        return self.dict(("sys", 0), ("asyncio.tasks", module))
+
+    def thread(self, _, task=0):
         "A thread that runs its frame: the thread pointer."
         cframe, at = struct.unpack(LAYOUT, self.layout())[15:17]
-        modules = self.globals(("sys", 0))
+        modules = self.modules_with(task) if task else self.globals(("sys", 0))
         gil = self.memory.put(bytes(208))
         self.gil_distance = 0 if self.minor >= 12 else gil - self.types["dict"]
-        interpreter = self.memory.words(0, modules, gil)
+        interpreter = self.memory.words(0, modules, gil, *([0] * 400 if task else []))
         head = struct.pack("<3Q", 0, 0, interpreter)
         frame = self.memory.put((head + bytes(at))[:at] + struct.pack("<Q", self.innermost))
         state = self.memory.put((head + bytes(cframe))[:cframe] + struct.pack("<Q", frame)) if cframe else frame
         struct.pack_into("<4Q", self.memory.bytes, gil - LOW, 5000, state, 1, 7)
+        if task and self.minor >= 14:  # behind it: the task that runs, and the list of all; and that of the interpreter
+            self.memory.put(bytes(1000))
+            node = task + 168 - 16
+            self.patch(state + 872, task, node, node)
+            self.patch(node, state + 880, state + 880)
+            self.patch(interpreter + 8 + 3192, interpreter + 8 + 3192, interpreter + 8 + 3192)
         return self.memory.words(0, state)
 
     def endless(self):
@@ -250,6 +306,10 @@ for minor in (9, 10, 11, 13, 14):
     p.seed("stack", p.frames(["<module>", "f", "\u00e9t\u00e9", "\ud800\U0001f40d"], table))
     p = Python(minor)
     p.seed("running", p.thread(p.frames(["<module>", "f;g", "h"], table)))
+    if minor in (10, 14):
+        p = Python(minor)
+        p.frames(["<module>", "waits"], table)
+        p.seed("tasks", p.thread(0, p.task()))
     p = Python(minor)
     p.frames(["endless"], bytes(8))
     p.seed("endless", p.endless())
