@@ -44,7 +44,8 @@ STP
     cat "$own"
     awk '
       function near(what, expected, got, more) {
-        if (got < expected - 2000 || got > expected + more) { printf "%s: %s: %d, not %d\n", $1, what, got, expected; bad = 1 }
+        # a busy machine may stop the guest for long, and the clocks of both go on
+        if (got < expected - 2000 || got > expected * 1.5 + more) { printf "%s: %s: %d, not %d\n", $1, what, got, expected; bad = 1 }
       }
       NR == FNR { row[$7] = $0; next }
       { if (split(row[$1], has, " ") != 8 || has[1] != $2 || has[2] != $3) { print "not so many:", row[$1]; bad = 1 }
@@ -55,7 +56,7 @@ STP
         if ($1 == "blocks") near("SLOWEST", $4, has[6], 40000)
         compared++ }
       END { exit bad || compared != 4 }' <(grep -E '(computes|blocks|late|waits)$' "$printed") "$own"
-    grep -qE '^The slowest step: 4[0-9]{5} us of blocks, blocks$' "$printed"
+    grep -qE '^The slowest step: [4-6][0-9]{5} us of blocks, blocks$' "$printed"
     grep -A1 '^The slowest step' "$printed" | grep -q "^slow_step ($top/test/workloads/stretches.py:$(grep -n 'sleep(0.4)' "$top/test/workloads/stretches.py" | cut -d: -f1))"
   done
 }
