@@ -179,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_text(which, sizeof which);
     check_text(kind, 64);
     check(kind[0] != '\0', "no kind");
-    check(user_reads <= 4096 && kernel_reads <= 600, "too many reads");
+    check(user_reads <= 400 && kernel_reads <= 600, "too many reads");
     check_names(head.queued & 1, head.queued >> 1 & 3);
     return 0;
 }

@@ -227,12 +227,16 @@ static void of_sockets(void)
 
 static void of_polls(void)
 {
-    struct pollfd polled[3] = {{5, 0, 0}, {-1, 0, 0}, {5, 0, 0}};
+    struct pollfd many[70], polled[3] = {{5, 0, 0}, {-1, 0, 0}, {5, 0, 0}};
     u64 sets[2][16] = {{1 << 5}, {0}}, other[16] = {[1] = 1 << 6};
     open_as(&pipe_end, &own, S_IFIFO);
     expect("timer", SYS_poll, 0, 0);
     expect("pipe [77]", SYS_poll, (unsigned long)polled, 2);
     expect("poll 2 descriptors", SYS_ppoll, (unsigned long)polled, 3);
+    for (int i = 0; i < 70; i++)
+        many[i].fd = i % 2 ? 5 : -1;
+    expect("poll 38 descriptors", SYS_poll, (unsigned long)many,
+           70); /* the last 6 are not looked at */
     expect("poll", SYS_poll, 8, 3);
     expect("poll", SYS_poll, 8, -1UL);
     expect("timer", SYS_select, 0, 0, 0, 0);
