@@ -60,3 +60,39 @@ STP
     grep -A1 '^The slowest step' "$printed" | grep -q "^slow_step ($top/test/workloads/stretches.py:$(grep -n 'sleep(0.4)' "$top/test/workloads/stretches.py" | cut -d: -f1))"
   done
 }
+
+# What each task of workloads/flows.py enters and leaves in its two steps, by its depth.
+flows() {
+  local name
+  for name in one two one two; do
+    printf "$name %s\n" '=> outer' ' => inner' '  => deep' '   => deepest' '   <= deepest' '  <= deep' ' <= inner' '<= outer'
+  done
+}
+
+@test "pyflow with tasks=1 has a flow for each task, pyslow names the task, and pytrace with tasks=1 has a track for each" {
+  local python pattern='*/flows.py:out* */flows.py:inn* */flows.py:deep*'
+  flows >"$BATS_TEST_TMPDIR/expected"
+  for python in $(task_pythons); do
+    echo "$python"
+    script pyflow -G tasks=1 -c "env LD_PRELOAD=$shim $python $top/test/workloads/flows.py" "$pattern"
+    diff "$BATS_TEST_TMPDIR/expected" <(sed -nE 's/^ *[0-9]+ [^ ]+\([0-9]+ (one|two)\): ( *[<=>]{2} [a-z]+) in .*/\1 \2/p' "$printed")
+    [ "$(grep -c 'flows.py' "$printed")" = 32 ]
+    script pyslow -c "env LD_PRELOAD=$shim $python $top/test/workloads/flows.py" 15 '*/flows.py:deepest'
+    diff <(printf '%s\n' one two one two) <(sed -nE 's/^[0-9.]+ ms [^ ]+\([0-9]+\) deepest, in task (.*)$/\1/p' "$printed")
+    script pytrace -G tasks=1 -c "env LD_PRELOAD=$shim $python $top/test/workloads/flows.py" "$pattern"
+    "$system" - "$printed" <<'PY'
+import json, sys
+
+with open(sys.argv[1]) as file:
+    events = json.load(file)
+names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+assert sorted(names.values()) == ["task one", "task two"], names
+for tid in names:
+    own = [(event["ph"], event["name"]) for event in events if event["tid"] == tid and event["ph"] != "M"]
+    calls = ["outer", "inner", "deep", "deepest"]
+    step = [("B", name) for name in calls] + [("E", name) for name in reversed(calls)]
+    assert own == 2 * step, own
+assert not [event for event in events if event["ph"] in "BE" and event["tid"] not in names]
+PY
+  done
+}
