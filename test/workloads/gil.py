@@ -146,7 +146,9 @@ for thread in threads:
 
 
 def run_others():
-    interpreters.run_string(interpreters.create(), OTHERS % seconds)
+    other = interpreters.create()
+    interpreters.run_string(other, OTHERS % seconds)
+    interpreters.destroy(other)
 
 
 def run_interpreters():
