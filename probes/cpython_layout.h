@@ -379,8 +379,8 @@ static inline size_t interpreter_modules_offset(int minor)
 enum { INTERPRETER_WORDS = 2048 };
 
 /* struct _gil_runtime_state, from 3.7 on: Include/internal/gil.h (3.7), pycore_gil.h.  Up to 3.11
- * it's in _PyRuntime, and later in a PyInterpreterState.  3.6 has variables in its place
- * (Python/ceval_gil.h).  Compared by layout_interpreter.c. */
+ * it's in _PyRuntime, and later among the first INTERPRETER_WORDS of a PyInterpreterState.  3.6 has
+ * variables in its place (Python/ceval_gil.h).  Compared by layout_interpreter.c. */
 struct gil_37 {
     unsigned long interval; /* in microseconds */
     PyThreadState *holder;

@@ -107,17 +107,28 @@ static bool is_gil(const struct gil_37 *gil, const PyThreadState *state)
                                          : gil->interval <= LONGEST);
 }
 
-/* The one place in _PyRuntime that can be the GIL; NULL: none or several. */
-static const struct gil_37 *find_gil_37(const PyThreadState *state)
+/* Where the GIL is a part of: the main interpreter's state, or _PyRuntime, whose size the dynamic
+ * linker knows. */
+static struct part around_gil(const PyInterpreterState *interpreter)
 {
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
-    const struct gil_37 *found = NULL;
+    if (py.minor >= 12)
+        return (struct part){(const char *)interpreter, INTERPRETER_WORDS * sizeof(void *)};
     if (!py.runtime || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
         info.dli_saddr != py.runtime)
-        return NULL;
-    for (size_t at = 0; at + sizeof *found <= symbol->st_size; at += sizeof(void *)) {
-        const struct gil_37 *gil = (const void *)((const char *)py.runtime + at);
+        return (struct part){NULL, 0};
+    return (struct part){py.runtime, symbol->st_size};
+}
+
+/* The one place there that can be the GIL; NULL: none or several. */
+static const struct gil_37 *find_gil_37(const PyThreadState *state,
+                                        const PyInterpreterState *interpreter)
+{
+    struct part part = around_gil(interpreter);
+    const struct gil_37 *found = NULL;
+    for (size_t at = 0; at + sizeof *found <= part.size; at += sizeof(void *)) {
+        const struct gil_37 *gil = (const void *)(part.start + at);
         if (!is_gil(gil, state))
             continue;
         if (found)
@@ -131,7 +142,7 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
 {
     if (py.minor == 6)
         return find_gil_36(state);
-    const struct gil_37 *gil = find_gil_37(state);
+    const struct gil_37 *gil = find_gil_37(state, interpreter);
     if (!gil)
         return false;
     if (py.minor >= 12) {
