@@ -54,7 +54,8 @@ for (function, kind, which), time in times.items():
     print(function, kind, which, "slept", time, "printed", own, "beside", beside)
     assert own <= time * 1.05 + 20000
     assert own + beside >= time * 0.9 - 20000
-    assert own >= 50000
+    # where a busy machine gave the guest no CPU, what it waits for may be there when it gets one
+    assert own >= 50000 or (own > 0 and beside >= 200000)
 for (function, kind, which), time in got.items():
     if function in {one["function"] for one in said} and kind not in ("GIL", "run queue"):
         assert time < 50000 or (function, kind, which) in wanted, (function, kind, which, time)
