@@ -96,3 +96,54 @@ assert not [event for event in events if event["ph"] in "BE" and event["tid"] no
 PY
   done
 }
+
+@test "tasks in uvloop's loop are found, too, and pytasks says that it does not see its steps" {
+  "$system" -c 'import uvloop' 2>/dev/null || skip "needs python3-uvloop: run test/setup check"
+  cat >"$BATS_TEST_TMPDIR/uv.py" <<'PY'
+import asyncio
+import os
+
+import uvloop
+
+
+def trigger():
+    os.getppid()
+
+
+async def inner():
+    await asyncio.sleep(0.5)
+
+
+async def fetch():
+    await inner()
+
+
+async def runs():
+    await asyncio.sleep(0.1)
+    trigger()
+
+
+async def main():
+    tasks = [asyncio.create_task(fetch(), name="fetches"), asyncio.create_task(runs(), name="runs")]
+    await asyncio.gather(*tasks)
+
+
+uvloop.install()
+asyncio.run(main())
+PY
+  cat >"$BATS_TEST_TMPDIR/uv.stp" <<'STP'
+probe process.syscall {
+  if (syscall_name($syscall) != "getppid" || python_funcname() != "trigger") next
+  print_python_tasks()
+  printf("current: %s\n", python_task())
+}
+STP
+  stap -o "$printed" "$BATS_TEST_TMPDIR/uv.stp" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/uv.py"
+  cat "$printed"
+  grep -qE '^Task "runs", running in thread [0-9]+$' "$printed"
+  grep -qx 'Task "Task-1", waits for "fetches", "runs"' "$printed"
+  grep -A2 '^Task "fetches", waits for Future$' "$printed" | tail -1 | grep -q 'uv.py", line 12, in inner$'
+  grep -qx 'current: runs' "$printed"
+  script_says pytasks -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/uv.py"
+  grep -qF 'WARNING: no step of a loop was seen' "$printed.said"
+}
