@@ -95,9 +95,18 @@ static enum python_found python_next_frame(struct python_frames *frames)
     return python_this_frame(frames);
 }
 
+/* Threads of the kernel's that have the memory, and perhaps the registers, of the one that made them: io_uring's. */
+#ifdef PF_IO_WORKER
+enum { PYTHON_KERNELS = PF_KTHREAD | PF_IO_WORKER };
+#else
+enum { PYTHON_KERNELS = PF_KTHREAD };
+#endif
+
 /* What the kernel has as the thread's own address: an offset from it leads to the thread's variables. */
 static unsigned long python_thread_pointer(struct task_struct *thread)
 {
+    if (thread->flags & PYTHON_KERNELS)
+        return 0;
 #if defined(__x86_64__)
     return thread->thread.fsbase;
 #elif defined(__aarch64__)

@@ -103,3 +103,11 @@ static unsigned long python_has_gil(void)
     return python_this_gil(&gil, &layout, 0) && python_read_state(&layout, current, &state) && gil.holder == state ?
                gil.address : 0;
 }
+
+/* A Python without the shim is said so. */
+static void python_want_shim(void)
+{
+    struct layout_page layout;
+    if (current->mm && !python_read_layout(&layout))
+        python_say_no_shim();
+}

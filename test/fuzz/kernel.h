@@ -223,6 +223,8 @@ struct mm_struct {
     } context;
 };
 enum { TASK_COMM_LEN = 16 };
+#define PF_IO_WORKER 0x10u
+#define PF_KTHREAD 0x200000u
 struct task_struct {
     struct mm_struct *mm;
     pid_t pid, tgid;
