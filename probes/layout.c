@@ -236,11 +236,10 @@ static enum answer check_thread(void)
     if (!innermost || py.PyGILState_GetThisThreadState() != state ||
         !fill_in_thread_frame(state, frame_of(innermost)))
         return NOT_TOLD;
-    page.thread_slot = thread_slot_find(&why);
-    if (page.thread_slot) {
-        layout_fill_in_interpreter(&page, state);
-        return RIGHT;
-    }
+    if (!page.thread_slot)
+        page.thread_slot = thread_slot_find(&why);
+    if (page.thread_slot)
+        return layout_fill_in_interpreter(&page, state) ? RIGHT : NOT_TOLD;
     debug_log("no stack traces without a marker: %s", why);
     return WRONG;
 }
@@ -261,7 +260,7 @@ static void check(PyFrameObject *object, PyObject *code)
         page.lines = py.minor >= 11   ? LINES_LOCATIONS
                      : py.minor == 10 ? LINES_LINETABLE
                                       : LINES_LNOTAB;
-        thread = before.thread_slot ? RIGHT : check_thread();
+        thread = before.thread_slot && before.thread_interpreter ? RIGHT : check_thread();
     } else
         page.thread_slot = 0;
     if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
@@ -278,6 +277,7 @@ void layout_forget_threads(void)
     if (!is_known)
         return;
     page.thread_slot = 0;
+    page.thread_interpreter = 0;
     frames_seen = 0;
     layout_settled = false;
 }

@@ -160,19 +160,21 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
     return true;
 }
 
-void layout_fill_in_interpreter(struct layout_page *in, PyThreadState *state)
+bool layout_fill_in_interpreter(struct layout_page *in, PyThreadState *state)
 {
     const PyInterpreterState *interpreter = cpython_interpreter();
     page = in;
     page->thread_interpreter = 0;
     page->interpreter_gil = 0;
     page->gil_size = 0;
-    if (!cpython_is_main() || !find_modules(interpreter) ||
-        cpython_interpreter_of(state) != interpreter) {
+    if (!cpython_is_main() || cpython_is_finalizing()) /* without modules CPython would abort */
+        return false;
+    if (!find_modules(interpreter) || cpython_interpreter_of(state) != interpreter) {
         debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
-        return;
+        return true;
     }
     page->thread_interpreter = offsetof(struct thread_head, interp);
     if (!find_gil(state, interpreter))
         debug_log("nothing of the GIL: it is not found");
+    return true;
 }

@@ -9,10 +9,12 @@
 
 #include "cpython.h"
 
+#include <stdbool.h>
+
 struct layout_page;
 
-/* Fills it in by the calling thread's state, as far as it's right; what is not stays 0.  GIL held.
- */
-void layout_fill_in_interpreter(struct layout_page *page, PyThreadState *state);
+/* Fills it in by the calling thread's state, as far as it's right; what is not stays 0.  Returns
+ * whether it could be tried: not in a subinterpreter, nor at the end.  GIL held. */
+bool layout_fill_in_interpreter(struct layout_page *page, PyThreadState *state);
 
 #endif

@@ -49,7 +49,7 @@ static unsigned long python_futex(void)
     unsigned long arguments[6];
     if (!current->mm || syscall_get_nr(current, registers) != __NR_futex)
         return 0;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 1, 0)
+#if defined(STAPCONF_SYSCALL_GET_ARGS_3ARGS) || LINUX_VERSION_CODE >= KERNEL_VERSION(5, 1, 0)
     syscall_get_arguments(current, registers, arguments);
 #else
     syscall_get_arguments(current, registers, 0, 6, arguments);
@@ -104,10 +104,16 @@ static unsigned long python_has_gil(void)
                gil.address : 0;
 }
 
-/* A Python without the shim is said so. */
+/* Says of a Python that it has no shim, or one that has not found the GIL. */
 static void python_want_shim(void)
 {
     struct layout_page layout;
-    if (current->mm && !python_read_layout(&layout))
+    static int said;
+    if (!current->mm || (python_read_layout(&layout) && layout.gil_size))
+        return;
+    if (!python_read_layout(&layout))
         python_say_no_shim();
+    else if (layout.thread_slot && !xchg(&said, 1))
+        _stp_warn("the shim has not found the GIL of process %d, and perhaps of others: it is not as in any release",
+                  current->tgid);
 }

@@ -35,6 +35,7 @@ typedef int pid_t;
 #define pagefault_disable() ((void)0)
 #define pagefault_enable() ((void)0)
 #define HZ 250
+#define NSEC_PER_MSEC 1000000
 
 #define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 #define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
