@@ -193,11 +193,11 @@ def receives_in_time(end):
 
 
 def sends(end):
-    end.sendall(b"x" * (1 << 24))
+    end.sendall(b"x" * (1 << 20))
 
 
 def drains(end):
-    left = 1 << 24
+    left = 1 << 20
     while left:
         left -= len(end.recv(1 << 20))
 
@@ -228,6 +228,9 @@ def of_sockets():
         waits(receives, "socket", any_there, one, exact=there)
         later(one.send, b"x")
         waits(receives_in_time, "socket", any_here, other, exact=here)
+        # soon full, also on a slow machine
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         later(drains, other)
         waits(sends, "socket", any_there, one, exact=there)
     for way in (b"\0abstract\xc3\xa9", (folder + "/unix").encode()):
