@@ -20,7 +20,10 @@ blocked() {
   python=$2
   shift 2
   said=$BATS_TEST_TMPDIR/said
-  script pyblocked -G json=1 -G top=1000 "${options[@]}" -c "env LD_PRELOAD=$shim $python $waits $*" >"$said.all"
+  script pyblocked -G json=1 -G top=1000 "${options[@]}" -c "env LD_PRELOAD=$shim $python $waits $*" >"$said.all" || {
+    cat "$said.all"
+    return 1
+  }
   grep '^{"function"' "$said.all" >"$said"
 }
 
