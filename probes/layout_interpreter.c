@@ -118,8 +118,8 @@ static struct part around_gil(const PyInterpreterState *interpreter)
     const ElfW(Sym) *symbol = NULL;
     if (py.minor >= 12)
         return (struct part){(const char *)interpreter, INTERPRETER_WORDS * sizeof(void *)};
-    if (!py.runtime || !dladdr1 || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
-        info.dli_saddr != py.runtime)
+    if (!py.runtime || !dladdr1 || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) ||
+        !symbol || info.dli_saddr != py.runtime)
         return (struct part){NULL, 0};
     return (struct part){py.runtime, symbol->st_size};
 }

@@ -97,6 +97,27 @@ PY
   done
 }
 
+# What the workload measures is within the stretches, and around the awaits.
+@test "pytime with tasks=1 has each task's functions, its stretches and its waits, as the tasks measure them" {
+  local python own=$BATS_TEST_TMPDIR/own
+  for python in $(task_pythons); do
+    echo "$python"
+    script pytime exact -G tasks=1 -G top=2000 -c "env LD_PRELOAD=$shim $python $top/test/workloads/stretches.py $own"
+    cat "$own"
+    awk '
+      NR == FNR { calls[$1, $5] += $2; time[$1, $5] += $4; next }
+      { runs = calls[$1, "(runs)"]; ran = time[$1, "(runs)"]; waited = time[$1, "(waits)"]
+        # the loop has tasks without a name, too, as it ends
+        if (($1 != "Task-N" && runs != $3) || runs < $3 || calls[$1, "(waits)"] != $3 - $2) { print "not so many:", $1, runs, calls[$1, "(waits)"]; bad = 1 }
+        if (ran < $4 - 2000 || ran > $4 * 1.5 + 20000 * $3) { print "ran:", $1, ran, $4; bad = 1 }
+        if (waited < $5 - 20000 * $3 || waited > $5 * 1.5 + 20000 * $3) { print "waited:", $1, waited, $5; bad = 1 }
+        compared++ }
+      END { if (calls["blocks", "slow_step"] != 1 || calls["computes", "busy"] != 6 || calls["-", "slow_step"]) { print "functions"; bad = 1 }
+        exit bad || compared != 4 }' "$printed" "$own"
+    head -n 1 "$printed" | grep -q '^TASK  *CALLS  *INCL(us)  *EXCL(us) '
+  done
+}
+
 @test "tasks in uvloop's loop are found, too, and pytasks says that it does not see its steps" {
   "$system" -c 'import uvloop' 2>/dev/null || skip "needs python3-uvloop: run test/setup check"
   cat >"$BATS_TEST_TMPDIR/uv.py" <<'PY'

@@ -483,6 +483,8 @@ EXPECTED
     some 5 <<'REFUSED'
 pytime|5|pytime: the only argument is "exact", not "5"
 pytime|-G cpu=1|pytime: cpu=1 needs the argument "exact"
+pytime|-G tasks=1|pytime: tasks=1 needs the argument "exact"
+pytime|exact -G tasks=1 -G by_process=1|pytime: either tasks=1 or by_process=1
 pydist|-G top=0|pydist: top must be 1 to 500, not 0
 pyslow|0|pyslow: MS must be a number of milliseconds, from 1 on, not "0"
 pystacks|-G top=3001|pystacks: top must be 1 to 3000, not 3001
