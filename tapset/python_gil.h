@@ -42,19 +42,23 @@ static int python_read_gil(struct python_gil *gil, const struct layout_page *lay
     return 1;
 }
 
-/* In a context switch, or while the thread sleeps: the futex on which its system call waits; 0: that is another one. */
-static unsigned long python_futex(void)
+/* The system call that the running thread, one of a process, is in, with its six arguments; less than 0: none. */
+static long python_system_call(unsigned long *arguments)
 {
     struct pt_regs *registers = task_pt_regs(current);
-    unsigned long arguments[6];
-    if (!current->mm || syscall_get_nr(current, registers) != __NR_futex)
-        return 0;
 #if defined(STAPCONF_SYSCALL_GET_ARGS_3ARGS) || LINUX_VERSION_CODE >= KERNEL_VERSION(5, 1, 0)
     syscall_get_arguments(current, registers, arguments);
 #else
     syscall_get_arguments(current, registers, 0, 6, arguments);
 #endif
-    return arguments[0];
+    return syscall_get_nr(current, registers);
+}
+
+/* In a context switch, or while the thread sleeps: the futex on which its system call waits; 0: that is another one. */
+static unsigned long python_futex(void)
+{
+    unsigned long arguments[6];
+    return current->mm && python_system_call(arguments) == __NR_futex ? arguments[0] : 0;
 }
 
 /* The GIL of the running thread's interpreter, or the known one at this address; 0: it can't be read. */

@@ -20,25 +20,6 @@ static int user_byte(unsigned long address)
     return memory_size && address >= 4096 ? memory[address % memory_size] : -1;
 }
 
-struct task_struct *task_of(pid_t pid)
-{
-    (void)pid;
-    return NULL;
-}
-
-struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
-{
-    (void)mm;
-    (void)address;
-    return NULL;
-}
-
-void *kallsyms_lookup_name(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
 /* All that the kernel knows of the files. */
 static struct kernel {
     struct file_system_type type;

@@ -15,25 +15,6 @@ static int user_byte(unsigned long address)
     return copy_from_kernel_nofault(&byte, (const void *)address, 1) ? -1 : byte;
 }
 
-struct task_struct *task_of(pid_t pid)
-{
-    (void)pid;
-    return NULL;
-}
-
-struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
-{
-    (void)mm;
-    (void)address;
-    return NULL;
-}
-
-void *kallsyms_lookup_name(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
 /* ---------------------------------------------------------------- what there is */
 
 static const struct file_system_type ext4 = {"ext4"}, pidfs = {"pidfs"};
