@@ -53,7 +53,10 @@
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
-enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, GIL_WAIT_MS = 20, BEGIN_MS = 2000 };
+enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, BEGIN_MS = 2000 };
+/* How long a thread may take to answer: while all wait in C, and while one has the GIL, which may
+ * have no processor. */
+enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 
 /* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
 struct watcher {
@@ -131,9 +134,12 @@ enum begin {
 
 static enum begin wait_for(struct watcher *self, bool (*done)(void))
 {
-    for (int i = 0; i < GIL_WAIT_MS && !done(); i++)
+    int freed = 0;
+    for (int i = 0; i < HELD_WAIT_MS && freed < FREE_WAIT_MS && !done(); i++) {
+        freed += ask_lock_gil_is_free();
         if (!sleep_ms(self, 1))
             return BEGIN_NEVER;
+    }
     return done() ? BEGUN : BEGIN_LATER;
 }
 

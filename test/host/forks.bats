@@ -8,8 +8,13 @@ load ../helper
 setup() {
   need gcc readelf
   library=$BATS_TEST_TMPDIR/forks.so
-  gcc -shared -fPIC -pthread -o "$library" "$top/test/workloads/forks.c" -ldl
+  make_library
   raise_semaphores "$BATS_TEST_TMPDIR"
+}
+
+# usage: make_library [OPTION...]
+make_library() {
+  gcc "$@" -shared -fPIC -pthread -o "$library" "$top/test/workloads/forks.c" -ldl
 }
 
 # Runs a case of forks.py in each interpreter for which CONDITION is true; the markers are wanted by turns of
@@ -44,6 +49,10 @@ forks() {
   forks in_c_after_calls True ''
 }
 
+@test "nor does it while that thread has no processor for some time" {
+  forks in_c_after_calls_that_come_late True ''
+}
+
 @test "the child of a fork by C has no lock of pending calls that the shim's thread held, from 3.12 on" {
   forks in_c_beside_a_thread_that_sleeps 'sys.version_info >= (3, 12)' 30 \
     LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
@@ -54,6 +63,7 @@ forks() {
 }
 
 @test "a long handler after a fork runs on while the shim looks whether the fork is done, from 3.12 on" {
+  make_library -DCOUNT_WALKS
   forks with_a_long_handler 'sys.version_info >= (3, 12)' '' LD_PRELOAD="$library $shim"
 }
 

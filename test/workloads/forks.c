@@ -37,6 +37,12 @@ void hold_over_forks(void)
     pthread_atfork(take, give, give);
 }
 
+/* Has the GIL for longer than another thread takes to see that no function is called. */
+void compute(void)
+{
+    usleep(120000);
+}
+
 /* What waits for the GIL has asked for it meanwhile. */
 int fork_late(void)
 {
@@ -71,6 +77,7 @@ int sem_post(sem_t *semaphore)
     return next(semaphore);
 }
 
+#ifdef COUNT_WALKS /* as CPython up to 3.8 has no such function, and the shim would call this one */
 long walked;
 
 /* The shim walks the stack by this. */
@@ -82,3 +89,4 @@ void *PyFrame_GetBack(void *frame)
     walked++;
     return next(frame);
 }
+#endif

@@ -92,17 +92,23 @@ def in_c_beside_a_thread_that_sleeps():
             return "a child hangs"
 
 
-def in_c_after_calls():
+def in_c_after_calls(before=lambda: None):
     "The same; functions are called, and then a C function forks that has long had the GIL."
     set_semaphores = ctypes.CDLL(None).semaphores_set
     sys.setswitchinterval(0.2)
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     for n in range(6):
         set_semaphores(n % 2)
+        before()
         for _ in for_seconds(0.15):
             step(1)
         if not a_child_runs(library.fork_late):
             return "a child hangs"
+
+
+def in_c_after_calls_that_come_late():
+    "The same; a C function has the GIL first, as if the thread had no processor."
+    return in_c_after_calls(library.compute)
 
 
 def after_a_sleep():
