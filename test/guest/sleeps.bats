@@ -90,6 +90,7 @@ PY
 }
 
 @test "pyblocked has kinds alone with which=0, and all ports with which=2" {
+  need_time
   blocked -G which=0 -- "$system" of_sockets of_file_locks
   check_kinds ''
   refute grep -E '"which":"[^"]' "$printed"
