@@ -54,8 +54,7 @@ enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
 enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, BEGIN_MS = 2000 };
-/* How long a thread may take to answer: while all wait in C, and while one has the GIL, which may
- * have no processor. */
+/* How long an answer may take: while all wait in C; while a thread has the GIL, maybe no CPU. */
 enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 
 /* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
