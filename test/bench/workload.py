@@ -246,10 +246,14 @@ def handovers():
     return 1000
 
 
+def handovers_on_the_wall():
+    return handovers()
+
+
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
-elapsed = {threads, *in_threads, *pyprofs}
-workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers] +
+elapsed = {threads, handovers_on_the_wall, *in_threads, *pyprofs}
+workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers, handovers_on_the_wall] +
              in_threads + pyprofs}
 
 
