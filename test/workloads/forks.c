@@ -37,8 +37,8 @@ void hold_over_forks(void)
     pthread_atfork(take, give, give);
 }
 
-/* Has the GIL for longer than another thread takes to see that no function is called. */
-void compute(void)
+/* Keeps it for longer than another thread takes to see that no function is called. */
+void keep_the_gil(void)
 {
     usleep(120000);
 }

@@ -108,7 +108,7 @@ def in_c_after_calls(before=lambda: None):
 
 def in_c_after_calls_that_come_late():
     "The same; a C function has the GIL first, as if the thread had no processor."
-    return in_c_after_calls(library.compute)
+    return in_c_after_calls(library.keep_the_gil)
 
 
 def after_a_sleep():
