@@ -25,9 +25,8 @@ static __thread bool holds_asking;
 /* The watcher's, while it has the GIL. */
 static PyThreadState *_Atomic with_gil;
 
-/* The watcher is about to make itself a thread state, or makes it; and how many threads fork. */
+/* The watcher is about to make itself a thread state, or makes it. */
 static atomic_bool makes_state;
-static atomic_uint forks;
 
 void ask_lock_end(void)
 {
@@ -69,7 +68,7 @@ bool ask_lock_take_gil(void)
         return true;
     }
     makes_state = true;
-    PyThreadState *state = forks == 0 ? py.PyThreadState_New(interpreter) : NULL;
+    PyThreadState *state = !thread_states_fork() ? py.PyThreadState_New(interpreter) : NULL;
     makes_state = false;
     if (!state)
         return false;
@@ -83,7 +82,7 @@ bool ask_lock_take_gil(void)
 static void keep_states_from_being_made(void)
 {
     struct timespec pause = {0, 100000};
-    forks++;
+    thread_states_fork_begins();
     for (int i = 0; i < 10 * FORK_WAIT_MS && makes_state; i++)
         nanosleep(&pause, NULL);
 }
@@ -99,7 +98,7 @@ void ask_lock_wait(void)
 void ask_lock_forget(void)
 {
     makes_state = false;
-    forks = 0;
+    thread_states_no_forks();
     holds_asking = false;
     with_gil = NULL;
     pthread_mutex_init(&asking, NULL);
@@ -160,5 +159,5 @@ void ask_lock_release(void)
     if (holds_asking)
         pthread_mutex_unlock(&asking);
     holds_asking = false;
-    forks--;
+    thread_states_fork_ends();
 }

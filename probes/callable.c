@@ -30,8 +30,8 @@ PyObject *callable_behind(PyObject *callable)
 static PyMethodDef *definition_of(PyObject *callable)
 {
     return cpython_type(callable) == py.method_descriptor_type
-               ? ((struct method_descriptor *)callable)->definition
-               : ((struct cfunction *)callable)->definition;
+               ? ((struct method_descriptor *)cpython_plain(callable))->definition
+               : ((struct cfunction *)cpython_plain(callable))->definition;
 }
 
 /* Tries it out with a function of ours, and a method that all tuples have. */
@@ -53,7 +53,8 @@ static bool is_known(void)
 
 PyMethodDef *callable_definition(PyObject *callable)
 {
-    static enum { UNTRIED, KNOWN, UNKNOWN } layout;
+    enum { UNTRIED, KNOWN, UNKNOWN };
+    static atomic_int layout; /* each thread finds the same */
     if (__builtin_expect(layout == UNTRIED, 0)) {
         layout = is_known() ? KNOWN : UNKNOWN;
         if (layout == UNKNOWN)

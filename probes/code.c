@@ -6,6 +6,7 @@
 #include "code.h"
 
 #include "cpython_layout.h"
+#include "no_gil.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,19 +20,19 @@ enum {
 
 /* The co_extra index.  Interpreters hand them out one by one, so the same one can be had in each.
  * Written once, by the first code_setup(). */
-static Py_ssize_t extra_index = -1;
+static _Atomic Py_ssize_t extra_index = -1;
 
 /* The str "__name__".  Interned and, as the interpreter uses it itself, never freed before the
  * interpreter is; code_setup() takes it anew in each. */
-static PyObject *name_key;
-static Py_ssize_t name_hash;
+static PyObject *_Atomic name_key;
+static _Atomic Py_ssize_t name_hash;
 
-void (*code_tally_released)(struct tally *tally);
+void (*_Atomic code_tally_released)(struct tally *tally);
 
 struct code_place code_places[CODE_PLACES];
 
-/* CPython calls it when it frees a code object.  GIL held; an exception may be in flight, which
- * freeing a str leaves alone. */
+/* CPython calls it when it frees a code object, which no thread runs any more.  GIL held; an
+ * exception may be in flight, which freeing a str leaves alone. */
 static void code_free(void *data)
 {
     struct code *record = data;
@@ -41,17 +42,19 @@ static void code_free(void *data)
         py.Py_DecRef(record->filename.owner);
     if (record->funcname.owner)
         py.Py_DecRef(record->funcname.owner);
-    if (record->module.owner)
-        py.Py_DecRef(record->module.owner);
+    if (record->first_module.owner)
+        py.Py_DecRef(record->first_module.owner);
     if (record->tally)
-        code_tally_released(record->tally);
+        atomic_load (&code_tally_released)(record->tally);
     if (py.minor <= 11 && code_place(record->code)->tag == code_tag(record->code))
         *code_place(record->code) = (struct code_place){0};
     free(record);
 }
 
-/* Interpreters with a GIL each may set up at once.  CPython waits for nothing under it. */
+/* Interpreters with a GIL each may set up at once.  CPython waits for nothing under it; or, where
+ * there is no GIL, for other locks, and then who waits for this one waits for the other. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct no_gil_lock no_gil_setup_lock;
 
 /* The interpreters in which what lies at the index is not ours: the hooks' state is the process's,
  * so their frames may be asked about, too.  If there were more of them than there is room for, all
@@ -111,24 +114,27 @@ static bool set_up(void)
 
 bool code_setup(void)
 {
+    no_gil_lock(&no_gil_setup_lock);
     pthread_mutex_lock(&setup_lock);
     bool usable = set_up();
     note_foreign(!usable);
     pthread_mutex_unlock(&setup_lock);
+    no_gil_unlock(&no_gil_setup_lock);
     return usable;
 }
 
 bool code_kept(void)
 {
-    pthread_mutex_lock(&setup_lock);
-    bool kept = extra_index >= 0;
-    pthread_mutex_unlock(&setup_lock);
-    return kept;
+    return extra_index >= 0;
 }
+
+/* One thread at a time makes records: each code object has one. */
+static struct no_gil_lock making;
 
 void code_forked(void)
 {
     pthread_mutex_init(&setup_lock, NULL);
+    no_gil_setup_lock = making = (struct no_gil_lock){0};
 }
 
 /* Takes over the reference to the str. */
@@ -169,7 +175,8 @@ static struct code unknown;
 static inline struct code *extra_of(PyObject *object)
 {
     void *record = NULL;
-    if (py._PyCode_GetExtra(object, extra_index, &record) == 0)
+    Py_ssize_t index = atomic_load_explicit(&extra_index, memory_order_relaxed);
+    if (py._PyCode_GetExtra(object, index, &record) == 0)
         return record;
     py.PyErr_Clear();
     return NULL;
@@ -192,8 +199,13 @@ struct code *code_of(PyObject *code)
     if (has_none())
         return &unknown;
     struct code *record = extra_of(code);
-    if (!record)
-        record = code_make(code);
+    if (!record) {
+        no_gil_lock(&making);
+        record = extra_of(code);
+        if (!record)
+            record = code_make(code);
+        no_gil_unlock(&making);
+    }
     return record ? record : &unknown;
 }
 
@@ -219,14 +231,17 @@ int code_line(PyObject *code, struct code *record, int offset)
     return line;
 }
 
-/* PyDict_GetItem() would put an exception in flight aside, and there is none. */
+/* Borrowed.  Without the GIL it may be gone already, and is only compared.  PyDict_GetItem() would
+ * put an exception in flight aside, and there is none. */
 static PyObject *name_in(PyObject *globals)
 {
-    if (!name_key) /* code_setup() has never got as far */
+    PyObject *key = atomic_load_explicit(&name_key, memory_order_relaxed);
+    if (!key) /* code_setup() has never got as far */
         return NULL;
     if (!py._PyDict_GetItem_KnownHash)
-        return py.PyDict_GetItem(globals, name_key);
-    PyObject *name = py._PyDict_GetItem_KnownHash(globals, name_key, name_hash);
+        return py.PyDict_GetItem(globals, key);
+    PyObject *name = py._PyDict_GetItem_KnownHash(
+        globals, key, atomic_load_explicit(&name_hash, memory_order_relaxed));
     if (!name)
         py.PyErr_Clear();
     return name;
@@ -234,54 +249,67 @@ static PyObject *name_in(PyObject *globals)
 
 /* A module's code nearly always runs with its own globals: so the first name is kept, once.  No
  * code object is known to be shared by interpreters with a GIL each: the frozen modules of 3.12 are
- * the main one's (Python/import.c, unmarshal_frozen_code).  The owner is written last. */
+ * the main one's (Python/import.c, unmarshal_frozen_code). */
 static void keep_module(struct code *record, PyObject *name, const char *utf8, Py_ssize_t length)
 {
     if (record == &unknown || atomic_flag_test_and_set(&record->module_taken))
         return;
     py.Py_IncRef(name);
-    record->module.utf8 = utf8;
-    record->module.length = length;
-    atomic_thread_fence(memory_order_release);
-    record->module.owner = name;
+    record->first_module = (struct text){name, utf8, length};
+    atomic_store_explicit(&record->module, &record->first_module, memory_order_release);
 }
 
 static bool has_version(PyObject *globals)
 {
     static enum { UNTRIED, YES, NO } layout;
+    if (py.minor > DICT_VERSION_LAST_MINOR) /* and so there is a GIL */
+        return false;
     if (layout == UNTRIED)
-        layout = py.minor <= DICT_VERSION_LAST_MINOR && sizeof(void *) == 8 &&
-                         !py.PySys_GetObject("getobjects") &&
+        layout = sizeof(void *) == 8 && !py.PySys_GetObject("getobjects") &&
                          ((struct dict_36 *)globals)->used == py.PyDict_Size(globals)
                      ? YES
                      : NO;
     return layout == YES && !((struct dict_36 *)globals)->values;
 }
 
-const char *code_module(struct code *record, PyObject *globals)
+/* A module's name that is not the record's, or not yet; owner: the reference that is needed without
+ * the GIL, as another thread may take the name out of the globals. */
+static struct module other_module(struct code *record, PyObject *globals, PyObject *name)
 {
-    if (!globals)
-        return NULL;
-    bool versioned = has_version(globals);
-    if (versioned && ((struct dict_36 *)globals)->version == record->globals_version)
-        return code_text(&record->module);
-    PyObject *name = name_in(globals);
-    if (!name)
-        return NULL;
-    if (name == record->module.owner) {
-        atomic_thread_fence(memory_order_acquire);
-        if (versioned)
-            record->globals_version = ((struct dict_36 *)globals)->version;
-        return code_text(&record->module);
-    }
+    struct module module = {0};
     Py_ssize_t length;
-    const char *utf8 = py.PyUnicode_AsUTF8AndSize(name, &length);
-    if (!utf8) { /* not a str, or not to be encoded */
+    if (py.free_threaded) {
+        py.PyDict_GetItemRef(globals, name_key, &module.owner);
+        name = module.owner;
+    }
+    const char *utf8 = name ? py.PyUnicode_AsUTF8AndSize(name, &length) : NULL;
+    if (!utf8) { /* gone, not a str, or not to be encoded */
         py.PyErr_Clear();
-        return NULL;
+        code_module_done(&module);
+        return module;
     }
     keep_module(record, name, utf8, length);
-    return code_touch(utf8, length);
+    module.name = code_touch(utf8, length);
+    return module;
+}
+
+struct module code_module(struct code *record, PyObject *globals)
+{
+    if (!globals)
+        return (struct module){0};
+    const struct text *first = atomic_load_explicit(&record->module, memory_order_acquire);
+    bool versioned = has_version(globals);
+    if (versioned && first && ((struct dict_36 *)globals)->version == record->globals_version)
+        return (struct module){.name = code_text(first)};
+    PyObject *name = name_in(globals);
+    if (!name)
+        return (struct module){0};
+    if (first && name == first->owner) {
+        if (versioned)
+            record->globals_version = ((struct dict_36 *)globals)->version;
+        return (struct module){.name = code_text(first)};
+    }
+    return other_module(record, globals, name);
 }
 
 const char *code_touch(const char *utf8, Py_ssize_t length)

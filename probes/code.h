@@ -21,13 +21,14 @@ struct tally;
 
 struct code {
     struct text filename, funcname;
-    struct text module; /* of the globals with which it ran first */
+    struct text *_Atomic module; /* of the globals with which it ran first; NULL: not yet */
+    struct text first_module;
     atomic_flag module_taken;
     uint64_t globals_version; /* up to 3.13: of globals whose name that is */
     int first_line;
     bool generator;
-    _Atomic unsigned filter; /* filter.c: whether it passes, and by which patterns */
-    struct tally *tally;     /* tally.h; NULL: it was not counted yet */
+    _Atomic unsigned filter;     /* filter.c: whether it passes, and by which patterns */
+    struct tally *_Atomic tally; /* tally.h; NULL: it was not counted yet */
     _Atomic uint64_t lines[8];
     PyObject *code; /* borrowed */
 };
@@ -54,14 +55,13 @@ static inline uint32_t code_tag(PyObject *code)
 
 /* What becomes of a record's tally when its code object is freed.  GIL held; set by tally.c before
  * any record has one. */
-extern void (*code_tally_released)(struct tally *tally);
+extern void (*_Atomic code_tally_released)(struct tally *tally);
 
 /* Makes ready the calling interpreter, once before code_of() there.  GIL held, no exception in
  * flight.  False: this interpreter can't keep data with code objects. */
 bool code_setup(void);
 
-/* Whether an interpreter was made ready, ever.  Any thread, with or without the GIL; takes a lock.
- */
+/* Whether an interpreter was made ready, ever.  Any thread, with or without the GIL. */
 bool code_kept(void);
 
 /* In the child of a fork, in which no other thread is. */
@@ -84,10 +84,6 @@ bool code_makes_generator(PyObject *code, const struct code *record);
  * before the first instruction. */
 int code_line(PyObject *code, struct code *record, int offset);
 
-/* The __name__ of a frame's globals, borrowed from them or the record; NULL if there is none.  GIL
- * held, no exception in flight. */
-const char *code_module(struct code *record, PyObject *globals);
-
 /* Reads one byte of each page of a string, so that a probe handler, which may not take a page
  * fault, finds them in memory. */
 const char *code_touch(const char *utf8, Py_ssize_t length);
@@ -96,6 +92,27 @@ const char *code_touch(const char *utf8, Py_ssize_t length);
 static inline const char *code_text(const struct text *text)
 {
     return code_touch(text->utf8, text->length);
+}
+
+/* That of the globals with which the record's code ran first; NULL: it is not known yet. */
+static inline const char *code_first_module(const struct code *record)
+{
+    const struct text *module = atomic_load_explicit(&record->module, memory_order_acquire);
+    return module ? code_text(module) : NULL;
+}
+
+/* The __name__ of a frame's globals; name: NULL if there is none.  It stays until
+ * code_module_done() as long as globals and record do.  GIL held, no exception in flight. */
+struct module {
+    const char *name;
+    PyObject *owner; /* the str, if neither globals nor record are sure to keep it; or NULL */
+};
+struct module code_module(struct code *record, PyObject *globals);
+
+static inline void code_module_done(struct module *module)
+{
+    if (__builtin_expect(module->owner != NULL, 0))
+        cpython_drop(&module->owner);
 }
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "cpython.h"
 
+#include "free_threaded.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
@@ -49,14 +51,8 @@ static void find_library(const char *path)
     free(found);
 }
 
-bool cpython_find(const char *path, const char **why)
+static bool version_fits(const char **why)
 {
-    *why = NULL;
-    find_library(path);
-    py.Py_GetVersion = (const char *(*)(void))cpython_symbol("Py_GetVersion");
-    if (!py.Py_GetVersion)
-        return false;
-
     const char *version = py.Py_GetVersion();
     *why = "not CPython 3.6 or later";
     if (strncmp(version, "3.", 2) != 0)
@@ -65,11 +61,23 @@ bool cpython_find(const char *path, const char **why)
     py.free_threaded = strstr(version, "free-threading") != NULL;
     if (py.minor < CPYTHON_OLDEST_MINOR)
         return false;
-    /* co_extra and the frame hook are not thread-safe without a GIL. */
-    *why = "free-threaded builds are not supported";
-    if (py.free_threaded)
+    *why = FREE_THREADED_REFUSAL;
+    if (py.free_threaded && !free_threaded_is_fit(version))
+        return false;
+    py.head_shift = py.free_threaded ? offsetof(struct object_head_free_threaded, head) : 0;
+    return true;
+}
+
+bool cpython_find(const char *path, const char **why)
+{
+    *why = NULL;
+    find_library(path);
+    py.Py_GetVersion = (const char *(*)(void))cpython_symbol("Py_GetVersion");
+    if (!py.Py_GetVersion)
         return false;
 
+    if (!version_fits(why))
+        return false;
 #define NEED(type, name, parameters) \
     py.name = (type(*) parameters)cpython_symbol(#name); \
     if (!py.name) { \
@@ -93,6 +101,12 @@ bool cpython_find(const char *path, const char **why)
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||
         !py.method_type || !py.code_type || !py.function_type || !py.tuple_type)
+        return false;
+
+    *why = "this free-threaded CPython does not export its locks";
+    if (py.free_threaded &&
+        (!py.PyMutex_Lock || !py.PyMutex_Unlock || !py.PyCriticalSection_Begin ||
+         !py.PyCriticalSection_End || !py.PyDict_GetItemRef || !py.PyUnstable_GC_VisitObjects))
         return false;
 
     /* 3.12 gave the co_extra functions a public name. */
@@ -142,6 +156,43 @@ bool cpython_is_finalizing(void)
     if (py.Py_IsFinalizing) /* 3.13+ */
         return py.Py_IsFinalizing();
     return py._Py_IsFinalizing ? py._Py_IsFinalizing() : py.finalizing && *py.finalizing;
+}
+
+/* Without the GIL what is borrowed from a dict may be gone before it is used. */
+static PyObject *item_of(PyObject *dict, const char *name)
+{
+    PyObject *item = NULL;
+    if (!py.free_threaded) {
+        item = py.PyDict_GetItemString(dict, name);
+        if (item)
+            py.Py_IncRef(item);
+        return item;
+    }
+    PyObject *key = py.PyUnicode_FromString(name);
+    if (key) {
+        py.PyDict_GetItemRef(dict, key, &item);
+        py.Py_DecRef(key);
+    }
+    return item;
+}
+
+/* Without the GIL CPython's own reference to the modules is asked for, which stays. */
+PyObject *cpython_module(const char *name)
+{
+    PyObject *modules =
+        py.free_threaded ? py.PyImport_GetModuleDict() : py.PySys_GetObject("modules");
+    PyObject *module = modules ? item_of(modules, name) : NULL;
+    py.PyErr_Clear();
+    return module;
+}
+
+PyObject *cpython_sys(const char *name)
+{
+    PyObject *sys = cpython_module("sys");
+    PyObject *object = sys ? py.PyObject_GetAttrString(sys, name) : NULL;
+    cpython_drop(&sys);
+    py.PyErr_Clear();
+    return object;
 }
 
 PyObject *cpython_type(PyObject *object)

@@ -3,6 +3,12 @@
  * shim serves every CPython, so there is no Python.h: each function is looked up by name in the
  * running process (cpython.c) and called as py.NAME(...).
  *
+ * "GIL held", in the comments of all files, is of a thread that is attached to its interpreter.
+ * Where there is a GIL it has that, and is alone.  In a free-threaded build it is not: it may then
+ * call CPython's functions, and no thread stops the world meanwhile, but others run the same code.
+ * So what such threads share is atomic, or under a lock, which for what others may write only in
+ * the GIL's keeping is one of no_gil.h.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CPYTHON_H
@@ -40,6 +46,11 @@ struct cpython_allocator {
     void *(*calloc)(void *, size_t, size_t);
     void *(*realloc)(void *, void *, size_t);
     void (*free)(void *, void *);
+};
+
+/* Include/cpython/critical_section.h: PyCriticalSection, two words. */
+struct cpython_section {
+    uintptr_t words[2];
 };
 
 /* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL if missing. */
@@ -133,6 +144,12 @@ struct cpython_allocator {
     MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
     MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
+    MAY(void, PyMutex_Lock, (uint8_t *)) /* 3.13+, and the following */ \
+    MAY(void, PyMutex_Unlock, (uint8_t *)) \
+    MAY(void, PyCriticalSection_Begin, (struct cpython_section *, PyObject *)) \
+    MAY(void, PyCriticalSection_End, (struct cpython_section *)) \
+    MAY(int, PyDict_GetItemRef, (PyObject *, PyObject *, PyObject **)) \
+    MAY(void, PyUnstable_GC_VisitObjects, (int (*)(PyObject *, void *), void *)) \
     MAY(int, PyGC_Enable, (void)) \
     MAY(int, PyGC_Disable, (void)) \
     MAY(int64_t, PyInterpreterState_GetID, (PyInterpreterState *)) \
@@ -148,6 +165,7 @@ struct cpython_allocator {
 struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
+    unsigned head_shift; /* see cpython_plain() */
     PyObject *none;
     PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type,
         *tuple_type;
@@ -159,6 +177,14 @@ struct cpython {
 #undef MEMBER
 };
 extern struct cpython py;
+
+/* An object as the structs of cpython_layout.h have it: where the last two words of its head are,
+ * which are those of every head but for what the first one counts.  In a free-threaded build more
+ * is before them. */
+static inline void *cpython_plain(const void *object)
+{
+    return (char *)object + py.head_shift;
+}
 
 /* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which
  * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: the shim does not know this
@@ -181,6 +207,11 @@ bool cpython_is_main(void);
 
 /* Whether the functions of atexit have run.  GIL held. */
 bool cpython_is_finalizing(void);
+
+/* A module of sys.modules, and an attribute of sys: a new reference, or NULL without an exception.
+ * GIL held, no exception in flight. */
+PyObject *cpython_module(const char *name);
+PyObject *cpython_sys(const char *name);
 
 /* The type of an object, borrowed from it.  GIL held. */
 PyObject *cpython_type(PyObject *object);

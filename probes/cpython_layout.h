@@ -45,14 +45,16 @@ struct object_head_traced {
     void *next, *previous;
     struct object_head head;
 };
+/* Of the flags in the next one: PyModuleDef_Init() of 3.15 refuses a definition without it
+ * (Objects/moduleobject.c). */
+enum { FLAG_STATICALLY_ALLOCATED = 1 << 2 };
 /* The same without a GIL, 3.13 and later. */
 struct object_head_free_threaded {
     uintptr_t thread;
     uint16_t flags;
     uint8_t mutex, gc_bits;
     uint32_t local_references; /* all bits: the object is immortal */
-    Py_ssize_t shared_references;
-    PyObject *type;
+    struct object_head head;   /* its references are those of other threads: cpython_plain() */
 };
 struct var_object_head {
     struct object_head head;
@@ -123,6 +125,17 @@ struct inner_frame_312 {
 };
 #define CODE_TAG ((uintptr_t)7)
 enum { OWNER_LAST_MINOR = 13 };
+/* The same without a GIL, 3.14 and later: the instruction may be one of a copy that the thread has
+ * of the code object's. */
+struct inner_frame_free_threaded {
+    uintptr_t code;
+    void *previous;
+    PyObject *function, *globals, *builtins, *locals;
+    PyFrameObject *object;
+    uint16_t *instruction;
+    void *stack_pointer;
+    int32_t copy; /* tlbc_index: its place in struct code_copies */
+};
 
 /* Where a frame has its variables (f_localsplus, localsplus).  Up to 3.10 they are the last word of
  * what the __basicsize__ of PyFrameObject counts; from 3.11 on that counts up to them, with the
@@ -201,7 +214,13 @@ struct code_312 {
 };
 
 /* From 3.11 on the instructions (co_code_adaptive) are behind what the code type's __basicsize__
- * counts. */
+ * counts.  Without a GIL, 3.14 and later, the word before them (co_tlbc) is the address of this:
+ * _PyCodeArray, Include/cpython/code.h.  The first copy is the code object's own instructions.
+ * Compared by layout.c. */
+struct code_copies {
+    Py_ssize_t count;
+    char *copies[]; /* NULL for a thread that has not run the code */
+};
 
 /* ---------------------------------------------------------------- dicts */
 
@@ -390,6 +409,11 @@ struct gil_37 {
     pthread_mutex_t mutex;
     pthread_cond_t switched;
     pthread_mutex_t switch_mutex;
+};
+/* The same in a free-threaded build. */
+struct gil_free_threaded {
+    int enabled; /* not 0 with PYTHON_GIL=1, and while a module is there that needs the GIL */
+    struct gil_37 gil;
 };
 
 #endif

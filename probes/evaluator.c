@@ -7,6 +7,7 @@
 
 #include "cpython_layout.h"
 #include "debug.h"
+#include "thread_states.h"
 
 #include <stddef.h>
 
@@ -21,8 +22,11 @@ void *evaluator_of(PyInterpreterState *state)
                                                    : *slot_of(state);
 }
 
+/* Without the GIL CPython stops the world for it. */
 void evaluator_set(PyInterpreterState *state, void *evaluator)
 {
+    if (!thread_states_can_stop())
+        return;
     if (py._PyInterpreterState_SetEvalFrameFunc)
         py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
     else

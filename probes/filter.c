@@ -139,9 +139,12 @@ static const char *known(const char *text)
 
 static bool text_passes(unsigned version, struct code *record, PyObject *globals)
 {
-    const char *module = record->module.owner ? record->module.utf8 : code_module(record, globals);
-    return filter_matches(texts[version % KEPT], known(record->filename.utf8), known(module),
-                          known(record->funcname.utf8));
+    const char *first = code_first_module(record);
+    struct module module = first ? (struct module){.name = first} : code_module(record, globals);
+    bool passes = filter_matches(texts[version % KEPT], known(record->filename.utf8),
+                                 known(module.name), known(record->funcname.utf8));
+    code_module_done(&module);
+    return passes;
 }
 
 bool filter_passes(struct code *record, PyObject *globals)

@@ -41,7 +41,7 @@ void fire_cfunction_entry(struct code *caller, PyObject *globals, int line, PyOb
         marker_cfunction__entry(filename, names.name, line, names.module);
     if (filtered)
         marker_filtered__cfunction__entry(filename, names.name, line, names.module,
-                                          code_text(&caller->funcname), code_text(&caller->module));
+                                          code_text(&caller->funcname), code_first_module(caller));
     callable_close(&names);
 }
 
@@ -56,8 +56,7 @@ void fire_cfunction_return(struct code *caller, PyObject *globals, int line, PyO
         marker_cfunction__return(filename, names.name, line, names.module);
     if (filtered)
         marker_filtered__cfunction__return(filename, names.name, line, names.module,
-                                           code_text(&caller->funcname),
-                                           code_text(&caller->module));
+                                           code_text(&caller->funcname), code_first_module(caller));
     callable_close(&names);
 }
 

@@ -35,12 +35,13 @@ static inline struct fires fire_at_return(struct code *record, PyObject *globals
  * would be one more call, and stand between two levels of Python recursion on the C stack. */
 static inline void fire_entry(struct code *record, int line, struct shown shown, struct fires fires)
 {
-    const char *filename = code_text(&record->filename), *funcname = code_text(&record->funcname),
-               *module = code_module(record, shown.globals);
+    const char *filename = code_text(&record->filename), *funcname = code_text(&record->funcname);
+    struct module module = code_module(record, shown.globals);
     if (fires.plain)
-        marker_function__entry(filename, funcname, line, shown.frame, module);
+        marker_function__entry(filename, funcname, line, shown.frame, module.name);
     if (__builtin_expect(fires.filtered, 0))
-        marker_filtered__function__entry(filename, funcname, line, shown.frame, module);
+        marker_filtered__function__entry(filename, funcname, line, shown.frame, module.name);
+    code_module_done(&module);
 }
 
 /* How a frame ended: with what it returned or yielded, or with the exception that leaves it.  Both
@@ -52,14 +53,15 @@ struct outcome {
 static inline void fire_return(struct code *record, int line, struct shown shown,
                                struct outcome outcome, struct fires fires)
 {
-    const char *filename = code_text(&record->filename), *funcname = code_text(&record->funcname),
-               *module = code_module(record, shown.globals);
+    const char *filename = code_text(&record->filename), *funcname = code_text(&record->funcname);
+    struct module module = code_module(record, shown.globals);
     if (fires.plain)
-        marker_function__return(filename, funcname, line, shown.frame, module, outcome.result,
+        marker_function__return(filename, funcname, line, shown.frame, module.name, outcome.result,
                                 outcome.exception);
     if (__builtin_expect(fires.filtered, 0))
-        marker_filtered__function__return(filename, funcname, line, shown.frame, module,
+        marker_filtered__function__return(filename, funcname, line, shown.frame, module.name,
                                           outcome.result, outcome.exception);
+    code_module_done(&module);
     if (shown.runs)
         shown_returned(shown.frame);
 }
@@ -71,7 +73,7 @@ static inline void fire_line(struct code *record, PyObject *globals, int line)
         marker_line(code_text(&record->filename), code_text(&record->funcname), line);
     if (TRACER_ON(filtered__line) && filter_passes(record, globals))
         marker_filtered__line(code_text(&record->filename), code_text(&record->funcname), line,
-                              code_text(&record->module));
+                              code_first_module(record));
 }
 
 /* The same of a call of a function in C from a frame of this record, that stands at this line. */

@@ -23,14 +23,15 @@
  */
 enum { MOST_TRIES = 320 };
 
-/* CPython forks, and will call after_fork_in_parent() and after_fork_in_child(). */
-static bool forks_itself;
+/* CPython forks, on this thread, and will call after_fork_in_parent() and after_fork_in_child().
+ * Others may fork meanwhile: what is kept of a fork is the thread's. */
+static __thread bool forks_itself;
 
 /* ---------------------------------------------------------------- called by CPython */
 
 /* Where the fork was called: the frame, which is only compared, and the instruction in it. */
-static PyFrameObject *forking_frame;
-static int forking_instruction;
+static __thread PyFrameObject *forking_frame;
+static __thread int forking_instruction;
 
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
@@ -65,7 +66,7 @@ static bool still_forking(void)
 }
 
 /* How often it was looked whether the fork is done.  Main thread, GIL held. */
-static int tries;
+static __thread int tries;
 
 /* Has call() made soon on the main thread, between two instructions; or if such calls would slow
  * down what the program's handlers do, or aren't made, meet() when a Python function is called. */
@@ -212,7 +213,7 @@ static int start_pending(void *unused)
 
 /* ---------------------------------------------------------------- called by the C library */
 
-static bool forking_by_thread;
+static __thread bool forking_by_thread;
 
 static void prepare_fork(void)
 {

@@ -82,7 +82,7 @@ PyFrameObject *frame_back(PyFrameObject *frame)
 
 /* ---------------------------------------------------------------- 3.11 and later */
 
-PyObject *frame_type;
+PyObject *_Atomic frame_type;
 
 static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
 
@@ -100,7 +100,7 @@ static bool is_frame_of(PyFrameObject *object, void *frame)
 
 void *frame_inside(PyFrameObject *object)
 {
-    void *frame = ((struct frame_object_311 *)object)->frame;
+    void *frame = ((struct frame_object_311 *)cpython_plain(object))->frame;
     if (objects_known)
         return objects_known > 0 ? frame : NULL;
     /* Py_TRACE_REFS: another PyObject_HEAD */

@@ -11,6 +11,8 @@
 #include "cpython.h"
 #include "cpython_layout.h"
 
+#include <stdatomic.h>
+
 /* Up to 3.10: struct frame_36 is right. */
 extern bool frame_is_known;
 
@@ -39,7 +41,7 @@ PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 void *frame_inside(PyFrameObject *object);
 
 /* PyFrame_Type, borrowed, once frame_inside() has been called. */
-extern PyObject *frame_type __attribute__((visibility("hidden"))); /* read without the GOT */
+extern PyObject *_Atomic frame_type __attribute__((visibility("hidden"))); /* without the GOT */
 
 /* The calling thread's innermost frame: a new reference, or NULL if it runs no Python. */
 PyFrameObject *frame_current(void);

@@ -2,9 +2,14 @@
  * The gc markers: a callable in gc.callbacks, which CPython calls before and after each collection.
  * All functions run with the GIL held.
  *
+ * Without the GIL, another thread may be in CPython's loop over the list, which takes no lock
+ * (Python/gc_free_threading.c, invoke_gc_callback): so the list is changed while no other thread
+ * runs, and what was in it stays in memory.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "hook.h"
+#include "no_gil.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -14,6 +19,7 @@ static bool fits(void)
     return true;
 }
 
+/* Borrowed: the dict was made for this collection, and no other thread has it. */
 static long item(PyObject *info, const char *name)
 {
     PyObject *value = py.PyDict_GetItemString(info, name);
@@ -53,8 +59,8 @@ static void start(struct interp *interp)
         py.Py_DecRef(module);
 }
 
-/* Where ours is in the list, or -1.  Found by identity: a program's callback may claim to equal
- * it. */
+/* Where ours is in the list, or -1.  Found by identity: a program's callback may claim to equal it.
+ * Where other threads may change the list meanwhile, it is just a hint. */
 static Py_ssize_t place_of(const struct interp *interp)
 {
     Py_ssize_t i = py.PyList_Size(interp->gc_callbacks);
@@ -63,30 +69,47 @@ static Py_ssize_t place_of(const struct interp *interp)
     return i;
 }
 
+static void append(void *data)
+{
+    struct interp *interp = data;
+    if (place_of(interp) < 0)
+        py.PyList_Append(interp->gc_callbacks, interp->gc_callback);
+}
+
 /* Also called while ours is in place: a program that emptied the list has taken it out. */
 static enum hook_result put_in(struct interp *interp)
 {
     if (!interp->gc_callback)
         interp->gc_callback = py.PyCFunction_NewEx(&gc_def, NULL, NULL);
-    bool there =
-        interp->gc_callback &&
-        (place_of(interp) >= 0 || py.PyList_Append(interp->gc_callbacks, interp->gc_callback) == 0);
+    if (interp->gc_callback && place_of(interp) < 0)
+        no_gil_alone(append, interp);
+    bool there = interp->gc_callback && place_of(interp) >= 0;
     py.PyErr_Clear();
     return there ? HOOK_DONE : HOOK_LATER;
+}
+
+static bool is_last(const struct interp *interp)
+{
+    Py_ssize_t place = place_of(interp);
+    return place >= 0 && place == py.PyList_Size(interp->gc_callbacks) - 1;
+}
+
+static void remove_last(void *data)
+{
+    struct interp *interp = data;
+    if (is_last(interp))
+        py.PySequence_DelItem(interp->gc_callbacks, place_of(interp));
 }
 
 /* If the program has one behind ours, CPython may be on its way through the list, and would pass
  * over one: so ours stays, silent, until the hook is next set. */
 static void take_out(struct interp *interp)
 {
-    Py_ssize_t place = place_of(interp);
-    if (place >= 0 && place < py.PyList_Size(interp->gc_callbacks) - 1)
-        return;
-    if (place >= 0)
-        py.PySequence_DelItem(interp->gc_callbacks, place);
+    if (is_last(interp))
+        no_gil_alone(remove_last, interp);
     py.PyErr_Clear();
-    py.Py_DecRef(interp->gc_callback);
-    interp->gc_callback = NULL;
+    if (!py.free_threaded && place_of(interp) < 0)
+        cpython_drop(&interp->gc_callback);
 }
 
 static enum hook_result set(struct interp *interp, unsigned wanted)

@@ -7,6 +7,7 @@
  */
 #include "code.h"
 #include "hook.h"
+#include "no_gil.h"
 
 #include <stddef.h>
 
@@ -74,21 +75,31 @@ static enum hook_result put_in(struct interp *interp, PyObject *importlib)
     return HOOK_LATER;
 }
 
+/* Puts back what was there.  A program that put its own function in front of ours keeps it; ours
+ * stays behind it, silent until it is wanted again. */
+static bool restore(struct interp *interp, PyObject *importlib)
+{
+    struct cpython_section section;
+    PyObject *names = py.PyObject_GetAttrString(importlib, "__dict__");
+    if (!names)
+        return false;
+    no_gil_lock_object(&section, names); /* no other thread puts its own there in between */
+    PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
+    bool ours = now == interp->find_wrapper;
+    if (ours)
+        py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
+    no_gil_unlock_object(&section);
+    cpython_drop(&now);
+    py.Py_DecRef(names);
+    return ours;
+}
+
 static enum hook_result take_out(struct interp *interp, PyObject *importlib)
 {
-    PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
-    if (now)
-        py.Py_DecRef(now);
-    /* A program that put its own function in front of ours keeps it; ours stays behind it, silent
-     * until it is wanted again. */
-    if (now != interp->find_wrapper) {
-        py.PyErr_Clear();
-        return HOOK_DONE;
+    if (restore(interp, importlib)) {
+        cpython_drop(&interp->find_original);
+        cpython_drop(&interp->find_wrapper);
     }
-    py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
-    py.Py_DecRef(interp->find_original);
-    py.Py_DecRef(interp->find_wrapper);
-    interp->find_original = interp->find_wrapper = NULL;
     py.PyErr_Clear();
     return HOOK_DONE;
 }
@@ -97,13 +108,12 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     if (!wanted == !interp->find_wrapper)
         return HOOK_DONE;
-    PyObject *modules = py.PySys_GetObject("modules");
-    PyObject *importlib = modules ? py.PyDict_GetItemString(modules, "_frozen_importlib") : NULL;
-    if (!importlib) {
-        py.PyErr_Clear();
+    PyObject *importlib = cpython_module("_frozen_importlib");
+    if (!importlib)
         return HOOK_LATER;
-    }
-    return wanted ? put_in(interp, importlib) : take_out(interp, importlib);
+    enum hook_result result = wanted ? put_in(interp, importlib) : take_out(interp, importlib);
+    py.Py_DecRef(importlib);
+    return result;
 }
 
 static void end(struct interp *interp)

@@ -2,7 +2,8 @@
  * Function, line, exception and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP
  * 669) with C callbacks and a tool id of our own.
  *
- * All functions run with the GIL held.  CPython calls the callbacks with no exception in flight:
+ * All functions run with the GIL held; without one, callbacks run on many threads at once, each for
+ * a frame of its own thread.  CPython calls the callbacks with no exception in flight:
  * for PY_UNWIND and PY_THROW it holds the exception aside and passes it as an argument
  * (Python/instrumentation.c, Python/ceval.c monitor_*).
  *
@@ -120,7 +121,7 @@ static void catch_up_here(void)
 
 /* sys.monitoring.DISABLE, which is no interpreter's own (Python/instrumentation.c,
  * _PyInstrumentation_DISABLE); NULL: not known. */
-static PyObject *disable;
+static PyObject *_Atomic disable;
 
 /* Something was disabled by it, in some interpreter. */
 static atomic_bool has_disabled;
@@ -130,11 +131,12 @@ static atomic_bool has_disabled;
  * wanted at the moment: one tracer may follow the other before hooks are set anew. */
 static inline PyObject *unless_filtered(struct code *record, bool others)
 {
-    if (others || !disable || !record || filter_may_pass(record))
+    PyObject *disabled = atomic_load_explicit(&disable, memory_order_relaxed);
+    if (others || !disabled || !record || filter_may_pass(record))
         return none();
     has_disabled = true;
-    py.Py_IncRef(disable);
-    return disable;
+    py.Py_IncRef(disabled);
+    return disabled;
 }
 
 /* ---------------------------------------------------------------- events */
@@ -152,8 +154,9 @@ static inline struct code *begins(PyObject *const *arguments, bool first_line)
     struct code *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
     if (!record)
         return NULL;
-    if (counts && (record->tally || tally_of(record, globals_of(code))))
-        tally_begin(record->tally);
+    struct tally *tally = counts ? record->tally : NULL;
+    if (counts && (tally || (tally = tally_of(record, globals_of(code)))))
+        tally_begin(tally);
     struct fires fires = {TRACER_ON(function__entry),
                           TRACER_ON(filtered__function__entry) && passes(record, code)};
     if (fires.plain || fires.filtered)
@@ -414,16 +417,15 @@ static void find_disable(PyObject *monitoring)
 {
     PyObject *found = disable ? NULL : py.PyObject_GetAttrString(monitoring, "DISABLE");
     if (found)
-        disable = found; /* kept */
+        disable = found; /* kept; it is immortal */
     py.PyErr_Clear();
 }
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsigned wanted)
 {
-    PyObject *monitoring = py.PySys_GetObject("monitoring"); /* borrowed */
     /* When the events change, CPython looks into the stack of each thread for what it runs
      * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
-    if (!monitoring || thread_states_are_stale())
+    if (!monitoring || thread_states_are_stale() || !thread_states_can_stop())
         return HOOK_LATER;
     if (interp->tool >= 0 && !monitoring_owned(monitoring, interp)) {
         debug_log("the program has taken sys.monitoring's tool id %d from the shim", interp->tool);
@@ -466,6 +468,14 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     if (!(interp->armed & FUNCTION))
         catch_up_here();
     return HOOK_DONE;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    PyObject *monitoring = cpython_sys("monitoring");
+    enum hook_result result = set_by(monitoring, interp, wanted);
+    cpython_drop(&monitoring);
+    return result;
 }
 
 static void end(struct interp *interp)

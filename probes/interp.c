@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static struct interp *interps;
+static struct interp *_Atomic interps;
 static pthread_mutex_t interps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void interp_lock(void)

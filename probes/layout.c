@@ -64,6 +64,7 @@ void layout_publish(void)
     size_t length = strcspn(version, " ");
     if (length < sizeof page.version)
         memcpy(page.version, version, length);
+    page.head_shift = (uint16_t)py.head_shift;
     if (!replace_page())
         debug_log("no stack traces: their page could not be mapped");
     else if (sizeof(void *) == 8 && py.minor <= CPYTHON_NEWEST_MINOR) {
@@ -76,12 +77,14 @@ void layout_publish(void)
 static void fill_in_frame(void)
 {
     if (py.minor >= 12) {
-        page.object_frame = offsetof(struct frame_object_311, frame);
+        page.object_frame = shifted(offsetof(struct frame_object_311, frame));
         page.frame_back = offsetof(struct inner_frame_312, previous);
         page.frame_code = offsetof(struct inner_frame_312, code);
         page.frame_instruction = offsetof(struct inner_frame_312, instruction);
         if (py.minor <= OWNER_LAST_MINOR)
             page.frame_owner = offsetof(struct inner_frame_312, owner);
+        if (py.free_threaded)
+            page.frame_copy = offsetof(struct inner_frame_free_threaded, copy);
     } else if (py.minor == 11) {
         page.object_frame = offsetof(struct frame_object_311, frame);
         page.frame_back = offsetof(struct inner_frame_311, previous);
@@ -99,10 +102,10 @@ static void fill_in_frame(void)
 /* A macro, as offsetof() takes a type. */
 #define FILL_IN_CODE(type) \
     do { \
-        page.code_filename = offsetof(struct type, filename); \
-        page.code_name = offsetof(struct type, name); \
-        page.code_lines = offsetof(struct type, lines); \
-        page.code_first_line = offsetof(struct type, first_line); \
+        page.code_filename = shifted(offsetof(struct type, filename)); \
+        page.code_name = shifted(offsetof(struct type, name)); \
+        page.code_lines = shifted(offsetof(struct type, lines)); \
+        page.code_first_line = shifted(offsetof(struct type, first_line)); \
     } while (0)
 
 static void fill_in_code(PyObject *code)
@@ -118,6 +121,8 @@ static void fill_in_code(PyObject *code)
     page.code_size = (uint16_t)cpython_long(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
         page.code_instructions = page.code_size;
+    if (py.free_threaded)
+        page.code_copies = page.code_instructions - (uint16_t)sizeof(struct code_copies *);
 }
 
 /* ---------------------------------------------------------------- one frame as a witness */
@@ -135,10 +140,28 @@ static bool is_right_for_code(PyObject *code)
            *(int *)((char *)code + page.code_first_line) == cpython_long(code, "co_firstlineno");
 }
 
+/* The first instruction of the copy in which the frame stands, which is one of this thread; NULL:
+ * it is not found.  Another thread may put a larger table in the place of this one, which CPython
+ * frees when no thread that was attached then can still read it. */
+static const char *instructions_of(const void *frame, const char *code)
+{
+    if (!page.code_copies)
+        return code + page.code_instructions;
+    const struct code_copies *table = (const void *)word(code, page.code_copies);
+    int32_t copy = *(const int32_t *)((const char *)frame + page.frame_copy);
+    if (!table || table->count < 1 || table->copies[0] != code + page.code_instructions ||
+        copy < 0 || copy >= table->count)
+        return NULL;
+    return table->copies[copy];
+}
+
 static bool is_right_for_instruction(PyFrameObject *object, const void *frame, const char *code)
 {
     if (py.minor >= 11) { /* a frame that has not begun stands before its first instruction */
-        ptrdiff_t offset = word(frame, page.frame_instruction) - (code + page.code_instructions);
+        const char *first = instructions_of(frame, code);
+        if (!first)
+            return false;
+        ptrdiff_t offset = word(frame, page.frame_instruction) - first;
         int instruction = py.PyFrame_GetLasti(object);
         return offset < 0 ? instruction < 0 : instruction == offset;
     }

@@ -2,7 +2,8 @@
  * See layout_interpreter.h.
  *
  * The GIL is found by what it must have in it while this thread holds it, in the memory that the
- * dynamic linker says is CPython's.
+ * dynamic linker says is CPython's.  In a free-threaded build there is one, too, which may be off,
+ * and on later, when a module is imported that needs it: it is found by what it has in it then.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -101,13 +102,41 @@ static bool find_gil_36(const PyThreadState *state)
     return true;
 }
 
+enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
+
 /* Whether it can be the GIL, which this thread has taken. */
-static bool is_gil(const struct gil_37 *gil, const PyThreadState *state)
+static bool is_taken_gil(const struct gil_37 *gil, const PyThreadState *state)
 {
-    enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
     return gil->holder == state && gil->locked == 1 && gil->switches > 0 && gil->interval > 0 &&
            (py._PyEval_GetSwitchInterval ? gil->interval == py._PyEval_GetSwitchInterval()
                                          : gil->interval <= LONGEST);
+}
+
+/* How far behind the start of the GIL is what struct gil_37 has. */
+static size_t gil_start(void)
+{
+    return py.free_threaded ? offsetof(struct gil_free_threaded, gil) : 0;
+}
+
+/* Where an interpreter points to it; 0: nowhere, or in several places. */
+static uint16_t find_pointer(const PyInterpreterState *interpreter, const struct gil_37 *gil)
+{
+    return (uint16_t)find_word(interpreter, INTERPRETER_WORDS, (const char *)gil - gil_start());
+}
+
+static bool is_off(const struct gil_37 *gil)
+{
+    return py.free_threaded && *(const int *)((const char *)gil - gil_start()) == 0;
+}
+
+/* The same, or one that is off, which says less of itself: the interpreter points to it. */
+static bool is_gil(const struct gil_37 *gil, const PyThreadState *state,
+                   const PyInterpreterState *interpreter)
+{
+    if (!is_off(gil))
+        return is_taken_gil(gil, state);
+    return gil->locked == 0 && gil->interval > 0 && gil->interval <= LONGEST &&
+           find_pointer(interpreter, gil);
 }
 
 /* Where the GIL is a part of: the main interpreter's state, or _PyRuntime, whose size the dynamic
@@ -130,9 +159,9 @@ static const struct gil_37 *find_gil_37(const PyThreadState *state,
 {
     struct part part = around_gil(interpreter);
     const struct gil_37 *found = NULL;
-    for (size_t at = 0; at + sizeof *found <= part.size; at += sizeof(void *)) {
+    for (size_t at = gil_start(); at + sizeof *found <= part.size; at += sizeof(void *)) {
         const struct gil_37 *gil = (const void *)(part.start + at);
-        if (!is_gil(gil, state))
+        if (!is_gil(gil, state, interpreter))
             continue;
         if (found)
             return NULL;
@@ -149,17 +178,20 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
     if (!gil)
         return false;
     if (py.minor >= 12) {
-        page->interpreter_gil = (uint16_t)find_word(interpreter, INTERPRETER_WORDS, gil);
+        page->interpreter_gil = find_pointer(interpreter, gil);
         if (!page->interpreter_gil)
             return false;
     } else if (is_beside_dict_type(gil))
         page->gil_distance = (const char *)gil - dict_type();
     else
         return false;
-    page->gil_size = sizeof *gil;
-    page->gil_holder = offsetof(struct gil_37, holder);
-    page->gil_locked = offsetof(struct gil_37, locked);
-    page->gil_switches = offsetof(struct gil_37, switches);
+    page->gil_optional = py.free_threaded;
+    page->gil_size = (uint32_t)(gil_start() + sizeof *gil);
+    page->gil_holder = (int32_t)(gil_start() + offsetof(struct gil_37, holder));
+    page->gil_locked = (int32_t)(gil_start() + offsetof(struct gil_37, locked));
+    page->gil_switches = (int32_t)(gil_start() + offsetof(struct gil_37, switches));
+    if (is_off(gil))
+        debug_log("nothing of the GIL: it's off, until a module is imported that needs it");
     return true;
 }
 

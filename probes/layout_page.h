@@ -13,7 +13,7 @@
 /* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
  * leave programs their memory. */
 #define LAYOUT_ADDRESS 0x550070790000UL
-#define LAYOUT_MAGIC 0x35707473 /* "stp5" */
+#define LAYOUT_MAGIC 0x36707473 /* "stp6" */
 
 struct layout_page {
     uint32_t magic;
@@ -22,6 +22,10 @@ struct layout_page {
     /* How the line of an instruction is found, and with it what FRAME_INSTRUCTION is. */
     uint16_t lines;
 
+    /* In a free-threaded build so many bytes are before what other builds have at the start of
+     * every object, and 0 elsewhere; the offsets below count from before them. */
+    uint16_t head_shift;
+
     /* Offsets in bytes.  In a PyFrameObject: where it points to the frame that the rest is about; 0
      * if it is that itself. */
     uint16_t object_frame;
@@ -29,9 +33,13 @@ struct layout_page {
      * to be passed over: None or the like in place of code (3.14+), or a byte that says so. */
     uint16_t frame_back, frame_code, frame_instruction;
     uint16_t frame_owner; /* of that byte; 0 where there is none */
+    uint16_t frame_copy;  /* in a free-threaded build: an int, see code_copies */
     /* In a code object: two str, an int, a bytes, the first instruction. */
     uint16_t code_filename, code_name, code_first_line, code_lines, code_instructions;
     uint16_t code_size; /* its type's __basicsize__ */
+    /* In a free-threaded build each thread may have a copy of the instructions of its own.  Here is
+     * the address of their table: how many there are, a word, and the first instruction of each. */
+    uint16_t code_copies;
 
     /* From the thread pointer to the thread's PyThreadState, which is NULL in a thread that has
      * none; 0: not known, nor are the rest. */
@@ -74,6 +82,7 @@ struct layout_page {
      * PyInterpreterState points to them at interpreter_gil; up to 3.11 that is 0: they are at
      * gil_distance from the type of the dict of modules, both of them in CPython's file. */
     uint16_t interpreter_gil;
+    uint16_t gil_optional; /* in a free-threaded build, where its first int is 0 while it's off */
     uint32_t gil_size;
     int64_t gil_distance;
     /* In it: the PyThreadState that took it last; an int that is 1 until that gives it up; and how

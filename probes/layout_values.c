@@ -26,10 +26,23 @@ bool layout_has(PyObject *object, unsigned offset, const char *attribute)
 
 /* ---------------------------------------------------------------- dicts */
 
+/* Between these no other thread changes the dict, which may be NULL, as without a GIL it could. */
+static void begin_section(struct cpython_section *section, PyObject *dict)
+{
+    if (py.free_threaded && dict)
+        py.PyCriticalSection_Begin(section, dict);
+}
+
+static void end_section(struct cpython_section *section, const PyObject *dict)
+{
+    if (py.free_threaded && dict)
+        py.PyCriticalSection_End(section);
+}
+
 static void fill_in_dict(void)
 {
-    page->dict_keys = offsetof(struct dict_36, keys);
-    page->dict_values = offsetof(struct dict_36, values);
+    page->dict_keys = shifted(offsetof(struct dict_36, keys));
+    page->dict_values = shifted(offsetof(struct dict_36, values));
     if (py.minor >= 11) {
         page->keys_form = KEYS_LOG2;
         page->keys_size = offsetof(struct dict_keys_311, log2_size);
@@ -71,7 +84,7 @@ static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
     return (char *)keys + page->keys_indices + indices + (size_t)index * bytes;
 }
 
-/* By the entry that iteration has first, and its place among the entries. */
+/* By the entry that iteration has first, and its place among the entries.  In a section of it. */
 static bool is_right_for_dict(PyObject *dict)
 {
     Py_ssize_t next = 0;
@@ -91,8 +104,11 @@ static bool is_right_for_dict(PyObject *dict)
 static bool is_right_for_globals(PyFrameObject *object, const void *frame)
 {
     PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
-    bool right = globals && word(frame, page->frame_globals) == (char *)globals &&
-                 is_right_for_dict(globals);
+    bool right = globals && word(frame, page->frame_globals) == (char *)globals;
+    struct cpython_section section;
+    begin_section(&section, globals);
+    right = right && is_right_for_dict(globals);
+    end_section(&section, globals);
     if (globals)
         py.Py_DecRef(globals);
     else
@@ -110,7 +126,7 @@ static uint16_t find_qualified_name(PyObject *object)
     PyObject *name = object ? py.PyObject_GetAttrString(object, "__qualname__") : NULL;
     long size = name ? cpython_long(cpython_type(object), "__basicsize__") : 0;
     uint16_t found = 0;
-    for (unsigned at = sizeof(struct object_head); at + sizeof name <= (size_t)size;
+    for (unsigned at = py.head_shift + sizeof(struct object_head); at + sizeof name <= (size_t)size;
          at += sizeof name)
         if (word(object, at) == (char *)name)
             found = (uint16_t)at;
@@ -121,11 +137,24 @@ static uint16_t find_qualified_name(PyObject *object)
     return found;
 }
 
+/* A new reference to the module sys; NULL: there is none.  The dict is borrowed: the interpreter
+ * keeps that with which it began. */
+static PyObject *find_sys(void)
+{
+    PyObject *modules = py.PySys_GetObject("modules");
+    struct cpython_section section;
+    begin_section(&section, modules);
+    PyObject *sys = modules ? py.PyDict_GetItemString(modules, "sys") : NULL; /* borrowed */
+    if (sys)
+        py.Py_IncRef(sys);
+    end_section(&section, modules);
+    return sys;
+}
+
 /* By a class that importlib has in Python: that of sys.__spec__, and its __init__(). */
 static void find_qualified_names(void)
 {
-    PyObject *modules = py.PySys_GetObject("modules"); /* borrowed, as what it has */
-    PyObject *sys = modules ? py.PyDict_GetItemString(modules, "sys") : NULL;
+    PyObject *sys = find_sys();
     PyObject *spec = sys ? py.PyObject_GetAttrString(sys, "__spec__") : NULL;
     PyObject *class = spec ? cpython_type(spec) : NULL;
     if (class && cpython_type(class) != cpython_type(py.code_type)) /* not importlib's */
@@ -139,15 +168,17 @@ static void find_qualified_names(void)
         py.Py_DecRef(init);
     if (spec)
         py.Py_DecRef(spec);
+    if (sys)
+        py.Py_DecRef(sys);
 }
 
 /* ---------------------------------------------------------------- variables */
 
 #define FILL_IN_VARIABLES(type) \
     do { \
-        page->code_flags = offsetof(struct type, flags); \
-        page->code_arguments = offsetof(struct type, arguments); \
-        page->code_keyword_arguments = offsetof(struct type, keyword_arguments); \
+        page->code_flags = shifted(offsetof(struct type, flags)); \
+        page->code_arguments = shifted(offsetof(struct type, arguments)); \
+        page->code_keyword_arguments = shifted(offsetof(struct type, keyword_arguments)); \
     } while (0)
 
 static void fill_in_code_variables(void)
@@ -161,8 +192,8 @@ static void fill_in_code_variables(void)
     else
         FILL_IN_VARIABLES(code_36);
     if (py.minor >= 11) {
-        page->code_variables = py.minor == 11 ? offsetof(struct code_311, local_names)
-                                              : offsetof(struct code_312, local_names);
+        page->code_variables = shifted(py.minor == 11 ? offsetof(struct code_311, local_names)
+                                                      : offsetof(struct code_312, local_names));
         page->code_kinds = page->code_variables + (uint16_t)sizeof(void *);
     } else if (py.minor >= 8) {
         page->code_variables = offsetof(struct code_38, variables);
@@ -186,7 +217,7 @@ static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
 {
     size_t basicsize = (size_t)cpython_long(cpython_type((PyObject *)object), "__basicsize__");
     page->frame_variables = (uint16_t)frame_variables_offset(py.minor, basicsize);
-    return frame_basicsize(py.minor, page->frame_variables) == basicsize &&
+    return frame_basicsize(py.minor, page->frame_variables) + py.head_shift == basicsize &&
            has_int(code, page->code_flags, "co_flags") &&
            has_int(code, page->code_arguments, "co_argcount") &&
            has_int(code, page->code_keyword_arguments, "co_kwonlyargcount") &&

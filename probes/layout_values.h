@@ -18,7 +18,14 @@ static inline char *word(const void *object, unsigned offset)
     return *(char **)((char *)object + offset);
 }
 
-/* Whether an object has that attribute at that offset.  GIL held, no exception in flight. */
+/* An offset into an object, from one into a struct of cpython_layout.h: see cpython_plain(). */
+static inline uint16_t shifted(size_t offset)
+{
+    return (uint16_t)(py.head_shift + offset);
+}
+
+/* Whether an object has that attribute at that offset, which does not change.  GIL held, no
+ * exception in flight. */
 bool layout_has(PyObject *object, unsigned offset, const char *attribute);
 
 /* Fills it in, as far as it's right for the frame, of which frame is what layout_page.h calls so;

@@ -39,10 +39,11 @@ static PyObject *(*codecs_init)(void);
 static int start_interpreter(PyObject *unused)
 {
     (void)unused;
-    PyObject *modules = py.PySys_GetObject("modules");
     /* Not posix, which 3.9.2 imports before marshal. */
-    if (modules && !py.PyDict_GetItemString(modules, "encodings"))
+    PyObject *encodings = cpython_module("encodings");
+    if (!encodings && py.PySys_GetObject("modules"))
         arm_start(true);
+    cpython_drop(&encodings);
     return 0;
 }
 

@@ -41,7 +41,7 @@ struct object {
 bool module_on_exec(PyObject *module, int (*start)(PyObject *))
 {
     void *type = cpython_symbol("PyModuleDef_Type");
-    struct object *object = (struct object *)module;
+    struct object *object = module ? cpython_plain(module) : NULL;
     if (!object || !type || object->head.type != type)
         return false;
     struct definition *definition = &object->content;
@@ -84,7 +84,8 @@ static void *definition_for_this_cpython(int (*exec)(PyObject *))
     static struct {
         struct object_head_free_threaded head;
         struct definition content;
-    } free_threaded = {{.local_references = UINT32_MAX}, CONTENT};
+    } free_threaded = {{.flags = FLAG_STATICALLY_ALLOCATED, .local_references = UINT32_MAX},
+                       CONTENT};
 #undef CONTENT
     if (py.free_threaded)
         return &free_threaded;

@@ -8,24 +8,19 @@
 #include "parting.h"
 
 #include "callable.h"
+#include "futex.h"
 #include "tally.h"
 
-#include <linux/futex.h>
 #include <stddef.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-enum { WAITS = 100, WAIT_NS = 500000 };
+enum { WAITS = 100, WAIT_US = 500 };
 
-/* The watcher may be telling just now.  A seccomp filter may allow little more than futex(). */
+/* The watcher may be telling just now. */
 static void tell(void)
 {
     static atomic_uint nobody_wakes;
-    struct {
-        long seconds, nanoseconds; /* the kernel's struct timespec */
-    } pause = {0, WAIT_NS};
     for (int i = 0; i < WAITS && !tally_tell(); i++)
-        syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
+        futex_wait_us(&nobody_wakes, 0, WAIT_US);
 }
 
 typedef void *(*c_function)(void *, void *, void *, void *, void *);
@@ -55,6 +50,7 @@ static const struct {
     c_function function;
 } ours[COUNT] = {PARTINGS(OURS)};
 
+/* Threads that call the function meanwhile read one word, the old one or the new. */
 void parting_set(bool wanted)
 {
     for (int i = 0; i < COUNT; i++) {
@@ -72,8 +68,7 @@ void parting_set(bool wanted)
  * functions in C. */
 void parting_find(void)
 {
-    PyObject *modules = py.PySys_GetObject("modules"); /* borrowed, and so is posix */
-    PyObject *posix = modules ? py.PyDict_GetItemString(modules, "posix") : NULL;
+    PyObject *posix = cpython_module("posix");
     for (int i = 0; i < COUNT && posix; i++) {
         PyObject *function = py.PyObject_GetAttrString(posix, ours[i].name);
         if (function && cpython_type(function) == py.cfunction_type && !found[i].definition)
@@ -81,5 +76,6 @@ void parting_find(void)
         cpython_drop(&function);
         py.PyErr_Clear();
     }
+    cpython_drop(&posix);
     parting_set(tally_counts(TALLY_MARKERS)); /* a tracer may be there already */
 }

@@ -24,25 +24,51 @@ void raise_leaves(PyFrameObject *frame)
 /* Whether its entries are as we know them. */
 static bool is_known(PyObject *traceback)
 {
-    static enum { UNTRIED, KNOWN, UNKNOWN } layout;
+    enum { UNTRIED, KNOWN, UNKNOWN };
+    static atomic_int layout; /* each thread finds the same */
     if (layout == UNTRIED) {
         long size = cpython_long(cpython_type(traceback), "__basicsize__");
-        layout = size == sizeof(struct traceback) ? KNOWN : UNKNOWN;
+        layout = size == (long)(py.head_shift + sizeof(struct traceback)) ? KNOWN : UNKNOWN;
         if (layout == UNKNOWN)
             debug_log("tracebacks in this CPython are not as in the release");
     }
     return layout == KNOWN;
 }
 
+/* The next entry of one; NULL: it is the last one.  A new reference.  Without the GIL another
+ * thread may put another one there just now, so it's asked for. */
+static PyObject *next_of(PyObject *traceback)
+{
+    PyObject *next;
+    if (py.free_threaded) {
+        next = py.PyObject_GetAttrString(traceback, "tb_next");
+        py.PyErr_Clear();
+        if (next == py.none)
+            cpython_drop(&next);
+        return next;
+    }
+    next = ((const struct traceback *)traceback)->next;
+    if (next)
+        py.Py_IncRef(next);
+    return next;
+}
+
+/* Its frame, which stays the same, and is only compared.  As an attribute it is an audited one. */
+static PyFrameObject *frame_in(PyObject *traceback)
+{
+    return ((const struct traceback *)cpython_plain(traceback))->frame;
+}
+
 /* Whether the exception began in the frame.  Up to 3.11 CPython also reports the end of an iterator
  * to the loop, which adds nothing to its traceback. */
 static bool begins_in(PyFrameObject *frame, PyObject *traceback)
 {
-    const struct traceback *here = (const struct traceback *)traceback;
-    if (!here || traceback == py.none || !is_known(traceback) || here->frame != frame)
+    if (!traceback || traceback == py.none || !is_known(traceback) || frame_in(traceback) != frame)
         return false;
-    const struct traceback *next = (const struct traceback *)here->next;
-    return !next || left_to != frame || left != next->frame;
+    PyObject *next = left_to == frame ? next_of(traceback) : NULL;
+    bool begins = !next || frame_in(next) != left;
+    cpython_drop(&next);
+    return begins;
 }
 
 /* A new reference; NULL without an exception in flight if there is none.  Runs no code of the
@@ -86,6 +112,6 @@ void raise_came(struct code *record, int line, PyFrameObject *frame, PyObject *e
         marker_exception__raise(filename, funcname, line, exception, type);
     if (filtered)
         marker_filtered__exception__raise(filename, funcname, line, exception, type,
-                                          code_text(&record->module));
+                                          code_first_module(record));
     cpython_drop(&name);
 }

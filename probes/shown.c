@@ -19,7 +19,10 @@
 /* What reads as a PyFrameObject.  It is free if it has no frame, or that of another tracer: one to
  * which no return was reported. */
 struct stand_in {
-    struct frame_object_311 object;
+    struct object_head_free_threaded head; /* that of other builds is its last part */
+    PyFrameObject *back;
+    void *frame;      /* as struct frame_object_311 has it */
+    void *rest;       /* f_trace */
     uintptr_t tracer; /* tracer_attached */
 };
 
@@ -113,7 +116,7 @@ void shown_forked(void)
 
 static inline void *frame_at(const struct stand_in *place, unsigned tracer)
 {
-    return place->tracer == tracer ? place->object.frame : NULL;
+    return place->tracer == tracer ? place->frame : NULL;
 }
 
 static struct stand_in *place_of(void *frame, unsigned tracer, enum shown_event event)
@@ -140,11 +143,12 @@ PyFrameObject *shown_stand_in(void *frame, enum shown_event event)
         return NULL;
     unsigned tracer = atomic_load_explicit(&tracer_attached, memory_order_relaxed);
     struct stand_in *place = place_of(frame, tracer, event);
-    place->object.head.references = 1;
-    place->object.head.type = frame_type;
-    place->object.frame = frame;
+    place->head.local_references = UINT32_MAX;
+    place->head.head.references = 1;
+    place->head.head.type = atomic_load_explicit(&frame_type, memory_order_relaxed);
+    place->frame = frame;
     place->tracer = tracer;
-    return (PyFrameObject *)place;
+    return (PyFrameObject *)((char *)&place->head.head - py.head_shift);
 }
 
 PyFrameObject *shown_stand_in_of(PyFrameObject *object, enum shown_event event)
@@ -155,9 +159,9 @@ PyFrameObject *shown_stand_in_of(PyFrameObject *object, enum shown_event event)
 
 void shown_returned(PyFrameObject *frame)
 {
-    struct stand_in *place = (struct stand_in *)frame;
-    if (stand_ins && place >= stand_ins && place < stand_ins + STAND_INS)
-        place->object.frame = NULL;
+    char *place = (char *)cpython_plain(frame) - offsetof(struct stand_in, head.head);
+    if (stand_ins && place >= (char *)stand_ins && place < (char *)(stand_ins + STAND_INS))
+        ((struct stand_in *)place)->frame = NULL;
 }
 
 /* ---------------------------------------------------------------- the innermost frame */

@@ -1,7 +1,9 @@
 /*
  * Sums by function.  They are written with the GIL held, which serves as their lock: a code object
- * is one interpreter's, and so is its tally.  They are told on another thread, without the GIL,
- * which reads words that only grow, and names that are copies.
+ * is one interpreter's, and so is its tally.  Where there is no GIL, they are added to atomically,
+ * and a function that several threads call has more of them, so that few wait for each other.  They
+ * are told on another thread, without the GIL, which reads words that only grow, and names that are
+ * copies.
  *
  * A tally outlives its code object until it has been told.  Then it is taken off the list, and
  * freed by a thread of the program's, as the watcher calls no free().
@@ -11,7 +13,8 @@
 #include "tally.h"
 
 #include "callable.h"
-#include "thread_block.h"
+#include "no_gil.h"
+#include "open_calls.h"
 #include "ticks.h"
 
 #include <pthread.h>
@@ -23,18 +26,29 @@ struct sums {
     _Atomic uint64_t ended, ticks, own_ticks; /* calls that were seen to begin, and their time */
 };
 
+/* Sums without a GIL, which threads on several processors write to. */
+enum { CACHE_LINE = 64 };
+struct part {
+    _Alignas(CACHE_LINE) struct sums sums;
+};
+
+enum { OTHERS = 8 };
+
 struct tally {
+    struct sums sums; /* with a GIL */
+    /* Without one: those of the thread with this number, in names; and those of all others, by
+     * their numbers: so many, NULL as long as there are no others. */
+    struct part *first;
+    unsigned first_thread;
+    struct part *_Atomic others;
     struct tally *_Atomic next;
     const char *filename, *funcname, *module; /* in names; or NULL */
     int first_line;
     bool is_c;
     atomic_bool released;
-    struct sums sums;
     struct {
         uint64_t begun, ended, ticks, own_ticks;
     } told; /* under the lock */
-    /* The thread in which calls of it are open, and how many; of other threads it isn't noted. */
-    unsigned thread, open, turn;
     char names[];
 };
 
@@ -52,15 +66,27 @@ static atomic_uint times_told = 1;
 /* Held by the thread that tells. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-/* Another one for each time that times are wanted, or no longer, in each child, and where too many
- * calls are open: those that were open then are forgotten. */
-static atomic_uint turn = 1;
-
 void tally_wants(unsigned wanted)
 {
     unsigned before = atomic_exchange(&tally_wanted, wanted & TALLY_MARKERS);
     if (!(before & TALLY_TIMES) != !(wanted & TALLY_TIMES))
-        turn++;
+        open_calls_forget();
+}
+
+/* ---------------------------------------------------------------- by thread */
+
+static __thread struct {
+    unsigned number; /* of this thread among those that counted; 0: it has not */
+    unsigned times;  /* how often the sums had been told when it counted last */
+} thread;
+
+/* The number of this thread. */
+static inline unsigned number_here(void)
+{
+    static atomic_uint threads;
+    if (__builtin_expect(!thread.number, 0))
+        thread.number = ++threads;
+    return thread.number;
 }
 
 /* ---------------------------------------------------------------- by function */
@@ -72,6 +98,7 @@ static void free_off_list(void)
                               : NULL;
     while (tally) {
         struct tally *next = tally->next;
+        free(tally->others);
         free(tally);
         tally = next;
     }
@@ -111,11 +138,17 @@ static struct tally *make(const char *filename, const char *funcname, const char
     if (to_take_off > MOST_RELEASED) /* a child that a thread has forked has no watcher */
         tally_tell();
     free_off_list();
+    size_t room = py.free_threaded ? CACHE_LINE + sizeof(struct part) : 0;
     struct tally *tally =
-        calloc(1, sizeof *tally + size_of(filename) + size_of(funcname) + size_of(module));
+        calloc(1, sizeof *tally + room + size_of(filename) + size_of(funcname) + size_of(module));
     if (!tally)
         return NULL;
     char *to = tally->names;
+    if (room) {
+        tally->first = (struct part *)(to + -(uintptr_t)to % CACHE_LINE);
+        tally->first_thread = number_here();
+        to += room;
+    }
     tally->filename = copy(&to, filename);
     tally->funcname = copy(&to, funcname);
     tally->module = copy(&to, module);
@@ -130,17 +163,24 @@ static void put_on_list(struct tally *tally)
         ;
 }
 
+/* The first tally of a record stays: another thread may make one at once. */
 struct tally *tally_of(struct code *record, PyObject *globals)
 {
-    if (record->tally)
-        return record->tally;
-    struct tally *tally =
-        make(record->filename.utf8, record->funcname.utf8, code_module(record, globals));
-    if (tally) {
-        tally->first_line = record->first_line;
-        put_on_list(tally);
+    struct tally *known = record->tally;
+    if (known)
+        return known;
+    struct module module = code_module(record, globals);
+    struct tally *tally = make(record->filename.utf8, record->funcname.utf8, module.name);
+    code_module_done(&module);
+    if (!tally)
+        return NULL;
+    tally->first_line = record->first_line;
+    if (!atomic_compare_exchange_strong(&record->tally, &known, tally)) {
+        free(tally);
+        return known;
     }
-    return record->tally = tally;
+    put_on_list(tally);
+    return tally;
 }
 
 /* ---------------------------------------------------------------- by function in C */
@@ -162,6 +202,44 @@ static struct c_function *_Atomic *place_of(const PyMethodDef *definition)
     return &c_functions[((uintptr_t)definition >> 5) % (sizeof c_functions / sizeof *c_functions)];
 }
 
+/* Those of this interpreter. */
+static struct c_function *find(const PyMethodDef *definition)
+{
+    PyInterpreterState *here = cpython_interpreter();
+    struct c_function *function = *place_of(definition);
+    while (function &&
+           (function->definition != definition || function->interpreter != here ||
+            function->name != definition->name || function->function != definition->function))
+        function = function->next;
+    return function;
+}
+
+/* One thread at a time makes one: the second would lose calls that are open. */
+static struct no_gil_lock making;
+
+/* Unless another thread has just made it. */
+static struct tally *put_in_place(const PyMethodDef *definition, struct c_function *function,
+                                  struct tally *tally)
+{
+    no_gil_lock(&making);
+    struct c_function *known = find(definition);
+    if (!known) {
+        put_on_list(tally);
+        struct c_function *_Atomic *place = place_of(definition);
+        *function = (struct c_function){
+            *place, definition, definition->name, definition->function, cpython_interpreter(),
+            tally};
+        while (!atomic_compare_exchange_weak(place, &function->next, function))
+            ;
+    }
+    no_gil_unlock(&making);
+    if (!known)
+        return tally;
+    free(function);
+    free(tally);
+    return known->tally;
+}
+
 static struct tally *make_of_c(PyObject *callable, const PyMethodDef *definition)
 {
     struct callable names = callable_open(callable);
@@ -174,13 +252,7 @@ static struct tally *make_of_c(PyObject *callable, const PyMethodDef *definition
         return NULL;
     }
     tally->is_c = true;
-    put_on_list(tally);
-    struct c_function *_Atomic *place = place_of(definition);
-    *function = (struct c_function){
-        *place, definition, definition->name, definition->function, cpython_interpreter(), tally};
-    while (!atomic_compare_exchange_weak(place, &function->next, function))
-        ;
-    return tally;
+    return put_in_place(definition, function, tally);
 }
 
 struct tally *tally_of_c(PyObject *callable)
@@ -188,174 +260,101 @@ struct tally *tally_of_c(PyObject *callable)
     const PyMethodDef *definition = callable_definition(callable);
     if (!definition)
         return NULL;
-    PyInterpreterState *here = cpython_interpreter();
-    struct c_function *function = *place_of(definition);
-    while (function &&
-           (function->definition != definition || function->interpreter != here ||
-            function->name != definition->name || function->function != definition->function))
-        function = function->next;
+    struct c_function *function = find(definition);
     return function ? function->tally : make_of_c(callable, definition);
 }
 
-/* ---------------------------------------------------------------- by thread */
+/* ---------------------------------------------------------------- counting */
 
-struct call {
-    struct tally *tally;
-    uint64_t began, inside; /* ticks: when; in its callees */
-    bool outermost;         /* of its function, in this thread */
-    bool noted;             /* in the tally */
-};
-
-static __thread struct calls {
-    struct call *call;
-    size_t depth, room, unnoted;
-    unsigned thread; /* the number of this thread among those that counted; 0: it has not */
-    unsigned turn;
-    unsigned times; /* how often the sums had been told when it counted last */
-} calls;
-
-/* Calls that lose their ends stay: where a greenlet is given up that has not ended.  So there is an
- * end to it. */
-enum { ROOM = 64, MOST = 128 * 1024 };
-
-static pthread_key_t at_thread_end;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static bool has_key;
-
-static void end_thread(void *call)
+/* A thread of no GIL may share its sums. */
+static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order)
 {
-    thread_block_free(call);
-    calls = (struct calls){0};
-}
-
-static void make_key(void)
-{
-    has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
-}
-
-/* False: memory ran out. */
-static __attribute__((noinline)) bool make_room(void)
-{
-    if (calls.room >= MOST) { /* what is open in other threads goes with it */
-        calls.turn = ++turn;
-        calls.depth = calls.unnoted = 0;
-        return true;
-    }
-    pthread_once(&key_once, make_key);
-    size_t size = ROOM * sizeof *calls.call;
-    struct call *call = has_key ? thread_block_larger(calls.call, &size) : NULL;
-    if (!call)
-        return false;
-    calls.call = call;
-    calls.room = size / sizeof *call;
-    pthread_setspecific(at_thread_end, call);
-    return true;
-}
-
-static bool is_open_here(const struct tally *tally)
-{
-    size_t i = calls.depth;
-    while (i > 0 && calls.call[i - 1].tally != tally)
-        i--;
-    return i > 0;
-}
-
-/* Notes an open call in the tally, and whether it is the outermost one. */
-static inline void note(struct tally *tally, struct call *call)
-{
-    if (tally->turn != calls.turn) {
-        tally->turn = calls.turn;
-        tally->open = 0;
-    }
-    call->noted = tally->open == 0 || tally->thread == calls.thread;
-    if (call->noted && tally->open > 0)
-        call->outermost = false;
+    if (py.free_threaded)
+        atomic_fetch_add_explicit(sum, value, order);
     else
-        call->outermost = (call->noted && calls.unnoted == 0) || !is_open_here(tally);
-    if (call->noted) {
-        tally->thread = calls.thread;
-        tally->open++;
-    } else {
-        calls.unnoted++;
-    }
+        atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value, order);
 }
 
-static inline void add(_Atomic uint64_t *sum, uint64_t value)
+/* Of a function that another thread has called first. */
+static __attribute__((noinline)) struct sums *other_sums(struct tally *tally)
 {
-    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value,
-                          memory_order_relaxed);
+    struct part *others = atomic_load_explicit(&tally->others, memory_order_acquire), *fresh;
+    if (!others && (fresh = aligned_alloc(CACHE_LINE, OTHERS * sizeof *fresh))) {
+        memset(fresh, 0, OTHERS * sizeof *fresh);
+        if (atomic_compare_exchange_strong(&tally->others, &others, fresh))
+            others = fresh;
+        else
+            free(fresh);
+    }
+    return others ? &others[number_here() % OTHERS].sums : &tally->first->sums;
+}
+
+/* Those to which this thread adds. */
+static inline struct sums *sums_here(struct tally *tally)
+{
+    if (!tally->first)
+        return &tally->sums;
+    return tally->first_thread == number_here() ? &tally->first->sums : other_sums(tally);
 }
 
 static __attribute__((noinline)) void say_it_runs(unsigned times)
 {
-    static atomic_uint threads;
-    if (!calls.thread)
-        calls.thread = ++threads;
-    calls.times = times;
+    thread.times = times;
     if (MARKER_ON(thread__runs))
-        marker_thread__runs((int)calls.thread);
+        marker_thread__runs((int)number_here());
 }
 
 void tally_begin(struct tally *tally)
 {
-    add(&tally->sums.begun, 1);
     unsigned times = atomic_load_explicit(&times_told, memory_order_relaxed);
-    if (__builtin_expect(calls.times != times, 0))
+    if (__builtin_expect(thread.times != times, 0))
         say_it_runs(times);
-    if (!tally_counts(TALLY_TIMES))
-        return;
-    unsigned now = atomic_load_explicit(&turn, memory_order_relaxed);
-    if (__builtin_expect(calls.turn != now, 0)) {
-        calls.turn = now;
-        calls.depth = calls.unnoted = 0;
-    }
-    if (__builtin_expect(calls.depth == calls.room, 0) && !make_room())
-        return;
-    struct call call = {.tally = tally};
-    note(tally, &call);
-    call.began = ticks_now();
-    calls.call[calls.depth++] = call;
+    add(&sums_here(tally)->begun, 1, memory_order_relaxed);
+    if (tally_counts(TALLY_TIMES))
+        open_calls_begin(tally);
 }
 
-/* Calls within it have lost their ends, or go on where the program has switched stacks in C. */
 void tally_end(struct tally *tally)
 {
-    uint64_t now = ticks_now();
-    size_t i = calls.depth;
-    if (calls.turn != atomic_load_explicit(&turn, memory_order_relaxed))
+    struct ended_call call;
+    if (!open_calls_end(tally, tally->is_c, &call))
         return;
-    while (i > 0 && calls.call[i - 1].tally != tally)
-        i--;
-    if (i == 0)
-        return;
-    struct call call = calls.call[--i];
-    calls.depth--;
-    if (__builtin_expect(i != calls.depth, 0))
-        memmove(&calls.call[i], &calls.call[i + 1], (calls.depth - i) * sizeof call);
-    uint64_t time = now > call.began ? now - call.began : 0;
-    add(&tally->sums.own_ticks, time > call.inside ? time - call.inside : 0);
+    struct sums *sums = sums_here(tally);
+    add(&sums->own_ticks, call.own, memory_order_relaxed);
     if (call.outermost)
-        add(&tally->sums.ticks, time);
-    /* Last: who tells sees what belongs to it. */
-    atomic_store_explicit(&tally->sums.ended,
-                          atomic_load_explicit(&tally->sums.ended, memory_order_relaxed) + 1,
-                          memory_order_release);
-    if (i > 0)
-        calls.call[i - 1].inside += tally->is_c ? call.inside : time;
-    if (!call.noted)
-        calls.unnoted--;
-    else if (tally->open > 0)
-        tally->open--;
+        add(&sums->ticks, call.time, memory_order_relaxed);
+    add(&sums->ended, 1, memory_order_release); /* last: who tells sees what belongs to it */
 }
 
 /* ---------------------------------------------------------------- telling */
 
-static uint64_t since(_Atomic uint64_t *sum, uint64_t *before)
+static uint64_t sum_in(const struct sums *sums, size_t offset)
 {
-    uint64_t now = atomic_load_explicit(sum, memory_order_acquire), was = *before;
+    return atomic_load_explicit((const _Atomic uint64_t *)((const char *)sums + offset),
+                                memory_order_acquire);
+}
+
+/* Of all threads. */
+static uint64_t sum_of(const struct tally *tally, size_t offset)
+{
+    if (!tally->first)
+        return sum_in(&tally->sums, offset);
+    uint64_t sum = sum_in(&tally->first->sums, offset);
+    const struct part *others = tally->others;
+    for (int i = 0; others && i < OTHERS; i++)
+        sum += sum_in(&others[i].sums, offset);
+    return sum;
+}
+
+static uint64_t grown(uint64_t now, uint64_t *before)
+{
+    uint64_t was = *before;
     *before = now;
     return now - was;
 }
+
+/* How much a sum has grown since it was last told. */
+#define SINCE(tally, sum) grown(sum_of(tally, offsetof(struct sums, sum)), &(tally)->told.sum)
 
 static void tell_begun(struct tally *tally, long number)
 {
@@ -377,14 +376,14 @@ static void tell_ended(struct tally *tally, long number, long time, long own)
 
 static void tell(struct tally *tally)
 {
-    uint64_t begun = since(&tally->sums.begun, &tally->told.begun);
+    uint64_t begun = SINCE(tally, begun);
     if (begun)
         tell_begun(tally, (long)begun);
-    uint64_t ended = since(&tally->sums.ended, &tally->told.ended);
+    uint64_t ended = SINCE(tally, ended);
     if (!ended)
         return;
-    long time = ticks_nanoseconds(since(&tally->sums.ticks, &tally->told.ticks));
-    long own = ticks_nanoseconds(since(&tally->sums.own_ticks, &tally->told.own_ticks));
+    long time = ticks_nanoseconds(SINCE(tally, ticks));
+    long own = ticks_nanoseconds(SINCE(tally, own_ticks));
     tell_ended(tally, (long)ended, time, own);
 }
 
@@ -427,16 +426,16 @@ bool tally_tell(void)
 
 static void forget(struct tally *tally)
 {
-    since(&tally->sums.begun, &tally->told.begun);
-    since(&tally->sums.ended, &tally->told.ended);
-    since(&tally->sums.ticks, &tally->told.ticks);
-    since(&tally->sums.own_ticks, &tally->told.own_ticks);
+    SINCE(tally, begun);
+    SINCE(tally, ended);
+    SINCE(tally, ticks);
+    SINCE(tally, own_ticks);
 }
 
 /* What was counted and not told is left out. */
 static void forget_all(void)
 {
-    turn++;
+    open_calls_forget();
     if (pthread_mutex_trylock(&telling) != 0)
         return;
     for_each(forget);
@@ -447,7 +446,8 @@ void tally_forked(void)
 {
     pthread_mutex_init(&telling, NULL);
     forget_all();
-    thread_blocks_forked(calls.call);
+    making = (struct no_gil_lock){0};
+    open_calls_forked();
 }
 
 /* ---------------------------------------------------------------- when */

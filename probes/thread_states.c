@@ -13,6 +13,8 @@
 
 #include "cpython_layout.h"
 
+#include <stdatomic.h>
+
 /* NULL: not where the release has it. */
 static void *list_lock(void)
 {
@@ -58,6 +60,33 @@ void thread_states_forked(bool told)
 bool thread_states_are_stale(void)
 {
     return stale;
+}
+
+static atomic_uint forks;
+
+void thread_states_fork_begins(void)
+{
+    forks++;
+}
+
+void thread_states_fork_ends(void)
+{
+    forks--;
+}
+
+void thread_states_no_forks(void)
+{
+    forks = 0;
+}
+
+bool thread_states_fork(void)
+{
+    return forks > 0;
+}
+
+bool thread_states_can_stop(void)
+{
+    return !py.free_threaded || (!stale && forks == 0);
 }
 
 enum walk thread_states_walk(PyInterpreterState *interpreter,

@@ -1,5 +1,5 @@
 /*
- * The thread states of an interpreter, up to CPython 3.11.
+ * The thread states of an interpreter.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,5 +32,19 @@ void thread_states_forked(bool told);
 
 /* So it is.  GIL held. */
 bool thread_states_are_stale(void);
+
+/* A thread forks, from the first of our handlers on; and it has done so, in the parent, or in the
+ * child, where no other thread is. */
+void thread_states_fork_begins(void);
+void thread_states_fork_ends(void);
+void thread_states_no_forks(void);
+
+/* Whether one does. */
+bool thread_states_fork(void);
+
+/* Whether the world may be stopped, which is free-threaded builds' alone.  Not where CPython would
+ * wait for threads that are not there.  Nor while a thread forks by C: it would stop in the child,
+ * for a thread that is not there to start it again.  GIL held. */
+bool thread_states_can_stop(void);
 
 #endif

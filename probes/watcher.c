@@ -9,9 +9,7 @@
  * that is going away.
  *
  * A program may leave its threads few system calls (seccomp).  While no tracer is attached the
- * thread makes only futex(), which all threads of the C library need; but the C library ends the
- * program if that is refused, so the thread makes it itself, and ends then.  Nor does the program's
- * end need another.
+ * thread makes only futex(), and ends if that is refused.  Nor does the program's end need another.
  *
  * A thread's start takes system calls that the C library does not do without, and a filter for all
  * threads may come at any time: so the thread that makes ours waits until those are made.
@@ -29,7 +27,9 @@
 #include "debug.h"
 #include "filter.h"
 #include "fork_word.h"
+#include "futex.h"
 #include "main_thread.h"
+#include "no_gil.h"
 #include "seccomp.h"
 #include "tally.h"
 #include "thread_states.h"
@@ -37,8 +37,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -77,7 +75,11 @@ enum {
 atomic_bool watcher_set_up;
 bool watcher_barred;
 
-/* Written with the GIL held. */
+/* Under it what follows is written: two threads that fork at once would stop one watcher twice, or
+ * start two.  Its holder may wait for a watcher, and that, if asking needs the GIL, for those who
+ * wait for the lock. */
+static struct no_gil_lock changing;
+
 static struct watcher *_Atomic running;
 
 /* The thread of watcher_attach(), until watcher_start() takes it for the running one. */
@@ -92,32 +94,11 @@ static unsigned settled;
 
 /* ---------------------------------------------------------------- sleep */
 
-/* If Linux only has another futex(), for 64 bits of time on 32-bit machines, it is not called. */
-#ifndef SYS_futex
-#define SYS_futex (-1)
-#endif
-
-/* Waits so long, or until the word is another one.  False: the system call is refused. */
-static bool wait_ms(atomic_uint *word, unsigned value, long ms)
-{
-    struct {
-        long seconds, nanoseconds; /* the kernel's struct timespec */
-    } time = {0, ms * 1000000L};
-    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0) == 0 ||
-           errno == ETIMEDOUT || errno == EAGAIN || errno == EINTR;
-}
-
-/* False: the system call is refused. */
-static bool wake(atomic_uint *word)
-{
-    return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0) >= 0;
-}
-
 /* False: it is to stop, or can't sleep. */
 static bool sleep_ms(struct watcher *self, long ms)
 {
     atomic_fetch_and(&self->state, ~(unsigned)(AWAKE | TAKES_GIL));
-    if (!wait_ms(&self->state, 0, ms))
+    if (!futex_wait_us(&self->state, 0, ms * 1000))
         return false;
     unsigned asleep = 0;
     return atomic_compare_exchange_strong(&self->state, &asleep, AWAKE);
@@ -287,7 +268,7 @@ static void *watch(void *data)
     self->id = gettid();
     pthread_setname_np(pthread_self(), self->attach ? WATCHER_NAME "-new" : WATCHER_NAME);
     begun++;
-    wake(&begun);
+    futex_wake(&begun);
     if (self->attach && !attach_first(self))
         return end(self);
     do {
@@ -324,7 +305,7 @@ static void *watch(void *data)
     } while (sleep_ms(self, PERIOD_MS));
     /* The end of a thread takes more system calls: the process is to end first. */
     for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !main_thread_left_us(); i++)
-        if (!wait_ms(&self->state, IDLE, PERIOD_MS))
+        if (!futex_wait_us(&self->state, IDLE, PERIOD_MS * 1000L))
             break;
     return end(self);
 }
@@ -342,7 +323,7 @@ static bool make_thread(struct watcher *watcher)
     bool made = pthread_create(&watcher->thread, &attributes, watch, watcher) == 0;
     pthread_attr_destroy(&attributes);
     for (int i = 0; made && i < BEGIN_MS / PERIOD_MS && begun == begun_before; i++)
-        if (!wait_ms(&begun, begun_before, PERIOD_MS))
+        if (!futex_wait_us(&begun, begun_before, PERIOD_MS * 1000L))
             break;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return made;
@@ -361,7 +342,7 @@ static struct watcher *make_watcher(void (*attach)(void))
 /* ---------------------------------------------------------------- start and end */
 
 /* One that watcher_stop_for_fork() has left may wait for the GIL still, and the lock of ask_lock.c.
- * Read and written with the GIL held. */
+ */
 static bool is_left;
 
 /* 0 in the child of a fork that the C library does not know of (_Fork(), clone()): our thread is
@@ -379,18 +360,19 @@ void watcher_forget(bool told)
 {
     running = attaching = NULL;
     is_left = false;
+    changing = (struct no_gil_lock){0};
     ask_lock_forget();
     *here = 1;
     thread_states_forked(told);
     ask_forked();
 }
 
-/* The running watcher of this process, or NULL. */
-static struct watcher *running_here(void)
+/* Takes the lock `changing`, which a thread of the parent may have held. */
+static void begin_to_change(void)
 {
-    if (!*here)
+    if (!__atomic_exchange_n(here, 1, __ATOMIC_ACQ_REL))
         watcher_forget(false);
-    return running;
+    no_gil_lock(&changing);
 }
 
 /* A thread that has been joined is counted among the process's until the kernel has taken it out, a
@@ -413,7 +395,7 @@ static void wait_until_gone(pid_t id)
 /* Waits for the end of one that is STOPPING; GIL held, and not released. */
 static void join(struct watcher *watcher)
 {
-    bool woken = wake(&watcher->state);
+    bool woken = futex_wake(&watcher->state);
     if (woken)
         pthread_join(watcher->thread, NULL);
     else /* the C library can't wait either */
@@ -437,11 +419,8 @@ static void stop(struct watcher *watcher)
 
 /* The GIL is not released: the program's fork handlers hold its locks, and a thread that has the
  * GIL may wait for one of them.  CPython makes the GIL anew in the child. */
-void watcher_stop_for_fork(void)
+static void stop_for_fork(struct watcher *watcher)
 {
-    struct watcher *watcher = running_here();
-    if (!watcher)
-        return;
     running = NULL;
     if (!(atomic_fetch_or(&watcher->state, STOPPING) & TAKES_GIL)) {
         join(watcher);
@@ -453,20 +432,29 @@ void watcher_stop_for_fork(void)
         free(watcher);
 }
 
-void watcher_stop_at_exit(void)
+void watcher_stop_for_fork(void)
 {
-    struct watcher *watcher = running_here();
-    if (watcher && (atomic_fetch_or(&watcher->state, IDLE) & AWAKE))
-        stop(watcher);
-    if (!is_left)
-        return;
-    ask_lock_wait();
-    is_left = false;
+    begin_to_change();
+    if (running)
+        stop_for_fork(running);
+    no_gil_unlock(&changing);
 }
 
-void watcher_start(void)
+void watcher_stop_at_exit(void)
 {
-    struct watcher *watcher = running_here();
+    begin_to_change();
+    struct watcher *watcher = running;
+    if (watcher && (atomic_fetch_or(&watcher->state, IDLE) & AWAKE))
+        stop(watcher);
+    if (is_left)
+        ask_lock_wait();
+    is_left = false;
+    no_gil_unlock(&changing);
+}
+
+static void start(void)
+{
+    struct watcher *watcher = running;
     if (watcher && (watcher->state & IDLE)) /* of the interpreter before */
         stop(watcher);
     if (running || !watcher_set_up || watcher_barred)
@@ -483,6 +471,13 @@ void watcher_start(void)
     }
     free(watcher);
     debug_log("no thread could be started: a tracer that attaches later is not noticed");
+}
+
+void watcher_start(void)
+{
+    begin_to_change();
+    start();
+    no_gil_unlock(&changing);
 }
 
 void watcher_attach(void (*attach)(void))

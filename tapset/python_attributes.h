@@ -31,6 +31,7 @@ enum { PYTHON_EFFORT = 5000, PYTHON_ENTRIES = 1000, PYTHON_CLASSES = 64 };
 static void python_begin_values(struct python_text *text, const struct layout_page *layout)
 {
     text->layout = layout;
+    text->shift = layout->head_shift;
     text->effort = PYTHON_EFFORT;
 }
 
@@ -39,16 +40,17 @@ static int python_spend(struct python_text *text)
     return text->effort > 0 && text->effort-- > 0;
 }
 
-static unsigned long python_type_address(unsigned long object)
+static unsigned long python_type_address(unsigned long object, unsigned shift)
 {
-    return object ? python_word(object + offsetof(struct python_object, type)) : 0;
+    return object ? python_word(object + shift + offsetof(struct python_object, type)) : 0;
 }
 
 /* The items of a tuple, and how many; whether it is one. */
 static int python_find_items(const struct layout_page *layout, unsigned long tuple, unsigned long *items, u64 *count)
 {
     *items = tuple + layout->tuple_items;
-    return tuple && layout->tuple_items && python_read(count, tuple + offsetof(struct python_sized, size), sizeof *count);
+    return tuple && layout->tuple_items &&
+           python_read(count, tuple + layout->head_shift + offsetof(struct python_sized, size), sizeof *count);
 }
 
 /* ---- dicts */
@@ -151,10 +153,10 @@ static int python_is_named(struct python_text *text, unsigned long object, const
     unsigned kind;
     u64 words[2], count;
     /* most are of another length, which is where other objects have a size, too */
-    if (!python_words(words, offsets, 2, object, NULL, 0) || words[1] != (u64)length)
+    if (!python_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] != (u64)length)
         return 0;
     if (words[0] != text->name_type) {
-        if (!python_read_type_at(&type, words[0]) || !(type.flags & PYTHON_UNICODE) || !python_find_base(&type, PYTHON_UNICODE))
+        if (!python_read_type_at(&type, words[0], text->shift) || !(type.flags & PYTHON_UNICODE) || !python_find_base(&type, PYTHON_UNICODE))
             return 0;
         text->name_type = words[0];
         text->name_base = type;
@@ -218,7 +220,7 @@ static enum python_got python_class_attribute(struct python_text *text, unsigned
     unsigned long class, dict, bases;
     u64 count, i;
     enum python_got got;
-    if (!python_find_items(text->layout, python_word(type + PYTHON_TP_MRO), &bases, &count))
+    if (!python_find_items(text->layout, python_word(type + text->shift + PYTHON_TP_MRO), &bases, &count))
         return PYTHON_UNREADABLE;
     for (i = 0; i < count; i++) {
         if (i == PYTHON_CLASSES || !python_spend(text))
@@ -226,7 +228,7 @@ static enum python_got python_class_attribute(struct python_text *text, unsigned
         class = python_word(bases + i * sizeof(u64));
         if (!class)
             return PYTHON_UNREADABLE;
-        dict = python_word(class + PYTHON_TP_DICT);
+        dict = python_word(class + text->shift + PYTHON_TP_DICT);
         got = dict ? python_dict_item(text, dict, name, length, value) : PYTHON_ABSENT;
         if (got != PYTHON_ABSENT)
             return got;
@@ -243,7 +245,8 @@ static int python_find_attributes(struct python_walk *walk, const struct layout_
     if (layout->type_qualified_name)
         keys = python_word(type_address + layout->type_qualified_name + sizeof(u64)); /* ht_cached_keys */
     if (layout->values_form != VALUES_IN_ORDER && type->flags & PYTHON_MANAGED_DICT) {
-        dict = python_word(object - 3 * sizeof(u64));
+        /* before the two words of the garbage collector, which a free-threaded build does not have */
+        dict = python_word(object - (layout->head_shift ? 1 : 3) * sizeof(u64));
         if (layout->values_form == VALUES_BEHIND_ORDER && layout->values_before)
             values = python_word(object - 4 * sizeof(u64));
         else if (layout->values_form == VALUES_BEHIND_ORDER && dict & 1) {
@@ -251,9 +254,9 @@ static int python_find_attributes(struct python_walk *walk, const struct layout_
             dict = 0;
         } else if (layout->values_form == VALUES_BEFORE_ORDER && !dict && type->flags & PYTHON_INLINE_VALUES)
             values = object + type->basicsize;
-    } else if (python_read(&offset, type_address + PYTHON_TP_DICTOFFSET, sizeof offset) && offset) {
+    } else if (python_read(&offset, type_address + layout->head_shift + PYTHON_TP_DICTOFFSET, sizeof offset) && offset) {
         /* from the end of an object with items: Objects/object.c, _PyObject_GetDictPtr() */
-        if (offset < 0 && python_read(&size, object + offsetof(struct python_sized, size), sizeof size))
+        if (offset < 0 && python_read(&size, object + layout->head_shift + offsetof(struct python_sized, size), sizeof size))
             offset += ALIGN(type->basicsize + (size < 0 ? -size : size) * type->itemsize, sizeof(u64));
         if (offset > 0)
             dict = python_word(object + offset);
@@ -267,13 +270,13 @@ static int python_find_attributes(struct python_walk *walk, const struct layout_
 static enum python_got python_attribute(struct python_text *text, unsigned long object, const char *name, int length,
                                         unsigned long *value)
 {
-    unsigned long address = python_type_address(object);
+    unsigned long address = python_type_address(object, text->shift);
     struct python_walk walk;
     struct python_type type;
     struct python_member_descriptor slot;
     struct python_member member;
     enum python_got got;
-    if (!python_read_type_at(&type, address))
+    if (!python_read_type_at(&type, address, text->shift))
         return PYTHON_UNREADABLE;
     if (python_find_attributes(&walk, text->layout, object, address, &type)) {
         got = python_walk_to(&walk, text, name, length, value);
@@ -283,11 +286,11 @@ static enum python_got python_attribute(struct python_text *text, unsigned long 
     got = python_class_attribute(text, address, name, length, value);
     if (got != PYTHON_GOT)
         return got;
-    if (!python_read_type(&type, *value))
+    if (!python_read_type(&type, *value, text->shift))
         return PYTHON_UNREADABLE;
     if (!python_type_is(&type, "member_descriptor"))
-        return python_word(python_type_address(*value) + PYTHON_TP_DESCR_GET) ? PYTHON_COMPUTED : PYTHON_GOT;
-    if (!python_read(&slot, *value, sizeof slot) || !python_read(&member, slot.member, sizeof member) ||
+        return python_word(python_type_address(*value, text->shift) + text->shift + PYTHON_TP_DESCR_GET) ? PYTHON_COMPUTED : PYTHON_GOT;
+    if (!python_read(&slot, *value + text->shift, sizeof slot) || !python_read(&member, slot.member, sizeof member) ||
         (member.type != PYTHON_MEMBER_SLOT && member.type != PYTHON_MEMBER_OBJECT) ||
         !python_read(value, object + member.offset, sizeof *value))
         return PYTHON_UNREADABLE;

@@ -43,7 +43,8 @@ struct python_frames {
 /* Its name is in the program's file: in a child that has just been forked that page may not be there yet. */
 static int python_is_code(struct python_frames *frames)
 {
-    const unsigned offsets[] = {offsetof(struct python_object, type), frames->layout.code_name, frames->layout.code_filename};
+    const unsigned shift = frames->layout.head_shift;
+    const unsigned offsets[] = {(u16)(shift + offsetof(struct python_object, type)), frames->layout.code_name, frames->layout.code_filename};
     u64 words[3] = {0}, type;
     struct python_type known;
     char name;
@@ -54,7 +55,7 @@ static int python_is_code(struct python_frames *frames)
         words[1] = words[2] = 0;
     }
     type = words[0];
-    if (type != frames->code_type && python_read_type_at(&known, type) && !(known.flags & PYTHON_HEAP) &&
+    if (type != frames->code_type && python_read_type_at(&known, type, shift) && !(known.flags & PYTHON_HEAP) &&
         known.basicsize == frames->layout.code_size && (python_type_is(&known, "code") || !python_read(&name, known.name, 1)))
         frames->code_type = type;
     if (!type || type != frames->code_type)
@@ -81,7 +82,7 @@ static enum python_found python_this_frame(struct python_frames *frames)
             return PYTHON_UNKNOWN;
         if ((!layout->frame_owner || owner != LAYOUT_OWNED_BY_C) && python_is_code(frames))
             return PYTHON_FOUND;
-        if (!python_word(frames->code + offsetof(struct python_object, type)))
+        if (!python_word(frames->code + layout->head_shift + offsetof(struct python_object, type)))
             return PYTHON_UNKNOWN;
         if (frames->passed_over++ > PYTHON_STACK)
             return PYTHON_UNKNOWN;

@@ -33,14 +33,16 @@ struct python_kind {
 };
 
 /* FutureObj and TaskObj, Modules/_asynciomodule.c: what each CPython has where.  Behind what a task waits for are its
- * coroutine and its name; from 3.14 on its place in a list of tasks is at its end. */
+ * coroutine and its name; from 3.14 on its place in a list of tasks is behind these. */
 static const struct python_futures {
     int first, last; /* 3.N */
     int task_size, future_size, state, waiter;
 } python_futures[] = {
     {8, 8, 144, 104, 72, 104},   {9, 10, 184, 144, 80, 144},  {9, 10, 192, 152, 88, 152},
     {11, 12, 176, 128, 88, 128}, {13, 13, 144, 104, 96, 112}, {14, 15, 168, 112, 104, 120},
+    {14, 15, 176, 112, 104, 120}, /* free-threaded: the thread that made it is behind that */
 };
+enum { PYTHON_TASK_NODE = 152 }; /* that place */
 
 /* All that is looked up for tasks. */
 struct python_tasks {
@@ -60,7 +62,7 @@ static int python_type_named(const struct python_type *type, const char *name)
     return size <= (int)sizeof known && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
 
-/* Which of python_futures a type of that size is; -1: none. */
+/* Which of python_futures a type of that size, without python_head_shift(), is; -1: none. */
 static int python_future_at(int minor, u64 size, int is_task)
 {
     int i;
@@ -78,11 +80,11 @@ static int python_look_up_future(struct python_kind *kind, struct python_type ty
     for (level = 0; level < 16; level++) {
         is_task = python_type_named(&type, "_asyncio.Task");
         if (is_task || python_type_named(&type, "_asyncio.Future")) {
-            kind->value = python_future_at(minor, type.basicsize, is_task);
+            kind->value = python_future_at(minor, type.basicsize - type.shift, is_task);
             kind->kind = kind->value < 0 ? PYTHON_KIND_OTHER : is_task ? PYTHON_KIND_TASK : PYTHON_KIND_FUTURE;
             return 1;
         }
-        if (!python_read_type_at(&type, type.base))
+        if (!python_read_type_at(&type, type.base, type.shift))
             break;
     }
     return 0;
@@ -105,7 +107,7 @@ static void python_look_up_kind(struct python_tasks *tasks, struct python_kind *
     struct python_type type;
     int i;
     kind->kind = PYTHON_KIND_OTHER;
-    if (!python_read_type_at(&type, kind->type))
+    if (!python_read_type_at(&type, kind->type, tasks->frames.layout.head_shift))
         return;
     /* not those of class statements, which may have these names, too */
     for (i = 0; i < (int)ARRAY_SIZE(frames) && !(type.flags & PYTHON_HEAP); i++)
@@ -127,7 +129,7 @@ static void python_look_up_kind(struct python_tasks *tasks, struct python_kind *
 
 static struct python_kind python_kind(struct python_tasks *tasks, unsigned long object)
 {
-    unsigned long type = python_type_address(object);
+    unsigned long type = python_type_address(object, tasks->frames.layout.head_shift);
     struct python_kind *kind, none = {.kind = PYTHON_KIND_OTHER};
     int i;
     if (!type)
@@ -251,7 +253,7 @@ static void python_follow_awaits(struct python_tasks *tasks, struct python_chain
     chain->count = chain->runs = 0;
     while (object && chain->count < PYTHON_STACK && python_spend(&tasks->text)) {
         if (python_kind(tasks, object).kind == PYTHON_KIND_WRAPS) {
-            object = python_word(object + sizeof(struct python_object));
+            object = python_word(object + tasks->frames.layout.head_shift + sizeof(struct python_object));
             continue;
         }
         if (!python_read_coroutine(tasks, &coroutine, object) || !coroutine.frame)

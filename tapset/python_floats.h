@@ -155,7 +155,7 @@ static void python_put_double(struct python_text *text, u64 bits, int dot)
 static int python_put_float(struct python_text *text, unsigned long object)
 {
     u64 bits;
-    if (!python_read(&bits, object + sizeof(struct python_object), sizeof bits))
+    if (!python_read(&bits, object + text->shift + sizeof(struct python_object), sizeof bits))
         return 0;
     python_put_double(text, bits, 1);
     return 1;
@@ -185,7 +185,7 @@ static void python_put_type(struct python_text *text, unsigned long object, cons
 {
     python_puts(text, "<");
     if (text->layout)
-        python_put_class(text, python_word(object + offsetof(struct python_object, type)), type);
+        python_put_class(text, python_word(object + text->shift + offsetof(struct python_object, type)), type);
     else
         python_put_type_name(text, type, 0);
     python_puts(text, ">");
@@ -202,9 +202,9 @@ static int python_put_items(struct python_text *text, unsigned long object,
     unsigned long items;
     u64 count, i;
     if (!python_find_base(type, is_tuple ? PYTHON_TUPLE : PYTHON_LIST) ||
-        !python_read(&count, object + offsetof(struct python_sized, size), sizeof count))
+        !python_read(&count, object + type->shift + offsetof(struct python_sized, size), sizeof count))
         return 0;
-    items = is_tuple ? object + type->basicsize : python_word(object + sizeof(struct python_sized));
+    items = is_tuple ? object + type->basicsize : python_word(object + type->shift + sizeof(struct python_sized));
     python_puts(text, is_tuple ? "(" : "[");
     if (depth == PYTHON_DEPTH && count)
         python_puts(text, "...");
@@ -230,7 +230,7 @@ static void python_put_object(struct python_text *text, unsigned long object, in
     struct python_type type;
     u64 flags;
     int known;
-    if (!python_read_type(&type, object)) {
+    if (!python_read_type(&type, object, text->shift)) {
         python_puts(text, "<unknown>");
         return;
     }

@@ -86,21 +86,37 @@ struct python_place {
     unsigned long table, size; /* the line table */
 };
 
+/* The first of the instructions in which the frame stands: the code's own, or the copy that its thread has of them; 0: it
+ * can't be read. */
+static unsigned long python_instructions(const struct layout_page *layout, unsigned long frame, unsigned long code)
+{
+    unsigned long table;
+    u64 count;
+    u32 copy;
+    if (!layout->code_copies)
+        return code + layout->code_instructions;
+    table = python_word(code + layout->code_copies);
+    if (!table || !python_read(&count, table, sizeof count) || !python_read(&copy, frame + layout->frame_copy, sizeof copy) ||
+        copy >= count)
+        return 0;
+    return python_word(table + sizeof count + copy * sizeof(u64));
+}
+
 /* 0 if some of it can't be read; first_line may be known then. */
 static int python_frame_place(const struct layout_page *layout, unsigned long frame, unsigned long code,
                               struct python_place *place)
 {
     unsigned long object = python_word(code + layout->code_lines);
-    place->size = python_word(object + offsetof(struct python_sized, size));
-    place->table = object + sizeof(struct python_bytes_head);
+    place->size = python_word(object + layout->head_shift + offsetof(struct python_sized, size));
+    place->table = object + layout->head_shift + sizeof(struct python_bytes_head);
     place->first_line = 0;
     if (!python_read(&place->first_line, code + layout->code_first_line, sizeof place->first_line))
         return 0;
     if (layout->lines == LINES_LOCATIONS) {
-        unsigned long at = python_word(frame + layout->frame_instruction);
-        if (!at)
+        unsigned long at = python_word(frame + layout->frame_instruction), first = python_instructions(layout, frame, code);
+        if (!at || !first)
             return 0;
-        place->offset = at - (code + layout->code_instructions);
+        place->offset = at - first;
     } else {
         if (!python_read(&place->offset, frame + layout->frame_instruction, sizeof place->offset))
             return 0;
@@ -143,7 +159,7 @@ static int python_frame_line(const struct layout_page *layout, unsigned long fra
 static void python_put_attribute(struct python_text *text, unsigned long object)
 {
     struct python_type type;
-    if (!python_read_type(&type, object) || !(type.flags & PYTHON_UNICODE) ||
+    if (!python_read_type(&type, object, text->shift) || !(type.flags & PYTHON_UNICODE) ||
         !python_put_str(text, object, &type, 0, PYTHON_CHARACTERS))
         python_puts(text, "<unknown>");
 }

@@ -108,16 +108,28 @@ static unsigned long python_has_gil(void)
                gil.address : 0;
 }
 
-/* Says of a Python that it has no shim, or one that has not found the GIL. */
+/* Whether the running thread's process is one of a free-threaded build, in which there is no GIL now. */
+static int python_gil_is_off(void)
+{
+    struct layout_page layout;
+    struct python_gil gil;
+    u32 enabled;
+    return python_this_gil(&gil, &layout, 0) && layout.gil_optional && python_read(&enabled, gil.address, sizeof enabled) && !enabled;
+}
+
+/* Says of a Python that it has no shim, or one that has not found the GIL; or that the process has none. */
 static void python_want_shim(void)
 {
     struct layout_page layout;
-    static int said;
-    if (!current->mm || (python_read_layout(&layout) && layout.gil_size))
+    static int said, said_off;
+    if (!current->mm)
         return;
     if (!python_read_layout(&layout))
         python_say_no_shim();
-    else if (layout.thread_slot && !xchg(&said, 1))
+    else if (layout.gil_size) {
+        if (!READ_ONCE(said_off) && python_gil_is_off() && !xchg(&said_off, 1))
+            _stp_warn("process %d, and perhaps others, runs without a GIL: no thread waits for it", current->tgid);
+    } else if (layout.thread_slot && !xchg(&said, 1))
         _stp_warn("the shim has not found the GIL of process %d, and perhaps of others: it is not as in any release",
                   current->tgid);
 }

@@ -38,6 +38,7 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
     const u8 *at = datetime.bytes;
     u32 number[7];
     int count = 0;
+    object += text->shift;
     if (!python_read(&datetime, object, sizeof datetime))
         return 0;
     if (has_date) {
@@ -80,7 +81,7 @@ static int python_put_timedelta(struct python_text *text, unsigned long object)
     static const char *const names[] = {"days=", "seconds=", "microseconds="};
     int old = strncmp(text->layout->version, "3.6.", 4) == 0, most = 3, count = 0, i;
     int part[3];
-    if (!python_read(part, object + PYTHON_TIMEDELTA, sizeof part))
+    if (!python_read(part, object + text->shift + PYTHON_TIMEDELTA, sizeof part))
         return 0;
     while (old && most > 1 && !part[most - 1])
         most--;
@@ -103,8 +104,8 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
 {
     u64 part[2];
     int offset[3];
-    if (!python_read(part, object + sizeof(struct python_object), sizeof part) ||
-        !python_read(offset, part[0] + PYTHON_TIMEDELTA, sizeof offset))
+    if (!python_read(part, object + text->shift + sizeof(struct python_object), sizeof part) ||
+        !python_read(offset, part[0] + text->shift + PYTHON_TIMEDELTA, sizeof offset))
         return 0;
     if (!part[1] && !offset[0] && !offset[1] && !offset[2]) {
         python_puts(text, "datetime.timezone.utc");
@@ -190,7 +191,7 @@ static int python_put_decimal(struct python_text *text, unsigned long object)
     struct python_decimal decimal;
     int count;
     u8 flags;
-    if (!python_read(&decimal, object, sizeof decimal))
+    if (!python_read(&decimal, object + text->shift, sizeof decimal))
         return 0;
     flags = decimal.flags;
     count = python_decimal_digits(digits, &decimal);
@@ -217,9 +218,9 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
     u64 count;
     int negative, i;
     if (python_class_attribute(text, address, "__module__", 10, &module) != PYTHON_GOT || !python_is_named(text, module, "uuid", 4) ||
-        python_attribute(text, object, "int", 3, &number) != PYTHON_GOT || !python_read_type(&type, number) ||
+        python_attribute(text, object, "int", 3, &number) != PYTHON_GOT || !python_read_type(&type, number, text->shift) ||
         !(type.flags & PYTHON_LONG) || !python_int_head(number, &type, &count, &negative) || negative || count > 5 ||
-        !python_read(digits, number + sizeof(struct python_sized), count * sizeof *digits))
+        !python_read(digits, number + text->shift + sizeof(struct python_sized), count * sizeof *digits))
         return 0;
     python_puts(text, "UUID('");
     for (i = 31; i >= 0; i--) {
@@ -233,25 +234,25 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
     return 1;
 }
 
-static int python_is_str(unsigned long object)
+static int python_is_str(unsigned long object, unsigned shift)
 {
     struct python_type type;
-    return python_read_type(&type, object) && type.flags & PYTHON_UNICODE;
+    return python_read_type(&type, object, shift) && type.flags & PYTHON_UNICODE;
 }
 
 /* The qualified name of a generator, a coroutine or the like; 0: it is none.  Include/cpython/genobject.h: among the
  * first words, in another place in most versions, are the name and the qualified name. */
-static unsigned long python_generator_name(unsigned long object)
+static unsigned long python_generator_name(unsigned long object, unsigned shift)
 {
-    unsigned long at = object + sizeof(struct python_object), end = at + 5 * sizeof(u64);
-    while (at < end && !(python_is_str(python_word(at)) && python_is_str(python_word(at + sizeof(u64)))))
+    unsigned long at = object + shift + sizeof(struct python_object), end = at + 5 * sizeof(u64);
+    while (at < end && !(python_is_str(python_word(at), shift) && python_is_str(python_word(at + sizeof(u64)), shift)))
         at += sizeof(u64);
     return at == end ? 0 : python_word(at + sizeof(u64));
 }
 
 static int python_put_generator(struct python_text *text, unsigned long object, const char *kind)
 {
-    unsigned long name = python_generator_name(object);
+    unsigned long name = python_generator_name(object, text->shift);
     if (!name)
         return 0;
     python_put_named(text, kind, name, object);

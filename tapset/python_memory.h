@@ -90,7 +90,16 @@ static int python_byte(struct python_bytes *bytes)
 
 /* ---- types */
 
-/* Include/object.h: PyObject and PyVarObject. */
+/* How much longer the head of each object is in this process (layout_page.h): 0 but in a free-threaded build. */
+static unsigned python_head_shift(void)
+{
+    static const unsigned offsets[] = {offsetof(struct layout_page, magic), offsetof(struct layout_page, head_shift)};
+    u64 words[2];
+    return python_words(words, offsets, 2, LAYOUT_ADDRESS, NULL, 0) && (u32)words[0] == LAYOUT_MAGIC ? (u16)words[1] : 0;
+}
+
+/* Include/object.h: PyObject and PyVarObject.  This and all structs and offsets of objects below are what is behind so
+ * many bytes; those of layout_page.h are from the start of an object. */
 struct python_object {
     u64 references, type;
 };
@@ -115,17 +124,19 @@ enum { PYTHON_TP_NAME = 24, PYTHON_TP_BASICSIZE = 32, PYTHON_TP_ITEMSIZE = 40, P
 
 struct python_type {
     u64 name, basicsize, itemsize, flags, base;
+    unsigned shift; /* python_head_shift(), of types and objects */
 };
 
-static int python_read_type_at(struct python_type *type, unsigned long address)
+static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift)
 {
     static const unsigned offsets[] = {PYTHON_TP_NAME, PYTHON_TP_BASICSIZE, PYTHON_TP_ITEMSIZE, PYTHON_TP_FLAGS, PYTHON_TP_BASE};
-    return address && python_words((u64 *)type, offsets, ARRAY_SIZE(offsets), address, NULL, 0);
+    type->shift = shift;
+    return address && python_words((u64 *)type, offsets, ARRAY_SIZE(offsets), address + shift, NULL, 0);
 }
 
-static int python_read_type(struct python_type *type, unsigned long object)
+static int python_read_type(struct python_type *type, unsigned long object, unsigned shift)
 {
-    return python_read_type_at(type, python_word(object + offsetof(struct python_object, type)));
+    return python_read_type_at(type, python_word(object + shift + offsetof(struct python_object, type)), shift);
 }
 
 /* Follows the bases to the built-in type that has the flag. */
@@ -134,11 +145,26 @@ static int python_find_base(struct python_type *type, u64 flag)
     int levels;
     for (levels = 0; levels < 64; levels++) {
         struct python_type base;
-        if (!python_read_type_at(&base, type->base))
+        if (!python_read_type_at(&base, type->base, type->shift))
             return 0;
         if (!(base.flags & flag))
             return 1;
         *type = base;
+    }
+    return 0;
+}
+
+/* The same as an object shows it, in a process without the shim: the type of types is its own. */
+static unsigned python_head_shift_of(unsigned long object)
+{
+    static const unsigned shifts[] = {0, 16};
+    unsigned long type;
+    int i;
+    for (i = 0; i < (int)ARRAY_SIZE(shifts); i++) {
+        unsigned at = shifts[i] + offsetof(struct python_object, type);
+        type = python_word(python_word(object + at) + at);
+        if (type && python_word(type + at) == type)
+            return shifts[i];
     }
     return 0;
 }

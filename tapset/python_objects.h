@@ -42,6 +42,7 @@ enum {
     PYTHON_STR_COMPACT = 1 << 5,
     PYTHON_STR_ASCII = 1 << 6,
     PYTHON_STR_READY = 1 << 7, /* to 3.11 */
+    PYTHON_STR_SHIFT = 6,      /* all of them in a free-threaded build, where the first two bits have a byte */
 };
 
 /* The characters of a str, and their number and size. */
@@ -49,9 +50,13 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
                                   unsigned long object, const struct python_type *type)
 {
     struct python_ascii str;
-    int old = type->basicsize == sizeof(struct python_unicode_3_11);
-    if ((!old && type->basicsize != sizeof(struct python_unicode)) || !python_read(&str, object, sizeof str))
+    u64 size = type->basicsize - type->shift;
+    int old = size == sizeof(struct python_unicode_3_11);
+    object += type->shift;
+    if ((!old && size != sizeof(struct python_unicode)) || !python_read(&str, object, sizeof str))
         return 0;
+    if (type->shift)
+        str.state >>= PYTHON_STR_SHIFT;
     if (old && !(str.state & PYTHON_STR_READY))
         return 0;
     *kind = str.state >> PYTHON_STR_KIND_SHIFT & PYTHON_STR_KIND_MASK;
@@ -157,7 +162,7 @@ static int python_put_bytes(struct python_text *text, unsigned long object,
 {
     u64 length;
     if (!python_find_base(type, PYTHON_BYTES) ||
-        !python_read(&length, object + offsetof(struct python_sized, size), sizeof length))
+        !python_read(&length, object + type->shift + offsetof(struct python_sized, size), sizeof length))
         return 0;
     /* the NUL at the end is in the size */
     python_put_raw_bytes(text, object + type->basicsize - 1, length, most);
@@ -205,7 +210,7 @@ static int python_int_head(unsigned long object, struct python_type *type, u64 *
 {
     s64 size;
     if (!python_find_base(type, PYTHON_LONG) || type->itemsize != sizeof(u32) ||
-        !python_read(&size, object + offsetof(struct python_sized, size), sizeof size))
+        !python_read(&size, object + type->shift + offsetof(struct python_sized, size), sizeof size))
         return 0;
     if (type->flags & PYTHON_STATIC_BUILTIN) {
         *negative = (size & PYTHON_INT_SIGN) == PYTHON_INT_NEGATIVE;
@@ -225,7 +230,7 @@ static int python_put_int(struct python_text *text, unsigned long object, struct
     int negative;
     if (!python_int_head(object, type, &count, &negative))
         return 0;
-    object += sizeof(struct python_sized);
+    object += type->shift + sizeof(struct python_sized);
     if (count && (!python_read(digits, object, min_t(u64, count, PYTHON_INT_MOST) * sizeof *digits) ||
                   !python_read(&top, object + (count - 1) * sizeof top, sizeof top)))
         return 0;

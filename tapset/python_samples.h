@@ -71,17 +71,17 @@ static u64 python_mixed_bytes(u64 hash, unsigned long from, unsigned long size)
 
 /* A hash of a str: that of its characters which it keeps itself, or one of as many as a name may have; 0: it can't be
  * read. */
-static u64 python_str_hash(unsigned long str)
+static u64 python_str_hash(unsigned long str, unsigned shift)
 {
     struct python_bytes bytes = {0};
     struct python_type type;
     unsigned kind;
     u64 hash, count;
-    if (!str || !python_read(&hash, str + offsetof(struct python_ascii, hash), sizeof hash))
+    if (!str || !python_read(&hash, str + shift + offsetof(struct python_ascii, hash), sizeof hash))
         return 0;
     if (hash != ~0ULL)
         return hash;
-    if (!python_read_type(&type, str) || !python_find_characters(&bytes, &count, &kind, str, &type))
+    if (!python_read_type(&type, str, shift) || !python_find_characters(&bytes, &count, &kind, str, &type))
         return 0;
     return python_mixed_bytes(python_mixed(kind, count), bytes.at, min_t(u64, count, PYTHON_CHARACTERS) * kind);
 }
@@ -92,13 +92,14 @@ static u64 python_str_hash(unsigned long str)
 static u64 python_sample_key(int at)
 {
     unsigned long code = python_sample.at[at].code, file = python_sample.at[at].file;
+    unsigned shift = python_sample.frames.layout.head_shift;
     u64 name, key;
     if (code == python_sample.code)
         return python_sample.key;
     if (file != python_sample.file)
-        python_sample.file_hash = python_str_hash(file);
+        python_sample.file_hash = python_str_hash(file, shift);
     python_sample.file = file;
-    name = python_str_hash(python_sample.at[at].name);
+    name = python_str_hash(python_sample.at[at].name, shift);
     key = (name * 0x9e3779b97f4a7c15ULL ^ python_sample.file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code;
     python_sample.code = code;
     python_sample.key = name && python_sample.file_hash ? key ^ key >> 29 : 0;
@@ -108,7 +109,7 @@ static u64 python_sample_key(int at)
 /* The names of a frame of the sample, as much of them as has room. */
 static void python_sample_attribute(char *to, int room, int at, unsigned offset)
 {
-    struct python_text text = {.start = to, .at = to, .end = to + room - 1};
+    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = python_sample.frames.layout.head_shift};
     python_put_attribute(&text, python_word(python_sample.at[at].code + offset));
     *text.at = '\0';
 }
@@ -188,6 +189,7 @@ static void python_begin_printing(struct python_text *text, char *buffer, int si
     text->start = text->at = buffer;
     text->end = buffer + size - 1;
     text->print = 1;
+    text->shift = python_head_shift();
 }
 
 /* Whether a thread is on a CPU, or about to be: not this one, while it leaves its own to sleep. */

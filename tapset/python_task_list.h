@@ -34,8 +34,8 @@ static void python_put_wait(struct python_tasks *tasks, unsigned long object, in
         python_puts(&tasks->text, "...");
     else if (future.is_task)
         python_put_quoted_name(&tasks->text, future.name);
-    else if (python_read_type(&type, object))
-        python_put_class_name(&tasks->text, python_type_address(object), &type);
+    else if (python_read_type(&type, object, tasks->text.shift))
+        python_put_class_name(&tasks->text, python_type_address(object, tasks->text.shift), &type);
     ++*count;
 }
 
@@ -182,13 +182,13 @@ static void python_print_set(struct python_tasks *tasks, struct python_list *lis
         return;
     while ((item = python_next_item(tasks, &items)))
         /* Include/weakrefobject.h, Include/cpython/weakrefobject.h: wr_object is behind the head */
-        python_print_task(tasks, list, weak ? python_word(item + sizeof(struct python_object)) : item);
+        python_print_task(tasks, list, weak ? python_word(item + tasks->text.shift + sizeof(struct python_object)) : item);
 }
 
-/* From 3.14 on: those of a list (Include/internal/pycore_llist.h: next, previous), which is in the last words of each. */
+/* From 3.14 on: those of a list (Include/internal/pycore_llist.h: next, previous), of which two words of each are a part. */
 static void python_print_linked(struct python_tasks *tasks, struct python_list *list, unsigned long head)
 {
-    int within = python_futures[ARRAY_SIZE(python_futures) - 1].task_size - 2 * sizeof(u64);
+    int within = tasks->frames.layout.head_shift + PYTHON_TASK_NODE;
     unsigned long at = head, next = python_word(head);
     while (next != head) {
         if (!next || !python_spend(&tasks->text) || python_word(next + sizeof(u64)) != at ||
@@ -213,7 +213,9 @@ static void python_print_lists(struct python_tasks *tasks, struct python_list *l
         for (state = direction ? tasks->state : python_word(tasks->state); state && count++ < PYTHON_TASKS;
              state = python_word(state + direction * sizeof(u64)))
             python_print_linked(tasks, list, state + python_asyncio[tasks->minor].tasks_head);
-    python_print_linked(tasks, list, tasks->interpreter + layout->interpreter_modules + python_asyncio[tasks->minor].lost);
+    python_print_linked(tasks, list, tasks->interpreter + layout->interpreter_modules +
+                                     (layout->head_shift ? python_asyncio[tasks->minor].lost_free_threaded :
+                                                           python_asyncio[tasks->minor].lost));
 }
 
 static void python_print_others(struct python_tasks *tasks, struct python_list *list)

@@ -86,7 +86,7 @@ static unsigned long python_asyncio_item(struct python_tasks *tasks, const char 
     if (!python_hinted_item(tasks, modules, "asyncio.tasks", PYTHON_HINT_MODULE, &module))
         return 0;
     /* Objects/moduleobject.c: the dict is behind the head */
-    return python_hinted_item(tasks, python_word(module + sizeof(struct python_object)), name, which, &value) ? value : 0;
+    return python_hinted_item(tasks, python_word(module + tasks->frames.layout.head_shift + sizeof(struct python_object)), name, which, &value) ? value : 0;
 }
 
 /* ---- the items of lists, tuples and sets */
@@ -102,17 +102,18 @@ static int python_find_all_items(struct python_tasks *tasks, struct python_items
 {
     struct python_type type;
     struct python_set set;
-    if (!object || !python_read_type(&type, object))
+    unsigned shift = tasks->frames.layout.head_shift;
+    if (!object || !python_read_type(&type, object, shift))
         return 0;
     items->size = sizeof(u64);
     if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
         if (!python_find_items(&tasks->frames.layout, object, &items->at, &items->count))
             return 0;
         if (type.flags & PYTHON_LIST)
-            items->at = python_word(object + sizeof(struct python_sized));
+            items->at = python_word(object + shift + sizeof(struct python_sized));
         return 1;
     }
-    if ((!python_type_is(&type, "set") && !python_type_is(&type, "frozenset")) || !python_read(&set, object, sizeof set))
+    if ((!python_type_is(&type, "set") && !python_type_is(&type, "frozenset")) || !python_read(&set, object + shift, sizeof set))
         return 0;
     items->at = set.table;
     items->count = set.mask + 1;
@@ -161,19 +162,20 @@ static int python_read_own_future(struct python_tasks *tasks, struct python_futu
 static int python_read_future(struct python_tasks *tasks, struct python_future *future, unsigned long object)
 {
     struct python_kind kind = python_kind(tasks, object);
+    unsigned long fields = object + tasks->frames.layout.head_shift;
     u64 words[3];
     u32 state;
     memset(future, 0, sizeof *future);
     if (kind.kind == PYTHON_KIND_CLASS)
         return python_read_own_future(tasks, future, object);
     if ((kind.kind != PYTHON_KIND_TASK && kind.kind != PYTHON_KIND_FUTURE) ||
-        !python_read(&state, object + python_futures[kind.value].state, sizeof state))
+        !python_read(&state, fields + python_futures[kind.value].state, sizeof state))
         return 0;
     future->pending = state == 0;
     future->is_task = kind.kind == PYTHON_KIND_TASK;
     if (!future->is_task)
         return 1;
-    if (!python_read(words, object + python_futures[kind.value].waiter, sizeof words))
+    if (!python_read(words, fields + python_futures[kind.value].waiter, sizeof words))
         return 0;
     future->waits = words[0];
     future->coroutine = words[1];
@@ -185,7 +187,7 @@ static int python_read_future(struct python_tasks *tasks, struct python_future *
 static void python_put_task_name(struct python_text *text, unsigned long name)
 {
     struct python_type type;
-    if (python_read_type(&type, name) && type.flags & PYTHON_LONG) {
+    if (python_read_type(&type, name, text->shift) && type.flags & PYTHON_LONG) {
         python_puts(text, "Task-");
         if (!python_put_int(text, name, &type, 0))
             python_puts(text, "<unknown>");
@@ -199,10 +201,12 @@ static void python_put_task_name(struct python_text *text, unsigned long name)
  * behind it asyncio_tasks_head: Include/internal/pycore_tstate.h; how far behind the dict of modules an interpreter has its
  * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h. */
 static const struct {
-    int thread_id, running, tasks_head, lost;
+    int thread_id, running, tasks_head, lost, lost_free_threaded;
 } python_asyncio[] = {
-    [8] = {176, 0, 0, 0},  [9] = {176, 0, 0, 0},  [10] = {176, 0, 0, 0},      [11] = {152, 0, 0, 0},
-    [12] = {136, 0, 0, 0}, [13] = {152, 0, 0, 0}, [14] = {0, 872, 880, 3192}, [15] = {0, 1032, 1048, 3264},
+    [8] = {176, 0, 0, 0, 0},          [9] = {176, 0, 0, 0, 0},
+    [10] = {176, 0, 0, 0, 0},         [11] = {152, 0, 0, 0, 0},
+    [12] = {136, 0, 0, 0, 0},         [13] = {152, 0, 0, 0, 0},
+    [14] = {0, 872, 880, 3192, 9920}, [15] = {0, 1032, 1048, 3264, 10040},
 };
 
 /* The frame of a task's coroutine; 0: it has none. */
@@ -246,7 +250,7 @@ static unsigned long python_running_by_loop(struct python_tasks *tasks)
         if (frame && python_frame_is_on_stack(tasks, frame))
             return task;
         if (thread && python_attribute(&tasks->text, loop, "_thread_id", 10, &number) == PYTHON_GOT &&
-            python_int_of(number, &of_loop) && (u64)of_loop == thread)
+            python_int_of(number, &of_loop, tasks->text.shift) && (u64)of_loop == thread)
             return task;
     }
     return 0;
@@ -287,31 +291,32 @@ static unsigned long python_task_here(void)
     return python_running_task(&tasks, &future);
 }
 
-/* Behind the head of one of the objects by which a loop calls a task's step, how many bytes, is the task; 0: it is none of
+/* How many bytes behind the start of one of the objects by which a loop calls a task's step is the task; 0: it is none of
  * them.  Modules/_asynciomodule.c; PyCFunctionObject: Include/cpython/methodobject.h, its function's name is what
  * PyMethodDef begins with; PyMethodObject: Include/cpython/classobject.h. */
 static int python_task_behind(struct python_tasks *tasks, unsigned long callback)
 {
     static const char *const wrappers[] = {"_asyncio.TaskStepMethWrapper", "TaskStepMethWrapper", "TaskWakeupMethWrapper"};
-    unsigned long head = callback + sizeof(struct python_object), name;
+    unsigned shift = tasks->frames.layout.head_shift;
+    unsigned long head = callback + shift + sizeof(struct python_object), name;
     struct python_type type, named = {0};
     int i;
-    if (!python_read_type(&type, callback))
+    if (!python_read_type(&type, callback, shift))
         return 0;
     for (i = 0; i < (int)ARRAY_SIZE(wrappers); i++)
         if (python_type_named(&type, wrappers[i]))
-            return sizeof(struct python_object);
+            return head - callback;
     if (type.flags & PYTHON_HEAP)
         return 0;
     if (python_type_named(&type, "builtin_function_or_method")) {
         named.name = python_word(python_word(head));
-        return python_type_named(&named, "task_wakeup") ? sizeof(struct python_object) + sizeof(u64) : 0;
+        return python_type_named(&named, "task_wakeup") ? head - callback + sizeof(u64) : 0;
     }
     if (!python_type_named(&type, "method") || !tasks->frames.layout.function_qualified_name)
         return 0;
     name = python_word(python_word(head) + tasks->frames.layout.function_qualified_name);
     return python_is_named(&tasks->text, name, "Task.__step", 11) || python_is_named(&tasks->text, name, "Task.__wakeup", 13) ?
-               sizeof(struct python_object) + sizeof(u64) : 0;
+               head - callback + sizeof(u64) : 0;
 }
 
 /* The task whose step a callback of a loop is; 0: that is another one. */
@@ -348,7 +353,7 @@ static void python_named_task_text(char *to, unsigned long task, int of_coroutin
         python_puts(&tasks.text, "<unknown>");
     else if (!of_coroutine)
         python_put_task_name(&tasks.text, future.name);
-    else if ((name = python_generator_name(future.coroutine)))
+    else if ((name = python_generator_name(future.coroutine, tasks.text.shift)))
         python_put_attribute(&tasks.text, name);
     else
         python_put_object(&tasks.text, future.coroutine, 0);

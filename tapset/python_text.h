@@ -13,6 +13,7 @@ struct python_text {
     int print;              /* to the output */
     int full;               /* something had no room, and nothing more is taken */
     int reserve;            /* so many bytes after the end are for the last word */
+    unsigned shift;         /* python_head_shift() */
 
     /* For values (python_values.h); NULL and 0 otherwise. */
     const struct layout_page *layout;
@@ -28,6 +29,7 @@ static void python_begin(struct python_text *text, char *string, const char *las
 {
     memset(text, 0, sizeof *text);
     text->reserve = strlen(last);
+    text->shift = python_head_shift();
     text->start = text->at = string;
     text->end = string + MAXSTRINGLEN - 1 - text->reserve;
 }

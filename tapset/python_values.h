@@ -13,7 +13,7 @@ static void python_put_class(struct python_text *text, unsigned long address, co
 {
     unsigned long module, name = text->layout->type_qualified_name ? python_word(address + text->layout->type_qualified_name) : 0;
     if (type->flags & PYTHON_HEAP && name) {
-        if (python_dict_item(text, python_word(address + PYTHON_TP_DICT), "__module__", 10, &module) == PYTHON_GOT &&
+        if (python_dict_item(text, python_word(address + text->shift + PYTHON_TP_DICT), "__module__", 10, &module) == PYTHON_GOT &&
             !python_is_named(text, module, "builtins", 8)) {
             python_put_attribute(text, module);
             python_puts(text, ".");
@@ -79,7 +79,7 @@ static int python_put_set(struct python_text *text, unsigned long object, int fr
     struct python_set set;
     u64 entry[2], i;
     int count = 0;
-    if (!python_read(&set, object, sizeof set))
+    if (!python_read(&set, object + text->shift, sizeof set))
         return 0;
     if (!set.used) {
         python_puts(text, frozen ? "frozenset()" : "set()");
@@ -114,7 +114,7 @@ struct python_bytearray {
 static int python_put_bytearray(struct python_text *text, unsigned long object)
 {
     struct python_bytearray array;
-    if (!python_read(&array, object, sizeof array))
+    if (!python_read(&array, object + text->shift, sizeof array))
         return 0;
     python_puts(text, "bytearray(");
     python_put_raw_bytes(text, array.start, array.head.size, PYTHON_CHARACTERS);
@@ -123,14 +123,14 @@ static int python_put_bytearray(struct python_text *text, unsigned long object)
 }
 
 /* Whether it is an int of at most 64 bits, or a bool. */
-static int python_int_of(unsigned long object, s64 *value)
+static int python_int_of(unsigned long object, s64 *value, unsigned shift)
 {
     struct python_type type;
     u32 digits[3] = {0};
     u64 count, whole;
     int negative;
-    if (!python_read_type(&type, object) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
-        count > 3 || !python_read(digits, object + sizeof(struct python_sized), count * sizeof *digits))
+    if (!python_read_type(&type, object, shift) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
+        count > 3 || !python_read(digits, object + shift + sizeof(struct python_sized), count * sizeof *digits))
         return 0;
     whole = (u64)digits[0] | (u64)digits[1] << PYTHON_INT_DIGIT | (u64)digits[2] << 2 * PYTHON_INT_DIGIT;
     if (digits[2] >= 8)
@@ -145,9 +145,9 @@ static int python_put_fields(struct python_text *text, unsigned long object, con
     u64 field[3];
     s64 step;
     int i, count;
-    if (!python_read(field, object + sizeof(struct python_object), sizeof field))
+    if (!python_read(field, object + text->shift + sizeof(struct python_object), sizeof field))
         return 0;
-    count = is_range && python_int_of(field[2], &step) && step == 1 ? 2 : 3;
+    count = is_range && python_int_of(field[2], &step, text->shift) && step == 1 ? 2 : 3;
     python_puts(text, name);
     python_puts(text, "(");
     for (i = 0; i < count; i++) {
@@ -163,7 +163,7 @@ static int python_put_fields(struct python_text *text, unsigned long object, con
 static int python_put_complex(struct python_text *text, unsigned long object)
 {
     u64 part[2];
-    if (!python_read(part, object + sizeof(struct python_object), sizeof part))
+    if (!python_read(part, object + text->shift + sizeof(struct python_object), sizeof part))
         return 0;
     if (part[0]) {
         python_puts(text, "(");
@@ -183,7 +183,7 @@ static int python_put_call(struct python_text *text, unsigned long tuple, int de
     struct python_type type;
     unsigned long items;
     u64 count;
-    if (!python_read_type(&type, tuple) || !(type.flags & PYTHON_TUPLE) ||
+    if (!python_read_type(&type, tuple, text->shift) || !(type.flags & PYTHON_TUPLE) ||
         !python_find_items(text->layout, tuple, &items, &count))
         return 0;
     if (count != 1) {
@@ -201,7 +201,7 @@ static void python_put_exception(struct python_text *text, unsigned long object,
                                 const struct python_type *type, int depth)
 {
     python_put_class_name(text, address, type);
-    if (!python_put_call(text, python_word(object + sizeof(struct python_object) + sizeof(u64)), depth + 1))
+    if (!python_put_call(text, python_word(object + text->shift + sizeof(struct python_object) + sizeof(u64)), depth + 1))
         python_puts(text, "(<unknown>)");
 }
 
@@ -244,12 +244,12 @@ static int python_put_named_tuple(struct python_text *text, unsigned long object
 }
 
 /* The characters of a str, as far as they are ASCII and have room, with a NUL; the length. */
-static int python_copy_name(char *to, int room, unsigned long object)
+static int python_copy_name(char *to, int room, unsigned long object, unsigned shift)
 {
-    struct python_text text = {.start = to, .at = to, .end = to + room - 1};
+    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = shift};
     struct python_type type;
     *to = '\0';
-    if (!python_read_type(&type, object) || !(type.flags & PYTHON_UNICODE) || !python_put_str(&text, object, &type, 0, room))
+    if (!python_read_type(&type, object, shift) || !(type.flags & PYTHON_UNICODE) || !python_put_str(&text, object, &type, 0, room))
         return 0;
     *text.at = '\0';
     return text.full ? 0 : text.at - to;
@@ -268,7 +268,7 @@ static int python_put_dataclass(struct python_text *text, unsigned long object, 
     python_put_class_name(text, address, type);
     python_puts(text, "(");
     while (!text->full && python_walk_on(&walk, text, &key, &field) > 0) {
-        length = python_copy_name(name, sizeof name, key);
+        length = python_copy_name(name, sizeof name, key, text->shift);
         if (!length || python_attribute(text, object, name, length, &value) != PYTHON_GOT)
             continue;
         if (!python_put_separator(text, count++))
@@ -295,10 +295,10 @@ static void python_put_named(struct python_text *text, const char *kind, unsigne
 /* Include/cpython/classobject.h: PyMethodObject: the function, and its self. */
 static int python_put_method(struct python_text *text, unsigned long object, int depth)
 {
-    unsigned long function = python_word(object + sizeof(struct python_object));
-    unsigned long self = python_word(object + sizeof(struct python_object) + sizeof(u64));
+    unsigned long function = python_word(object + text->shift + sizeof(struct python_object));
+    unsigned long self = python_word(object + text->shift + sizeof(struct python_object) + sizeof(u64));
     struct python_type type;
-    if (!text->layout->function_qualified_name || !python_read_type(&type, function) || !python_type_is(&type, "function"))
+    if (!text->layout->function_qualified_name || !python_read_type(&type, function, text->shift) || !python_type_is(&type, "function"))
         return 0;
     python_puts(text, "<bound method ");
     python_put_attribute(text, python_word(function + text->layout->function_qualified_name));
@@ -311,7 +311,7 @@ static int python_put_method(struct python_text *text, unsigned long object, int
 /* Objects/moduleobject.c: the dict is behind the head. */
 static int python_put_module_object(struct python_text *text, unsigned long object)
 {
-    unsigned long name, file, dict = python_word(object + sizeof(struct python_object));
+    unsigned long name, file, dict = python_word(object + text->shift + sizeof(struct python_object));
     if (python_dict_item(text, dict, "__name__", 8, &name) != PYTHON_GOT)
         return 0;
     python_puts(text, "<module ");
@@ -330,7 +330,7 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
 {
     struct python_type meta;
     unsigned long fields;
-    if (python_read_type(&meta, address) && meta.flags & PYTHON_HEAP) {
+    if (python_read_type(&meta, address, text->shift) && meta.flags & PYTHON_HEAP) {
         char name[16] = "";
         if (python_read(name, meta.name, 9) && (strncmp(name, "EnumMeta", 9) == 0 || strncmp(name, "EnumType", 9) == 0) &&
             python_put_member(text, object, address, type, depth))
@@ -349,7 +349,7 @@ static int python_put_library_value(struct python_text *text, unsigned long obje
 /* What python_argstr() writes as <type>, and what it writes as a base of its type; whether it is known. */
 static int python_put_value(struct python_text *text, unsigned long object, const struct python_type *type, int depth)
 {
-    unsigned long address = python_type_address(object);
+    unsigned long address = python_type_address(object, text->shift);
     char name[24];
     if (depth > PYTHON_DEPTH || !python_spend(text)) {
         python_puts(text, "...");
@@ -361,7 +361,7 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
     }
     if (type->flags & PYTHON_TYPE_OBJECT) {
         struct python_type class;
-        if (!python_read_type_at(&class, object))
+        if (!python_read_type_at(&class, object, text->shift))
             return 0;
         python_puts(text, "<class '");
         python_put_class(text, object, &class);

@@ -33,7 +33,7 @@ static int python_find_variables(struct python_variables *variables, const struc
     variables->arguments = words[1];
     variables->keyword_arguments = words[2];
     if (layout->code_kinds) {
-        variables->kinds = words[4] + sizeof(struct python_bytes_head);
+        variables->kinds = words[4] + layout->head_shift + sizeof(struct python_bytes_head);
         return 1;
     }
     return python_find_items(layout, words[5], &variables->names[1], &variables->counts[1]) &&
@@ -66,10 +66,10 @@ static enum python_got python_variable(const struct python_variables *variables,
     *value = word & ~PYTHON_TAGS;
     /* An argument becomes a cell only when the function has begun.  Include/cpython/cellobject.h: PyCellObject. */
     if (*value && (kind & (PYTHON_KIND_CELL | PYTHON_KIND_FREE) || number >= variables->counts[0])) {
-        if (!python_read_type(&type, *value))
+        if (!python_read_type(&type, *value, layout->head_shift))
             return PYTHON_UNREADABLE;
         if (python_type_is(&type, "cell"))
-            *value = python_word(*value + sizeof(struct python_object));
+            *value = python_word(*value + layout->head_shift + sizeof(struct python_object));
     }
     return *value ? PYTHON_GOT : PYTHON_UNSET;
 }
@@ -109,13 +109,13 @@ static enum python_got python_index(struct python_text *text, unsigned long obje
     s64 number;
     u64 count;
     int more;
-    if (!python_read_type(&type, object))
+    if (!python_read_type(&type, object, text->shift))
         return PYTHON_UNREADABLE;
     if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
         if (!python_find_items(text->layout, object, &items, &count))
             return PYTHON_UNREADABLE;
         if (type.flags & PYTHON_LIST)
-            items = python_word(object + sizeof(struct python_sized));
+            items = python_word(object + text->shift + sizeof(struct python_sized));
         if (index < 0)
             index += (s64)count;
         if (index < 0 || (u64)index >= count)
@@ -128,7 +128,7 @@ static enum python_got python_index(struct python_text *text, unsigned long obje
     if (!python_walk_dict(&walk, text->layout, object))
         return PYTHON_UNREADABLE;
     while ((more = python_walk_on(&walk, text, &key, value)) > 0)
-        if (python_int_of(key, &number) && number == index)
+        if (python_int_of(key, &number, text->shift) && number == index)
             return PYTHON_GOT;
     return more < 0 ? PYTHON_UNREADABLE : PYTHON_ABSENT;
 }
@@ -139,7 +139,7 @@ static enum python_got python_member_of(struct python_text *text, unsigned long 
 {
     struct python_type type;
     enum python_got got;
-    if (python_read_type(&type, object) && type.flags & PYTHON_TYPE_OBJECT) {
+    if (python_read_type(&type, object, text->shift) && type.flags & PYTHON_TYPE_OBJECT) {
         got = python_class_attribute(text, object, name, length, value);
         if (got != PYTHON_ABSENT)
             return got;
@@ -165,7 +165,7 @@ static enum python_got python_step(struct python_text *text, const char **at, un
         if (!end || end[1] != ']')
             return PYTHON_ABSENT;
         *at = end + 2;
-        if (!python_read_type(&type, object))
+        if (!python_read_type(&type, object, text->shift))
             return PYTHON_UNREADABLE;
         if (!(type.flags & PYTHON_DICT))
             return PYTHON_COMPUTED;
@@ -233,8 +233,8 @@ static void python_exception_text(char *to, unsigned long object)
     struct python_type type;
     u64 parts[2];
     python_repr_text(to, object);
-    if (!object || !python_read_type(&type, object) || !(type.flags & PYTHON_TUPLE) || !python_read_layout(&layout) ||
-        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read_type_at(&type, parts[0]))
+    if (!object || !python_read_layout(&layout) || !python_read_type(&type, object, layout.head_shift) || !(type.flags & PYTHON_TUPLE) ||
+        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read_type_at(&type, parts[0], layout.head_shift))
         return;
     python_begin(&text, to, "...");
     python_begin_values(&text, &layout);
@@ -251,7 +251,7 @@ static void python_exception_text(char *to, unsigned long object)
 
 static void python_typename_text(char *to, unsigned long object)
 {
-    unsigned long address = python_type_address(object);
+    unsigned long address;
     struct layout_page layout;
     struct python_text text;
     struct python_type type;
@@ -259,7 +259,8 @@ static void python_typename_text(char *to, unsigned long object)
         memset(&layout, 0, sizeof layout);
     python_begin(&text, to, "");
     python_begin_values(&text, &layout);
-    if (object && python_read_type_at(&type, address))
+    address = python_type_address(object, text.shift);
+    if (object && python_read_type_at(&type, address, text.shift))
         python_put_class(&text, address, &type);
     else if (object)
         python_puts(&text, "<unknown>");
@@ -273,7 +274,7 @@ static void python_str_text(char *to, unsigned long object)
     struct python_type type;
     python_begin(&text, to, "");
     text.raw = 1;
-    if (python_read_type(&type, object) && type.flags & PYTHON_UNICODE)
+    if (python_read_type(&type, object, text.shift) && type.flags & PYTHON_UNICODE)
         python_put_str(&text, object, &type, 0, MAXSTRINGLEN);
     *text.at = '\0';
 }
@@ -281,7 +282,7 @@ static void python_str_text(char *to, unsigned long object)
 static s64 python_int_value(unsigned long object)
 {
     s64 value = 0;
-    return python_int_of(object, &value) ? value : 0;
+    return python_int_of(object, &value, python_head_shift()) ? value : 0;
 }
 
 static void python_local_text(char *to, unsigned long frameptr, const char *path)
@@ -334,7 +335,7 @@ static void python_put_argument(struct python_text *text, const struct python_fr
     char letters[64];
     int length;
     /* up to 3.10 it may have moved to a cell */
-    if (got == PYTHON_UNSET && variables->counts[1] && (length = python_copy_name(letters, sizeof letters, name)))
+    if (got == PYTHON_UNSET && variables->counts[1] && (length = python_copy_name(letters, sizeof letters, name, text->shift)))
         got = python_variable_named(text, frames, letters, length, &value);
     python_put_variable(text, name, got, value, stars, count);
 }

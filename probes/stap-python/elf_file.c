@@ -17,6 +17,7 @@
 
 #include "file.h"
 #include "marker_names.h"
+#include "text.h"
 
 enum {
     NOTE_TYPE_SDT = 3,        /* <sys/sdt.h> */
@@ -202,21 +203,38 @@ static int plausible(int minor)
     return minor >= 0 && minor < 100 ? minor : -1;
 }
 
-/* By Py_Version, which 3.11 and later export; -1: unknown, as for the next two. */
-static int minor_by_symbol(Elf *elf, const struct elf_file *file)
+/* That of a text such as "3.14.7"; -1: unknown. */
+static int minor_of(const char *version)
+{
+    int minor;
+    return version && sscanf(version, "3.%d", &minor) == 1 ? plausible(minor) : -1;
+}
+
+/* By Py_Version, which 3.11 and later export: "3.14.7", "3.15.0rc1"; NULL: unknown. */
+static char *version_by_symbol(Elf *elf, const struct elf_file *file)
 {
     GElf_Sym symbol;
     GElf_Phdr segment;
     if (!find_symbol(elf, SHT_DYNSYM, "Py_Version", &symbol) ||
         !find_segment(elf, false, symbol.st_value, &segment))
-        return -1;
+        return NULL;
     Elf_Data *data =
         elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + symbol.st_value - segment.p_vaddr),
                              file->wide ? 8 : 4, file->wide ? ELF_T_XWORD : ELF_T_WORD);
     if (!data || !data->d_buf)
-        return -1;
+        return NULL;
+    /* As PY_VERSION_HEX: a byte each for major, minor and micro, 4 bits for the level, 4 more. */
     unsigned long value = file->wide ? *(uint64_t *)data->d_buf : *(uint32_t *)data->d_buf;
-    return value >> 24 == 3 ? plausible((int)(value >> 16 & 0xff)) : -1;
+    unsigned level = value >> 4 & 0xf;
+    if (value >> 24 != 3)
+        return NULL;
+    char *release = format("3.%d.%d", (int)(value >> 16 & 0xff), (int)(value >> 8 & 0xff));
+    return level == 0xf ? release
+                        : format("%s%s%d", release,
+                                 level == 0xa   ? "a"
+                                 : level == 0xb ? "b"
+                                                : "rc",
+                                 (int)(value & 0xf));
 }
 
 /* By its name: python3.11, libpython3.6m.so.1.0 and so on. */
@@ -230,8 +248,8 @@ static int minor_by_name(const char *path)
     return sscanf(name, "python3.%2d", &minor) == 1 ? plausible(minor) : -1;
 }
 
-/* By a string such as "3.10.13" among its constants. */
-static int minor_by_text(const char *bytes, size_t size)
+/* By a string such as "3.10.13" among its constants; NULL: unknown. */
+static char *version_by_text(const char *bytes, size_t size)
 {
     for (const char *at = bytes, *end = bytes + size; end - at > 8; at++) {
         at = memchr(at, '\0', (size_t)(end - at - 8));
@@ -243,9 +261,9 @@ static int minor_by_text(const char *bytes, size_t size)
         if (memcmp(text, "3.", 2) == 0 &&
             sscanf(text, "3.%2d.%2d%n", &minor, &micro, &length) == 2 &&
             strspn(text + length, "abrc+0123456789") == strlen(text + length))
-            return plausible(minor);
+            return strdup(text);
     }
-    return -1;
+    return NULL;
 }
 
 /* The section .rodata, or NULL. */
@@ -270,11 +288,14 @@ static void read_version(Elf *elf, const char *path, struct elf_file *file)
     size = size < CONSTANTS_MAX ? size : CONSTANTS_MAX;
     file->free_threaded =
         constants && memmem(constants->d_buf, size, free_threaded, sizeof free_threaded - 1);
-    file->minor = minor_by_symbol(elf, file);
+    file->version = version_by_symbol(elf, file);
+    file->minor = minor_of(file->version);
     if (file->minor < 0)
         file->minor = minor_by_name(path);
     if (file->minor < 0 && constants)
-        file->minor = minor_by_text(constants->d_buf, size);
+        file->version = version_by_text(constants->d_buf, size);
+    if (file->minor < 0)
+        file->minor = minor_of(file->version);
 }
 
 /* ---------------------------------------------------------------- how it is linked */

@@ -21,6 +21,7 @@ struct elf_file {
     bool is_exported; /* and exports it */
     bool free_threaded;
     int minor;        /* of version 3.minor; -1: unknown */
+    char *version;    /* "3.15.0rc1"; NULL: not known as exactly */
     char *libpython;  /* the soname of the libpython that it needs, or NULL */
     char *runpath;    /* where the dynamic linker looks for that first, or NULL */
     unsigned markers; /* the markers of provider python in its notes: bit N is marker_name(N) */

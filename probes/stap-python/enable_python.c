@@ -17,6 +17,7 @@
 #include "cpython_layout.h"
 #include "enabled.h"
 #include "file.h"
+#include "free_threaded.h"
 #include "installed.h"
 #include "interpreter.h"
 #include "program.h"
@@ -45,25 +46,25 @@ static const char question[] =
     "import sysconfig\n"
     "folders = getattr(site, 'getsitepackages', lambda prefixes: [])([sys.prefix])\n"
     "folders = folders or [sysconfig.get_path('purelib')]\n"
-    "print('\\nsite:', sys.version_info[0], sys.version_info[1], 't' in getattr(sys, 'abiflags', "
-    "''), folders[0])\n";
+    "print('\\nsite:', sys.version_info[0], sys.version_info[1], sys.version.split()[0] "
+    "if 't' in getattr(sys, 'abiflags', '') else '-', folders[0])\n";
 
 /* The interpreter's site-packages, as it says itself.  Exits if the shim does not support it. */
 static char *ask_for_folder(const char *python)
 {
     int status, major, minor, at = 0;
-    char free_threaded[8];
+    char free_threaded[16]; /* its version, or "-": it is not */
     const char *const ask[] = {python, "-IS", "-c", question, NULL};
     char *answer = output_of(ask, 20, &status);
     char *line = strstr(answer, "\nsite: ");
     if (status != 0 || !line ||
-        sscanf(line, "\nsite: %d %d %7s %n", &major, &minor, free_threaded, &at) != 3 || !at)
+        sscanf(line, "\nsite: %d %d %15s %n", &major, &minor, free_threaded, &at) != 3 || !at)
         die(FAILED, "%s: not a working Python 3.6 or later", python);
     if (major != 3 || minor < CPYTHON_OLDEST_MINOR)
         die(FAILED, "%s: the shim does not support it: Python %d.%d is older than 3.6", python,
             major, minor);
-    if (strcmp(free_threaded, "True") == 0)
-        die(FAILED, "%s: the shim does not support it: it is free-threaded", python);
+    if (strcmp(free_threaded, "-") != 0 && !free_threaded_is_fit(free_threaded))
+        die(FAILED, "%s: the shim does not support it: %s", python, FREE_THREADED_UNFIT);
     char *folder = line + at;
     folder[strcspn(folder, "\n")] = '\0';
     return folder;

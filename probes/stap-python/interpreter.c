@@ -15,6 +15,7 @@
 
 #include "cpython_layout.h"
 #include "file.h"
+#include "free_threaded.h"
 #include "installed.h"
 #include "native_table.h"
 #include "text.h"
@@ -78,8 +79,10 @@ const char *unfit(const struct elf_file *file)
         return format("it is older than CPython 3.%d", CPYTHON_OLDEST_MINOR);
     if (file->minor > CPYTHON_UNTRIED_MINOR)
         return format("it is newer than CPython 3.%d", CPYTHON_UNTRIED_MINOR);
-    if (file->free_threaded)
-        return "it is free-threaded";
+    if (file->free_threaded && !file->version)
+        return "it is free-threaded, and its version is unknown";
+    if (file->free_threaded && !free_threaded_is_fit(file->version))
+        return FREE_THREADED_UNFIT;
     return NULL;
 }
 

@@ -40,7 +40,7 @@ class Memory:
 
 CODE_SIZE = 184  # of the type
 # struct layout_page
-LAYOUT = "<I20s12Hi25H2xIH2xI4xq3i4x"
+LAYOUT = "<I20s15H2xi25H2xI2HI4xq3i4x"
 
 
 class Python:
@@ -120,20 +120,23 @@ class Python:
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
             LAYOUT,
-            0x35707473,
+            0x36707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
+            0,
             24 if n >= 11 else 0,
             8 if n >= 12 else 48 if n == 11 else 24,
             0 if n >= 12 else 32,
             56 if n >= 11 else 96 if n == 10 else 104 if n >= 7 else 120,
             70 if n in (12, 13) else 0,
+            0,
             filename,
             filename + 8,
             68 if n >= 12 else 72 if n == 11 else 40 if n >= 8 else 36,
             filename + (24 if n >= 11 else 16),
             184 if n >= 11 else 0,
             CODE_SIZE,
+            0,
             8,
             56 if n in (11, 12) else 0,
             24 if n <= 10 else 8 if n == 11 else 0 if n == 12 else 72,
@@ -162,6 +165,7 @@ class Python:
             16,
             8,
             16 if n >= 12 else 0,
+            0,
             208,
             self.gil_distance,
             8,
@@ -172,7 +176,7 @@ class Python:
     def frames(self, names, table):
         "A stack; the last one's PyFrameObject."
         layout = struct.unpack(LAYOUT, self.layout())
-        (_, _, _, object_frame, back, code_at, instruction, owner, filename_at, name_at, first_line, lines, codes) = layout[:13]
+        (_, _, _, _, object_frame, back, code_at, instruction, owner, _, filename_at, name_at, first_line, lines, codes) = layout[:15]
         frame = 0
         globals = self.globals(("x", 0), ("__name__", self.str("a.b")))
         self.heap = bytearray(self.memory.bytes[self.base - LOW :][:264]) + bytes(120)
@@ -199,7 +203,7 @@ class Python:
             made = bytearray(160)
             struct.pack_into("<Q", made, back, frame)
             struct.pack_into("<Q", made, code_at, code)
-            struct.pack_into("<Q", made, layout[17], globals)
+            struct.pack_into("<Q", made, layout[20], globals)
             struct.pack_into("<4Q", made, 120, globals, *values)
             if self.minor >= 11:
                 struct.pack_into("<Q", made, instruction, code + codes + 4)
@@ -403,7 +407,7 @@ for what, name in enumerate(("list", "attach", "doctor")):
 
 # ---- words
 
-SITE = "\nsite: 3 11 False /usr/lib/python3/dist-packages\n"
+SITE = "\nsite: 3 11 - /usr/lib/python3/dist-packages\n"
 for i, words in enumerate(
     (
         ["run", "--", "python3", "x.py"],
@@ -424,7 +428,7 @@ for i, words in enumerate(
 ):
     words = b"".join(word.encode() + b"\0" for word in words)
     seed("words", str(i), words + b"\xff" + SITE.encode())
-seed("words", "other", b"enable\0\xff\nsite: 2 7 False \n")
+seed("words", "other", b"enable\0\xff\nsite: 3 14 3.14.4 \n")
 
 
 # ---- names: 1 and make()'s bytes, or 0 and others()', as in names.py

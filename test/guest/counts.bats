@@ -223,7 +223,7 @@ except KeyError:
 PY
   script pyflow -G args=1 -G delta=1 -G pid=1 -G cpu=1 -G color=1 -c "env LD_PRELOAD=$shim $system $file" "$file:*"
   head -n 1 "$printed" | grep -qx 'DELTA(us)     PID CPU TIME(us)'
-  diff - <(sed -E "s,^ *[0-9]+ +([0-9]+) +[0-9] +[0-9]+ python3[.0-9]*\(\1\):( *) ,\2,; s,\x1b,E,g; s, in $file,," <(tail -n +2 "$printed")) <<'EXPECTED'
+  diff - <(sed -E "s,^ *[0-9]+ +([0-9]+) +[0-9] +[0-9]+ python3[.0-9t]*\(\1\):( *) ,\2,; s,\x1b,E,g; s, in $file,," <(tail -n +2 "$printed")) <<'EXPECTED'
 E[32m=> <module>E[0m():1
  E[32m=> callsE[0m():9
   E[32m=> sleepsE[0m(seconds=0.3, *('more',)):4

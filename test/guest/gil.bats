@@ -7,12 +7,13 @@ load ../helper
 setup() {
   scripts_setup
   gil=$top/test/workloads/gil.py
+  export PYTHON_GIL=1 # in a free-threaded build
 }
 
 # Those in which the GIL is in other places; 3.6 has it in variables of its own, from 3.12 on each interpreter may have
-# one.
+# one, and free-threaded builds have another first word in it.
 gil_pythons() {
-  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else pythons | with_minor | awk '$1 <= 8 || $1 >= 11 { print $2 }'; fi
+  pythons | with_minor | awk -v every="${EVERY:-}${ONLY_PYTHONS:-}" 'every != "" || $1 + 0 <= 8 || $1 + 0 >= 11 { print $2 }'
 }
 
 # Runs pygil on a part of the workload; what the workload said, without stap's message, is in $printed.said.
@@ -78,7 +79,7 @@ waited() {
 @test "an interpreter with a GIL of its own has waiters and holders of its own" {
   local python
   # shellcheck disable=SC2046
-  set -- $(gil_pythons | with_minor | awk '$1 >= 12 { print $2 }' | some 2)
+  set -- $(gil_pythons | with_minor | awk '$1 + 0 >= 12 { print $2 }' | some 2)
   [ $# -gt 0 ] || skip "needs CPython 3.12 or later"
   for python; do
     echo "$python"
@@ -105,4 +106,17 @@ waited() {
     END { print all[1], all[2], sum[1], sum[2], free
       exit !(sum[1] > 2000000 && all[2] > all[1] * 0.99 && all[2] < all[1] * 1.01 && sum[1] > all[1] * 0.9 &&
         sum[2] > all[1] * 0.9 && free < all[1] * 0.3) }' "$printed"
+}
+
+@test "pygil says once of a free-threaded program that it has no GIL, and charges nothing" {
+  local python
+  for python in $(pythons); do
+    [[ $("$python" -VV) == *"free-threading build"* ]] || continue
+    echo "$python"
+    script_says pygil -G folded=1 -c "env PYTHON_GIL=0 LD_PRELOAD=$shim $python $gil computes 3" >/dev/null
+    cat "$printed.said"
+    [ "$(grep -c 'WARNING: process [0-9]*, and perhaps others, runs without a GIL: no thread waits for it$' "$printed.said")" = 1 ]
+    [ ! -s "$printed" ]
+  done
+  [ -e "$printed.said" ] || skip "needs a free-threaded CPython"
 }

@@ -105,7 +105,7 @@ slow_in() {
   script pyslow 190 -c "env LD_PRELOAD=$shim $system $timed"
   slow_in "$timed" | grep -vE '^(computes_100_ms|allocates_8_mb|quick) ' | diff - <(printf '%s\n' '<module> 1' 'both 3' 'holder 1' 'main 1' 'sleeps_200_ms 4' 'waits_for_the_lock 1')
   # nothing but calls, none of them fast, and stacks
-  refute grep -vE '^$|^[0-9]+\.[0-9]{3} ms python3[.0-9]*\([0-9]+\) [^ ]+$|^File ".+", line [0-9]+, in [^ ]+$' "$printed"
+  refute grep -vE '^$|^[0-9]+\.[0-9]{3} ms python3[.0-9t]*\([0-9]+\) [^ ]+$|^File ".+", line [0-9]+, in [^ ]+$' "$printed"
   awk '/ ms / && $1 < 190 { bad++ } END { exit bad > 0 }' "$printed"
   [ "$(grep -A 4 ' sleeps_200_ms$' "$printed" | grep -A 3 ' in sleeps_200_ms$' | sed 's/^File .* in //' | tr '\n' ' ' |
     grep -oE 'sleeps_200_ms both main <module> ' | wc -l)" = 3 ]
@@ -230,7 +230,7 @@ import sys
 
 weights = {}
 for line in open(sys.argv[1]):
-    stack, weight = re.fullmatch(r"(python3[.0-9]*(?:;[^;\n]+)+) (\d+)\n", line).groups()
+    stack, weight = re.fullmatch(r"(python3[.0-9t]*(?:;[^;\n]+)+) (\d+)\n", line).groups()
     stack = stack.split(";", 1)[1]
     assert stack not in weights, stack
     weights[stack] = int(weight)
@@ -449,8 +449,8 @@ PY
 @test "pytime's numbers are right in each CPython" {
   local python file name expected least calls incl excl
   while read -r python; do
-    cp "$timed" "$BATS_TEST_TMPDIR/timed-$(version_of "$python").py"
-    echo "LD_PRELOAD=$shim $python $BATS_TEST_TMPDIR/timed-$(version_of "$python").py"
+    cp "$timed" "$BATS_TEST_TMPDIR/timed-$(abi_of "$python").py"
+    echo "LD_PRELOAD=$shim $python $BATS_TEST_TMPDIR/timed-$(abi_of "$python").py"
   done < <(guest_pythons) >"$BATS_TEST_TMPDIR/all"
   [ -s "$BATS_TEST_TMPDIR/all" ]
   script pytime -G top=1000 -c "sh $BATS_TEST_TMPDIR/all"

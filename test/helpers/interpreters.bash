@@ -5,35 +5,42 @@
 
 # The CPythons from 3.6 on that the shim supports, a path a line, the system's first.  With EVERY=1
 # (make check-every) all that are installed; otherwise one for each way in which the shim hooks and reads
-# CPython: up to 3.8, 3.9 and 3.10, 3.11, and each version from 3.12 on.
+# CPython: up to 3.8, 3.9 and 3.10, 3.11, each version from 3.12 on, and each free-threaded version.
 # PYTHONS adds some; ONLY_PYTHONS replaces them.  They may be scripts that start one.
 pythons() {
-  which_pythons 'sys.version_info >= (3, 6) and "t" not in sys.abiflags' |
-    with_minor | gated
+  which_pythons "sys.version_info >= (3, 6) and not ($refused)" | with_minor | gated
+}
+
+# The condition of Python for the free-threaded builds that the shim refuses, as probes/free_threaded.h has it.
+refused='"t" in sys.abiflags and (sys.version_info < (3, 14, 4) or (3, 15) < sys.version_info < (3, 15, 0, "b"))'
+
+# Those, which need not be there.
+refused_pythons() {
+  which_pythons "$refused"
 }
 
 # Those for which a condition of Python is true.
 which_pythons() {
   local python
   # shellcheck disable=SC2086
-  set -- "$1" ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 ${PYTHONS:-}}
+  set -- "$1" ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 "${FREETHREADED:-$top/build/freethreaded}"/*/bin/python3.*t ${PYTHONS:-}}
   for python in "${@:2}"; do
     [ -x "$python" ] && "$python" -c "import sys; sys.exit(not ($1))" && echo "$python"
   done
 }
 
-# Each path on stdin, with its minor version before it.
+# Each path on stdin, with its minor version before it: 14, of a free-threaded build 14t.
 with_minor() {
   local python
   while read -r python; do
-    echo "$("$python" -c 'import sys; print(sys.version_info[1])') $python"
+    echo "$("$python" -c 'import sys; print("%d%s" % (sys.version_info[1], "t" * ("t" in sys.abiflags)))') $python"
   done
 }
 
 # The first path of each kind, from such lines: versions up to 3.$1 are one kind, later ones up to 3.10
-# another, and each version from 3.11 on is one.
+# another, and each version from 3.11 on is one, its free-threaded build another.
 first_of_each() {
-  awk -v oldest="$1" '{ kind = $1 > 10 ? $1 : $1 > oldest ? 10 : oldest; if (!seen[kind]++) print $2 }'
+  awk -v oldest="$1" '{ minor = $1 + 0; kind = minor > 10 ? $1 : minor > oldest ? 10 : oldest; if (!seen[kind]++) print $2 }'
 }
 
 # The paths that pythons() takes, from such lines.
@@ -42,7 +49,7 @@ gated() {
 }
 
 # One of pythons(), or of the paths given, for each way in which the shim hooks: up to 3.10, 3.11, and
-# each version from 3.12 on, because sys.monitoring changes in each.
+# each version from 3.12 on, because sys.monitoring changes in each, and each free-threaded one.
 pythons_by_hook() {
   # shellcheck disable=SC2046
   [ $# -gt 0 ] || set -- $(pythons)
@@ -65,14 +72,14 @@ guest_pythons() {
   if [ -n "${EVERY:-}" ]; then pythons_by_hook; else system_python; fi
 }
 
-# The free-threaded builds, which the shim refuses.
-free_threaded_pythons() {
-  which_pythons '"t" in sys.abiflags'
-}
-
-# The version of a path of pythons(), as 3.11.
+# The version of a path of pythons(), as 3.11; of a free-threaded build too.
 version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+}
+
+# The same with the t of a free-threaded build, as 3.14t: what comes behind "python" in its files' names.
+abi_of() {
+  "$1" -c 'import sys; print("%d.%d%s" % (sys.version_info[:2] + ("t" * ("t" in sys.abiflags),)))'
 }
 
 # The last minor version that stap-python and the tapset look for: one more than the newest that is supported.
@@ -84,12 +91,13 @@ untried_minor() {
 # shellcheck disable=SC2016,SC2034
 each_python=(bash -c 'for python in $0; do "$python" "$@"; done')
 
-# The installed libpython files, chosen as pythons() chooses the programs.
+# The installed libpython files, chosen as pythons() chooses the programs; not those of free-threaded builds,
+# whose names don't tell whether the shim supports them.
 libpythons() {
   local library minor
   for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
     minor=${library##*/libpython3.}
-    [ ! -e "$library" ] || echo "${minor%%[!0-9]*} $library"
+    [[ ! -e $library || $minor == *t.* ]] || echo "${minor%%[!0-9]*} $library"
   done | gated
 }
 

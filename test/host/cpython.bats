@@ -19,7 +19,8 @@ load ../helper
   [ ${#with_tests[@]} -gt 0 ] || skip "needs an interpreter that ships CPython's tests, as pyenv's do"
   # shellcheck disable=SC2046
   set -- $(pythons_by_hook "${with_tests[@]}")
-  [ -n "${EVERY:-}" ] || set -- "${!#}"
+  # the newest; the free-threaded ones only if there is no other
+  [ -n "${EVERY:-}" ] || set -- "$(printf '%s\n' "$@" | with_minor | awk '{ last[$1 ~ /t$/] = $2 } END { print 0 in last ? last[0] : last[1] }')"
   for python; do
     options+=(-p "$python")
   done

@@ -32,7 +32,7 @@ environments() {
   local python folder number=0
   for python; do
     folder=$BATS_TEST_TMPDIR/env$((++number))
-    mkdir -p "$folder/bin" "$folder/lib/python$(version_of "$python")/site-packages"
+    mkdir -p "$folder/bin" "$folder/lib/python$(abi_of "$python")/site-packages"
     ln -s "$python" "$folder/bin/python3"
     echo "home = $(dirname "$python")" >"$folder/pyvenv.cfg"
     echo "$folder/bin/python3"
@@ -102,6 +102,16 @@ make_machine() {
   # SystemTap's runtime, without its faults
   echo 'typedef typeof(&task_work_cancel_func) f;' >"$machine/usr/share/systemtap/runtime/stp_task_work.c"
   echo 'int fine;' >"$machine/usr/share/systemtap/runtime/transport/relay_v2.c"
+}
+
+# Compiles what looks like a free-threaded CPython of this PY_VERSION_HEX.
+# usage: free_threaded FILE HEX
+free_threaded() {
+  gcc -rdynamic -o "$1" -x c - <<C
+const unsigned long Py_Version = $2;
+const char *Py_GetVersion(void) { return "%.80s free-threading build (%.80s) %.80s"; }
+int main(void) { return 0; }
+C
 }
 
 # A checkout of its own in $BATS_TEST_TMPDIR/tree, without a shim.

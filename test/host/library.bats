@@ -74,6 +74,8 @@ each_runs() {
     echo "$when"
     reads_itself 512 running
   done
+  export PYTHON_TLBC=0 # in a free-threaded build: all threads run the same copy of the instructions
+  reads_itself 512 running
 }
 
 @test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
@@ -95,7 +97,35 @@ each_runs() {
 }
 
 @test "a wait for the GIL is charged to who has it, with all that passes meanwhile" {
+  export PYTHON_GIL=1 # in a free-threaded build
   each_runs gil.py
+}
+
+# Makes needs_gil, a module in C that says nothing of threads, for a free-threaded build: $1.
+make_needs_gil() {
+  local headers
+  headers=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  [ -e "$headers/Python.h" ] || skip "needs $headers/Python.h"
+  gcc -shared -fPIC -I"$headers" -x c -o "$BATS_TEST_TMPDIR/needs_gil.so" - <<'C'
+#include <Python.h>
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "needs_gil", .m_size = -1};
+PyMODINIT_FUNC PyInit_needs_gil(void)
+{
+    return PyModule_Create(&definition);
+}
+C
+}
+
+@test "in a free-threaded build there is no GIL until a module turns it on" {
+  local python
+  make_library 512
+  for python in $pythons; do
+    [[ $("$python" -VV) == *"free-threading build"* ]] || continue
+    echo "$python"
+    make_needs_gil "$python"
+    env LD_PRELOAD="$shim" PYTHONPATH="$BATS_TEST_TMPDIR" "$python" "$top/test/tapset/gil_off.py" "$library" 512
+  done
+  [ -e "$BATS_TEST_TMPDIR/needs_gil.so" ] || skip "needs a free-threaded CPython"
 }
 
 @test "the calls, sleeps and stacks that scripts measure are kept and summed up as they were" {

@@ -45,12 +45,14 @@ EVENTS
 }
 
 @test "what is kept of names goes with the code objects" {
-  local python
+  local python without
   for python in $(pythons); do
     bpftrace_while "usdt:$shim:python:function__entry { @=count(); }" \
       env LD_PRELOAD="$shim" "$python" "$top/test/workloads/names.py" churn >"$BATS_TEST_TMPDIR/megabytes"
-    echo "$python: $(cat "$BATS_TEST_TMPDIR/megabytes") MB more after 100 MB of names were made and freed"
-    [ "$(cat "$BATS_TEST_TMPDIR/megabytes")" -lt 20 ]
+    # a free-threaded CPython keeps all names of functions (Objects/unicodeobject.c, intern_common())
+    without=$("$python" "$top/test/workloads/names.py" churn)
+    echo "$python: $(cat "$BATS_TEST_TMPDIR/megabytes") MB more after 100 MB of names were made and freed, without the shim $without"
+    [ "$(cat "$BATS_TEST_TMPDIR/megabytes")" -lt $((without + 20)) ]
     [ "$(sed -n 's/^@: //p' "$trace")" -gt 11000 ]
   done
 }

@@ -116,11 +116,17 @@ need_own_files() {
   grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
   need chrt taskset
   chrt -f 1 true || skip "needs the right to be scheduled first: CAP_SYS_NICE"
+  local without
   for python in $(few_pythons); do
+    run "$python" "$top/test/stress/filter.py" killed_everywhere
+    # a free-threaded 3.14 ends with a system call that the filter does not know
+    [ "$status" = 0 ] || [ "$(abi_of "$python")" = 3.14t ]
+    [ "$output" = $'begins\nwrong: 0' ]
+    without=$status
     run env LD_PRELOAD="$shim" timeout -k 1 30 taskset -c 0 chrt -f 1 \
       "$python" "$top/test/stress/filter.py" killed_everywhere
     echo "$python: $status $output"
-    [ "$status $output" = $'0 begins\nwrong: 0' ]
+    [ "$status $output" = "$without "$'begins\nwrong: 0' ]
   done
 }
 

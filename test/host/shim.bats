@@ -77,13 +77,18 @@ C
   local version why
   cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 const char *Py_GetVersion(void)
 {
     return VERSION;
 }
 int main(void)
 {
-    puts("printed");
+    struct stat threads;
+    usleep(50000);
+    stat("/proc/self/task", &threads);
+    printf("threads: %d\n", (int)threads.st_nlink - 2);
     return 3;
 }
 C
@@ -92,14 +97,18 @@ C
     run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" "$BATS_TEST_TMPDIR/python"
     echo "$version: $output"
     [ "$status" = 3 ]
-    [[ $output == *"]: $why"*$'\nprinted' ]]
+    [[ $output == *"]: $why"*$'\nthreads: 1' ]]
     run env LD_PRELOAD="$shim" "$BATS_TEST_TMPDIR/python"
-    [ "$status $output" = "3 printed" ]
+    [ "$status $output" = "3 threads: 1" ]
   done <<'VERSIONS'
 2.7.18 (default):not CPython 3.6 or later
 3.5.2 (default):not CPython 3.6 or later
-3.14.0 free-threading build (main):free-threaded builds are not supported
-3.13.0 experimental free-threading build (main):free-threaded builds are not supported
+3.13.0 experimental free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
+3.14.0 free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
+3.14.3 free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
+3.15.0a4 free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
+3.14.4 free-threading build (main):CPython does not export Py_IsInitialized
+3.15.0rc1 free-threading build (main):CPython does not export Py_IsInitialized
 3.12.1 (main):CPython does not export Py_IsInitialized
 VERSIONS
 }
@@ -121,7 +130,7 @@ print("parent", os.waitpid(pid, 0)[1] >> 8)
 sys.stdout.flush()
 subprocess.check_call([sys.executable, "-c", "print(1)"])
 sys.exit(4)'
-  for python in $(pythons) $(free_threaded_pythons); do
+  for python in $(pythons) $(refused_pythons); do
     run "$python" -X dev -c "$program"
     local plain_status=$status plain_output=$output
     run env LD_PRELOAD="$shim" "$python" -X dev -c "$program"
@@ -141,7 +150,7 @@ for _ in range(20):
         os._exit(0)
     os.wait()
 print("ended")'
-  for python in $(pythons) $(free_threaded_pythons); do
+  for python in $(pythons) $(refused_pythons); do
     run env LD_PRELOAD="$shim" "$python" -W always -c "$program"
     echo "$python: $output"
     [ "$status $output" = "0 ended" ]
@@ -175,7 +184,7 @@ while ") Z" not in open(f"/proc/{child.pid}/task/{thread}/stat").read():
 time.sleep(0.03)
 os.waitpid(thread, 0x40000000)  # __WALL
 print(child.stdout.read(), end="")'
-  for python in $(pythons) $(free_threaded_pythons); do
+  for python in $(pythons) $(refused_pythons); do
     run /usr/bin/python3 -c "$tracer" "$python" "$shim"
     echo "$python: $output"
     [ "$status $output" = "0 ended" ]
@@ -194,7 +203,7 @@ def worker():
 thread = threading.Thread(target=worker)
 thread.start()
 thread.join()'
-  for python in $(pythons) $(free_threaded_pythons); do
+  for python in $(pythons) $(refused_pythons); do
     # 3.12 and later warn of the fork, with the shim and without, in the middle of the rest
     run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -W ignore -c "$program"
     echo "$python: $status $output"

@@ -188,15 +188,15 @@ time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
 
 @test "attach refuses what the shim does not support: a shell, too old, free-threaded, musl, static" {
   need gcc
-  local version why
+  local version level why
   sleep 60 &
   program=$!
   programs+=("$program")
   attach_refuses 'it does not run CPython'
-  while IFS=: read -r version why; do
+  while IFS=: read -r version level why; do
     cat >"$BATS_TEST_TMPDIR/python.c" <<C
 const char *Py_GetVersion(void) { return "$version"; }
-const unsigned long Py_Version = 0x03000000 + (MINOR << 16);
+const unsigned long Py_Version = 0x03000000 + (MINOR << 16) + 0x$level;
 int sleep(int);
 int main(void) { return sleep(60); }
 C
@@ -210,9 +210,11 @@ C
     kill -0 "$program"
     rm "$BATS_TEST_TMPDIR/python3"
   done <<VERSIONS
-3.5.2:it is older than CPython 3.6
-3.$(($(untried_minor) + 1)).0:it is newer than CPython 3.$(untried_minor)
-3.13.0 experimental free-threading build (main):it is free-threaded
+3.5.2:02f0:it is older than CPython 3.6
+3.$(($(untried_minor) + 1)).0:00f0:it is newer than CPython 3.$(untried_minor)
+3.15.0a4 free-threading build (main):00a4:it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+3.14.3 free-threading build (main):03f0:it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+3.13.0 experimental free-threading build (main):00f0:it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
 VERSIONS
   gcc -static -fno-builtin -DMINOR=11 -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"
   "$BATS_TEST_TMPDIR/python3" &

@@ -243,16 +243,20 @@ stap_compiles_by() {
 
 @test "doctor: no Python, none for the shim, a free-threaded one" {
   need gcc
+  local version
   make_machine
   rm "$machine/usr/bin/python3.11"
   finds python 'no CPython 3.6 or later found' 'apt-get install python3$'
-  cat >"$BATS_TEST_TMPDIR/python.c" <<'C'
-const char *Py_GetVersion(void) { return "3.13.0 experimental free-threading build (main)"; }
-int main(void) { return 0; }
-C
-  gcc -rdynamic -o "$machine/usr/bin/python3.13t" "$BATS_TEST_TMPDIR/python.c"
+  free_threaded "$machine/usr/bin/python3.13t" 0x030d00f0
+  free_threaded "$machine/usr/bin/python3.14t" 0x030e03f0
   finds python 'no interpreter has live markers or can load the shim' 'apt-get install python3$'
-  grep -q '^note  python .*/usr/bin/python3.13t, 3.13: .*the shim does not support it: it is free-threaded' <<<"$output"
+  for version in 3.13t 3.14t; do
+    grep -q "^note  python .*/usr/bin/python$version, $version: .*the shim does not support it: it is free-threaded, and older than CPython 3.14.4" <<<"$output"
+  done
+  free_threaded "$machine/usr/bin/python3.14t" 0x030e04f0
+  run doctor
+  grep -q '^ok    python .*/usr/bin/python3.14t, 3.14t: its own live markers: none$' <<<"$output"
+  refute grep -q 'no interpreter has live markers' <<<"$output"
   cp /usr/bin/python3 "$machine/usr/bin/python3.11"
   run doctor
   [ "$status" = 0 ]

@@ -156,8 +156,8 @@ load launcher
   done
   [ -z "$(ls -A "$site")" ]
   # the interpreter is root's, its library another user's
-  mkdir -p "$BATS_TEST_TMPDIR/other/bin" "$BATS_TEST_TMPDIR/other/lib/python$(version_of "$(system_python)")/encodings"
-  library=$BATS_TEST_TMPDIR/other/lib/python$(version_of "$(system_python)")
+  mkdir -p "$BATS_TEST_TMPDIR/other/bin" "$BATS_TEST_TMPDIR/other/lib/python$(abi_of "$(system_python)")/encodings"
+  library=$BATS_TEST_TMPDIR/other/lib/python$(abi_of "$(system_python)")
   cp "$(readlink -f "$(system_python)")" "$BATS_TEST_TMPDIR/other/bin/python3"
   # it is imported before there is an open()
   echo "import posix; posix.close(posix.open('$BATS_TEST_TMPDIR/run', 65))" >"$library/encodings/__init__.py"
@@ -178,9 +178,11 @@ load launcher
     chmod +x "$python"
     refuses 1 "$why" enable "$python"
   done <<'VERSIONS'
-2 7 False:the shim does not support it: Python 2.7 is older than 3.6
-3 5 False:the shim does not support it: Python 3.5 is older than 3.6
-3 13 True:the shim does not support it: it is free-threaded
+2 7 -:the shim does not support it: Python 2.7 is older than 3.6
+3 5 -:the shim does not support it: Python 3.5 is older than 3.6
+3 13 3.13.13:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+3 14 3.14.3+:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+3 15 3.15.0a8:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
 garbage:not a working Python 3.6 or later
 VERSIONS
 }
@@ -223,7 +225,7 @@ SHIM
   enables() {
     (cd "$BATS_TEST_TMPDIR/here/below" && PATH=$pyenv/shims:$PATH launcher enable) >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
-    [ -e "$pyenv/versions/$1/lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth" ]
+    [ -e "$pyenv/versions/$1/lib/python$(abi_of "$(system_python)")/site-packages/python_stap.pth" ]
     grep -qx "enabled: $pyenv/versions/$1/.*/python_stap.pth" "$BATS_TEST_TMPDIR/out"
     launcher disable "$pyenv/versions/$1/bin/python3"
   }
@@ -244,7 +246,7 @@ SHIM
   mkdir "$BATS_TEST_TMPDIR/bin"
   ln -s "$pyenv/versions/mine/bin/python3" "$BATS_TEST_TMPDIR/bin/python3"
   echo "home = /usr/bin" >"$BATS_TEST_TMPDIR/pyvenv.cfg"
-  mkdir -p "$BATS_TEST_TMPDIR/lib/python$(version_of "$(system_python)")/site-packages"
+  mkdir -p "$BATS_TEST_TMPDIR/lib/python$(abi_of "$(system_python)")/site-packages"
   PYENV_VERSION=system PATH=$pyenv/shims:$BATS_TEST_TMPDIR/bin:$PATH run launcher enable
   echo "$output"
   [[ $output == "enabled: $BATS_TEST_TMPDIR/lib/"* ]]
@@ -256,9 +258,9 @@ SHIM
   base=$(environments "$(system_python)")
   # a base that is not this machine's: its own library, the system's code
   base=$BATS_TEST_TMPDIR/base/bin/python3
-  mkdir -p "${base%/*}" "$BATS_TEST_TMPDIR/base/lib/python$(version_of "$(system_python)")/site-packages"
+  mkdir -p "${base%/*}" "$BATS_TEST_TMPDIR/base/lib/python$(abi_of "$(system_python)")/site-packages"
   cp "$(readlink -f "$(system_python)")" "$base"
-  base_pth=$BATS_TEST_TMPDIR/base/lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth
+  base_pth=$BATS_TEST_TMPDIR/base/lib/python$(abi_of "$(system_python)")/site-packages/python_stap.pth
   python=$BATS_TEST_TMPDIR/env1/bin/python3
   python_pth=$(site_of "$python")/python_stap.pth
   ln -sf "$base" "$python"
@@ -297,7 +299,7 @@ SHIM
 interpreter_at() {
   local prefix version
   for python in $(pythons); do
-    prefix=$("$python" -c 'import sys; print(sys.prefix)') version=$(version_of "$python")
+    prefix=$("$python" -c 'import sys; print(sys.prefix)') version=$(abi_of "$python")
     [ -d "$prefix/lib/python$version/site-packages" ] || continue
     mkdir -p "$1/bin" "$1/lib"
     cp -as "$prefix/lib/python$version" "$1/lib"
@@ -316,7 +318,7 @@ interpreter_at() {
   mkdir "${conda%/bin/*}/conda-meta"
   uv=$(interpreter_at "$BATS_TEST_TMPDIR/share/uv/python/cpython-3-linux-x86_64-gnu")
   touch "$(dirname "$(site_of "$uv")")/EXTERNALLY-MANAGED"
-  mkdir -p "$project/bin" "$project/lib/python$(version_of "$uv")/site-packages"
+  mkdir -p "$project/bin" "$project/lib/python$(abi_of "$uv")/site-packages"
   ln -s "$uv" "$project/bin/python"
   ln -s python "$project/bin/python3"
   printf '%s\n' "home = ${uv%/*}" 'implementation = CPython' 'uv = 0.5.11' "version_info = $(version_of "$uv").1" \

@@ -198,7 +198,7 @@ some_environments() {
   for one in "${pythons[@]}"; do
     launcher enable "$one"
   done
-  file=lib/python$(version_of "$(system_python)")/site-packages/python_stap.pth
+  file=lib/python$(abi_of "$(system_python)")/site-packages/python_stap.pth
   rm "$BATS_TEST_TMPDIR/env2/$file"
   ln -sfn /nonexistent/libpython-stap.so.0 "$BATS_TEST_TMPDIR/env3/${file%pth}so"
   rm -r "$BATS_TEST_TMPDIR/env4"

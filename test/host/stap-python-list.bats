@@ -7,14 +7,15 @@ load ../helper
 load launcher
 
 @test "list shows which of its own markers fire in each Python, as readelf and native.list do" {
-  local python minor
+  local python version
   need readelf
   for python in $(pythons); do
     run launcher list "$python"
     echo "$output"
     [ "$status" = 0 ]
-    minor=$(version_of "$python")
-    [[ ${lines[0]} == "$python: CPython $minor" ]]
+    version=$(version_of "$python")
+    [ "$(abi_of "$python")" = "$version" ] || version+=', free-threaded'
+    [ "${lines[0]}" = "$python: CPython $version" ]
     diff <(own_markers "$python" "$(own_file "$python")" | sort) \
       <(awk '$2 ~ /^(live|partly|unusable)$/ { print $1 }' <<<"$output" | sort)
     diff <(markers | sort) <(awk '$3 == "yes" { print $1 }' <<<"$output" | sort)
@@ -22,8 +23,14 @@ load launcher
 }
 
 @test "list without an argument has a line for every Python that is found" {
-  local python live
-  run launcher list
+  local python live abi folder=$BATS_TEST_TMPDIR/bin
+  # those of build/freethreaded are where it does not look
+  mkdir "$folder"
+  for python in $(pythons); do
+    abi=$(abi_of "$python")
+    [[ $abi != *t ]] || ln -s "$python" "$folder/python$abi"
+  done
+  PATH=$PATH:$folder run launcher list
   echo "$output"
   [ "$status" = 0 ]
   [[ ${lines[0]} =~ ^PYTHON\ +VERSION\ +ITS\ OWN\ LIVE\ MARKERS\ +SHIM$ ]]
@@ -31,7 +38,8 @@ load launcher
   for python in $(pythons); do
     live=$(launcher list "$python" | awk '$2 == "live" { sub(/__.*/, "", $1); print $1 }' | uniq | paste -sd, | sed 's/,/, /g')
     echo "$python has ${live:--}"
-    grep -xE "($python|$(readlink -f "$python")) +$(version_of "$python") +${live:--} +(preload|enabled)" <<<"$output"
+    abi=$(abi_of "$python")
+    grep -xE "($python|$(readlink -f "$python")|$folder/python$abi) +$abi +${live:--} +(preload|enabled)" <<<"$output"
   done
 }
 
@@ -56,6 +64,37 @@ load launcher
   rm "$machine/usr/lib/python3.11/dist-packages/python_stap."* "$machine$shim"
   run launcher list
   [ "$(shim_of python3.11)" = 'not found' ]
+}
+
+@test "list says which free-threaded builds the shim supports, by their exact versions" {
+  need gcc
+  local version supported
+  make_machine
+  export STAP_PYTHON_ROOT=$machine
+  while read -r version supported; do
+    free_threaded "$machine/usr/bin/python3.14t" "$version"
+    run launcher list
+    echo "$version: $output"
+    grep -qE "/usr/bin/python3\.14t +3\.1[345]t +- +$supported$" <<<"$output"
+    run launcher list "$machine/usr/bin/python3.14t"
+    grep -qx "  the shim$([ "$supported" = preload ] || echo ' does not support it'): .*" <<<"$output"
+  done <<'VERSIONS'
+0x030d0df0 unsupported: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+0x030e00f0 unsupported: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+0x030e03f0 unsupported: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+0x030e04f0 preload
+0x030e0ff0 preload
+0x030f00a8 unsupported: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+0x030f00b1 preload
+0x030f00c1 preload
+0x030f00f0 preload
+0x030f01a0 preload
+VERSIONS
+  # without Py_Version only 3.14 is known, by its name
+  echo 'const char *Py_GetVersion(void) { return "3.14.7 free-threading build (main)"; } int main(void) { return 0; }' |
+    gcc -rdynamic -o "$machine/usr/bin/python3.14t" -x c -
+  run launcher list "$machine/usr/bin/python3.14t"
+  [ "${lines[1]}" = '  the shim does not support it: it is free-threaded, and its version is unknown' ]
 }
 
 # A pyenv in $pyenv with these versions, whose shim leaves a file if it is run.

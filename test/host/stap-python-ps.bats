@@ -42,9 +42,9 @@ is_active() {
     launcher ps >"$BATS_TEST_TMPDIR/ps" 2>/dev/null
     cat "$BATS_TEST_TMPDIR/ps"
     head -n 1 "$BATS_TEST_TMPDIR/ps" | grep -xE ' *PID  USER +VERSION +SHIM +VENV +CONTAINER +COMMAND'
-    grep -xE " *$plain  $(id -un) +$(version_of "$python") +- +- +- +$python -c import time; time.sleep\(60\)" "$BATS_TEST_TMPDIR/ps"
-    grep -xE " *$active  $(id -un) +$(version_of "$python") +active +- +- +$python -c .*" "$BATS_TEST_TMPDIR/ps"
-    grep -xE " *$off  $(id -un) +$(version_of "$python") +off +- +- +$python -c .*" "$BATS_TEST_TMPDIR/ps"
+    grep -xE " *$plain  $(id -un) +$(abi_of "$python") +- +- +- +$python -c import time; time.sleep\(60\)" "$BATS_TEST_TMPDIR/ps"
+    grep -xE " *$active  $(id -un) +$(abi_of "$python") +active +- +- +$python -c .*" "$BATS_TEST_TMPDIR/ps"
+    grep -xE " *$off  $(id -un) +$(abi_of "$python") +off +- +- +$python -c .*" "$BATS_TEST_TMPDIR/ps"
     refute awk -v pid="$$" '$1 == pid { found = 1 } END { exit !found }' "$BATS_TEST_TMPDIR/ps"
   done
 }

@@ -236,6 +236,12 @@ s64 gil_here(void)
     return (s64)python_has_gil();
 }
 
+/* Whether the thread that runs is one of a process without a GIL. */
+int gil_is_off(void)
+{
+    return python_gil_is_off();
+}
+
 /* How many reads of the process there were since the last time. */
 unsigned long take_reads(void)
 {

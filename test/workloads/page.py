@@ -9,10 +9,12 @@ import os
 import platform
 import struct
 import sys
+import sysconfig
 import threading
 import time
 
 ADDRESS = 0x550070790000
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def memory(address, size):
@@ -33,11 +35,12 @@ def compare(*pairs):
 
 def check():
     magic, version = struct.unpack("I20s", memory(ADDRESS, 24))
-    (lines, object_frame, frame_back, frame_code, frame_instruction, frame_owner, code_filename,
-     code_name, code_first_line, code_lines, code_instructions, code_size, thread_slot, thread_cframe,
-     thread_frame, frame_globals, dict_keys, dict_values, keys_count, keys_indices, keys_size,
-     keys_form) = struct.unpack("@12Hi9H", memory(ADDRESS + 24, 46))
-    compare(("magic", magic, 0x35707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]))
+    (lines, head_shift, object_frame, frame_back, frame_code, frame_instruction, frame_owner, frame_copy,
+     code_filename, code_name, code_first_line, code_lines, code_instructions, code_size, code_copies,
+     thread_slot, thread_cframe, thread_frame, frame_globals, dict_keys, dict_values, keys_count,
+     keys_indices, keys_size, keys_form) = struct.unpack("@15Hi9H", memory(ADDRESS + 24, 54))
+    compare(("magic", magic, 0x36707473), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]),
+            ("head", head_shift, object.__basicsize__ - 16), ("copies", code_copies != 0, FREE_THREADED))
     frame = sys._getframe()
     code, back = frame.f_code, frame.f_back
 
@@ -56,7 +59,12 @@ def check():
     compare(("lines", word(id(code) + code_lines), id(table)))
     # the caller stands at its call
     if minor >= 11:
-        stands_at = word(inner(back) + frame_instruction) - id(back.f_code) - code_instructions
+        first = id(back.f_code) + code_instructions
+        if code_copies:
+            copy = struct.unpack("i", memory(inner(back) + frame_copy, 4))[0]
+            first = word(word(id(back.f_code) + code_copies) + 8 + 8 * copy)
+            copies.append(first != id(back.f_code) + code_instructions)
+        stands_at = word(inner(back) + frame_instruction) - first
     else:
         stands_at = struct.unpack("i", memory(inner(back) + frame_instruction, 4))[0] * (2 if minor == 10 else 1)
     compare(("instruction", stands_at, back.f_lasti))
@@ -83,10 +91,11 @@ def check():
     compare(("innermost", innermost, inner(frame)))
 
 
-# The dict of modules, and the GIL: this thread has had it last, and gave it up to read memory.
+# The dict of modules, and the GIL: this thread has had it last, and gave it up to read memory.  Where it's off, no
+# thread has it.
 def check_interpreter(state):
-    (thread_interpreter, interpreter_modules, interpreter_gil, gil_size, gil_distance, gil_holder, gil_locked,
-     gil_switches) = struct.unpack("@4xHIHIqiii", memory(ADDRESS + 96, 44))
+    (thread_interpreter, interpreter_modules, interpreter_gil, gil_optional, gil_size, gil_distance, gil_holder, gil_locked,
+     gil_switches) = struct.unpack("@4xHI2HIqiii", memory(ADDRESS + 104, 44))
     interpreter = word(state + thread_interpreter)
     modules = word(interpreter + interpreter_modules)
     compare(("modules", modules, id(sys.modules)))
@@ -96,9 +105,12 @@ def check_interpreter(state):
         compare(("holder", gil + gil_holder, current), ("within", gil <= current < gil + gil_size, True), ("locked", gil_locked, 0))
         return
     interval = int(sys.getswitchinterval() * 1000000)
-    compare(("interval", word(gil), interval), ("holder", word(gil + gil_holder), state),
-            ("locked", struct.unpack("i", memory(gil + gil_locked, 4))[0], 0),
-            ("switches", 0 < word(gil + gil_switches) < 100000, True), ("size", 100 < gil_size < 300, True))
+    compare(("interval", word(gil + gil_holder - 8), interval), ("locked", struct.unpack("i", memory(gil + gil_locked, 4))[0], 0),
+            ("size", 100 < gil_size < 300, True), ("optional", gil_optional != 0, FREE_THREADED))
+    if gil_optional:
+        compare(("enabled", struct.unpack("i", memory(gil, 4))[0] != 0, sys._is_gil_enabled()))
+    if not gil_optional or sys._is_gil_enabled():
+        compare(("holder", word(gil + gil_holder), state), ("switches", 0 < word(gil + gil_switches) < 100000, True))
 
 
 def thread_pointer():
@@ -119,7 +131,7 @@ def caller():
 
 def is_complete():
     try:
-        return struct.unpack("i", memory(ADDRESS + 48, 4))[0] != 0
+        return struct.unpack("i", memory(ADDRESS + 56, 4))[0] != 0
     except OSError:
         return False
 
@@ -134,11 +146,14 @@ while sys.argv[1:] and not (os.path.exists(sys.argv[1]) and (is_complete() or wa
     time.sleep(0.01)
     waited += 0.01
 done = []
+copies = []
 caller()
 other = threading.Thread(target=caller)
 other.start()
 other.join()
 compare(("threads", len(done), 2))
+if copies:
+    compare(("copies", copies, [False, os.environ.get("PYTHON_TLBC") != "0"]))
 with open("/proc/self/maps") as maps:
     [page] = [line.split() for line in maps if line.startswith("%x-" % ADDRESS)]
 compare(("protection", page[1], "r--p"))

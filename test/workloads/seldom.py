@@ -309,7 +309,7 @@ def forks_under_a_filter_that_kills_what_is_new():
 def has_little_address_space():
     with open("/proc/self/statm") as sizes:
         used = int(sizes.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), -1))
+    resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), resource.RLIM_INFINITY))
     probe(1)
     go_on(1)
     return "fine" if bytearray(150 << 20) else "no bytes"
@@ -333,7 +333,8 @@ def rests_in_threads():
         probe(wanted)
     go_on(0.6)
     each = (size() - before) // 100
-    return "fine" if each < 100 else "%d kB a thread" % each
+    # without the GIL a thread has heaps of its own, some 150 kB without the shim
+    return "fine" if each < (250 if "free-threading" in sys.version else 100) else "%d kB a thread" % each
 
 
 def runs_frames_after_another_tracer():

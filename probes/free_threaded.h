@@ -1,0 +1,34 @@
+/*
+ * Which free-threaded builds the shim supports: for the shim, and for stap-python.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FREE_THREADED_H
+#define FREE_THREADED_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is missing in the others: before 3.14.4, and before 3.15's beta releases, two threads may
+ * lose or free what a third keeps with a code object (gh-144981, Objects/codeobject.c,
+ * PyUnstable_Code_SetExtra). */
+#define FREE_THREADED_REFUSAL "free-threaded builds before CPython 3.14.4 are not supported"
+
+/* The same, as stap-python says it of an interpreter. */
+#define FREE_THREADED_UNFIT "it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1"
+
+/* Whether the shim supports the free-threaded build of this version: "3.14.7", "3.15.0rc1+", or
+ * what Py_GetVersion() returns. */
+static inline bool free_threaded_is_fit(const char *version)
+{
+    int minor = 0, micro = 0, length = 0;
+    if (sscanf(version, "3.%d.%d%n", &minor, &micro, &length) != 2)
+        return false;
+    if (minor == 14)
+        return micro >= 4;
+    bool is_alpha = minor == 15 && micro == 0 && version[length] == 'a';
+    return minor > 14 && !is_alpha;
+}
+
+#endif
