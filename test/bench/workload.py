@@ -161,6 +161,21 @@ def calls_in(count):
     return run
 
 
+def in_parallel(count):
+    """Calls by so many threads at a time, each with its own; time that a processor spends on each call, if as many
+    processors as can be do nothing else."""
+    def run():
+        started = [threading.Thread(target=fib, args=(20,)) for _ in range(count)]
+        for thread in started:
+            thread.start()
+        for thread in started:
+            thread.join()
+        return 21891 * count / min(count, len(os.sched_getaffinity(0)))
+
+    run.__name__ = "parallel_%d" % count
+    return run
+
+
 def sampled():  # long enough for dozens of samples
     for _ in range(40):
         fib(20)
@@ -251,10 +266,11 @@ def handovers_on_the_wall():
 
 
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
+parallels = [in_parallel(count) for count in (1, 2, 4, 8)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
-elapsed = {threads, handovers_on_the_wall, *in_threads, *pyprofs}
+elapsed = {threads, handovers_on_the_wall, *in_threads, *parallels, *pyprofs}
 workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers, handovers_on_the_wall] +
-             in_threads + pyprofs}
+             in_threads + parallels + pyprofs}
 
 
 def switched():
