@@ -25,7 +25,7 @@ which_pythons() {
   # shellcheck disable=SC2086
   set -- "$1" ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 "${FREETHREADED:-$top/build/freethreaded}"/*/bin/python3.*t ${PYTHONS:-}}
   for python in "${@:2}"; do
-    [ -x "$python" ] && "$python" -c "import sys; sys.exit(not ($1))" && echo "$python"
+    if [ -x "$python" ] && "$python" -c "import sys; sys.exit(not ($1))"; then echo "$python"; fi
   done
 }
 
