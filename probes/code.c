@@ -44,8 +44,10 @@ static void code_free(void *data)
         py.Py_DecRef(record->funcname.owner);
     if (record->first_module.owner)
         py.Py_DecRef(record->first_module.owner);
-    if (record->tally)
-        atomic_load (&code_tally_released)(record->tally);
+    if (record->tally) {
+        void (*released)(struct tally *) = atomic_load(&code_tally_released);
+        released(record->tally);
+    }
     if (py.minor <= 11 && code_place(record->code)->tag == code_tag(record->code))
         *code_place(record->code) = (struct code_place){0};
     free(record);

@@ -73,11 +73,9 @@ bool cpython_find(const char *path, const char **why)
     *why = NULL;
     find_library(path);
     py.Py_GetVersion = (const char *(*)(void))cpython_symbol("Py_GetVersion");
-    if (!py.Py_GetVersion)
+    if (!py.Py_GetVersion || !version_fits(why))
         return false;
 
-    if (!version_fits(why))
-        return false;
 #define NEED(type, name, parameters) \
     py.name = (type(*) parameters)cpython_symbol(#name); \
     if (!py.name) { \

@@ -72,8 +72,7 @@ static Py_ssize_t place_of(const struct interp *interp)
 static void append(void *data)
 {
     struct interp *interp = data;
-    if (place_of(interp) < 0)
-        py.PyList_Append(interp->gc_callbacks, interp->gc_callback);
+    py.PyList_Append(interp->gc_callbacks, interp->gc_callback);
 }
 
 /* Also called while ours is in place: a program that emptied the list has taken it out. */
@@ -97,8 +96,8 @@ static bool is_last(const struct interp *interp)
 static void remove_last(void *data)
 {
     struct interp *interp = data;
-    if (is_last(interp))
-        py.PySequence_DelItem(interp->gc_callbacks, place_of(interp));
+    if (is_last(interp)) /* still */
+        py.PySequence_DelItem(interp->gc_callbacks, py.PyList_Size(interp->gc_callbacks) - 1);
 }
 
 /* If the program has one behind ours, CPython may be on its way through the list, and would pass

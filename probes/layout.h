@@ -3,7 +3,7 @@
  *
  * GIL held: in a free-threaded build the calling thread is attached, and others may be, too.  What
  * is read without CPython's functions is then what no other thread writes: this thread's state and
- * its frames, what never changes in a code object or a type, and a dict in a critical section.
+ * its frames, what never changes in a code object or a type, and a dict under its lock.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -8,6 +8,7 @@
 #include "cpython_layout.h"
 #include "debug.h"
 #include "frame.h"
+#include "no_gil.h"
 
 #include <stddef.h>
 
@@ -25,19 +26,6 @@ bool layout_has(PyObject *object, unsigned offset, const char *attribute)
 }
 
 /* ---------------------------------------------------------------- dicts */
-
-/* Between these no other thread changes the dict, which may be NULL, as without a GIL it could. */
-static void begin_section(struct cpython_section *section, PyObject *dict)
-{
-    if (py.free_threaded && dict)
-        py.PyCriticalSection_Begin(section, dict);
-}
-
-static void end_section(struct cpython_section *section, const PyObject *dict)
-{
-    if (py.free_threaded && dict)
-        py.PyCriticalSection_End(section);
-}
 
 static void fill_in_dict(void)
 {
@@ -84,7 +72,7 @@ static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
     return (char *)keys + page->keys_indices + indices + (size_t)index * bytes;
 }
 
-/* By the entry that iteration has first, and its place among the entries.  In a section of it. */
+/* By the entry that iteration has first, and its place among the entries.  With its lock. */
 static bool is_right_for_dict(PyObject *dict)
 {
     Py_ssize_t next = 0;
@@ -106,9 +94,11 @@ static bool is_right_for_globals(PyFrameObject *object, const void *frame)
     PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
     bool right = globals && word(frame, page->frame_globals) == (char *)globals;
     struct cpython_section section;
-    begin_section(&section, globals);
-    right = right && is_right_for_dict(globals);
-    end_section(&section, globals);
+    if (right) {
+        no_gil_lock_object(&section, globals);
+        right = is_right_for_dict(globals);
+        no_gil_unlock_object(&section);
+    }
     if (globals)
         py.Py_DecRef(globals);
     else
@@ -137,25 +127,10 @@ static uint16_t find_qualified_name(PyObject *object)
     return found;
 }
 
-/* A new reference to the module sys; NULL: there is none.  The dict is borrowed: the interpreter
- * keeps that with which it began. */
-static PyObject *find_sys(void)
-{
-    PyObject *modules = py.PySys_GetObject("modules");
-    struct cpython_section section;
-    begin_section(&section, modules);
-    PyObject *sys = modules ? py.PyDict_GetItemString(modules, "sys") : NULL; /* borrowed */
-    if (sys)
-        py.Py_IncRef(sys);
-    end_section(&section, modules);
-    return sys;
-}
-
 /* By a class that importlib has in Python: that of sys.__spec__, and its __init__(). */
 static void find_qualified_names(void)
 {
-    PyObject *sys = find_sys();
-    PyObject *spec = sys ? py.PyObject_GetAttrString(sys, "__spec__") : NULL;
+    PyObject *spec = cpython_sys("__spec__");
     PyObject *class = spec ? cpython_type(spec) : NULL;
     if (class && cpython_type(class) != cpython_type(py.code_type)) /* not importlib's */
         class = NULL;
@@ -168,8 +143,6 @@ static void find_qualified_names(void)
         py.Py_DecRef(init);
     if (spec)
         py.Py_DecRef(spec);
-    if (sys)
-        py.Py_DecRef(sys);
 }
 
 /* ---------------------------------------------------------------- variables */

@@ -35,12 +35,11 @@ struct part {
 enum { OTHERS = 8 };
 
 struct tally {
-    struct sums sums; /* with a GIL */
-    /* Without one: those of the thread with this number, in names; and those of all others, by
-     * their numbers: so many, NULL as long as there are no others. */
-    struct part *first;
+    struct sums own;
+    struct sums *first; /* with a GIL its own; without one in names, those of first_thread */
     unsigned first_thread;
-    struct part *_Atomic others;
+    struct part
+        *_Atomic others; /* those of other threads, by their numbers; NULL: there are none */
     struct tally *_Atomic next;
     const char *filename, *funcname, *module; /* in names; or NULL */
     int first_line;
@@ -144,8 +143,9 @@ static struct tally *make(const char *filename, const char *funcname, const char
     if (!tally)
         return NULL;
     char *to = tally->names;
+    tally->first = &tally->own;
     if (room) {
-        tally->first = (struct part *)(to + -(uintptr_t)to % CACHE_LINE);
+        tally->first = &((struct part *)(to + -(uintptr_t)to % CACHE_LINE))->sums;
         tally->first_thread = number_here();
         to += room;
     }
@@ -286,15 +286,14 @@ static __attribute__((noinline)) struct sums *other_sums(struct tally *tally)
         else
             free(fresh);
     }
-    return others ? &others[number_here() % OTHERS].sums : &tally->first->sums;
+    return others ? &others[number_here() % OTHERS].sums : tally->first;
 }
 
 /* Those to which this thread adds. */
 static inline struct sums *sums_here(struct tally *tally)
 {
-    if (!tally->first)
-        return &tally->sums;
-    return tally->first_thread == number_here() ? &tally->first->sums : other_sums(tally);
+    return !py.free_threaded || tally->first_thread == number_here() ? tally->first
+                                                                     : other_sums(tally);
 }
 
 static __attribute__((noinline)) void say_it_runs(unsigned times)
@@ -337,9 +336,7 @@ static uint64_t sum_in(const struct sums *sums, size_t offset)
 /* Of all threads. */
 static uint64_t sum_of(const struct tally *tally, size_t offset)
 {
-    if (!tally->first)
-        return sum_in(&tally->sums, offset);
-    uint64_t sum = sum_in(&tally->first->sums, offset);
+    uint64_t sum = sum_in(tally->first, offset);
     const struct part *others = tally->others;
     for (int i = 0; others && i < OTHERS; i++)
         sum += sum_in(&others[i].sums, offset);

@@ -38,9 +38,10 @@ void check_interpreters(void)
     for (size_t i = 0; i < count; i++) {
         const char *reason = unfit(&all[i].file);
         char *live = own_markers(&all[i], "live"), *dead = own_markers(&all[i], "dead");
-        char *text = format("%s, 3.%d%s: its own live markers: %s%s%s%s", all[i].path,
-                            all[i].file.minor, all[i].file.free_threaded ? "t" : "",
-                            *live ? live : "none", *dead ? "; dead: " : "", dead,
+        const char *version = short_version(&all[i].file);
+        char *text = format("%s, %s: its own live markers: %s%s%s%s", all[i].path,
+                            version ? version : "of unknown version", *live ? live : "none",
+                            *dead ? "; dead: " : "", dead,
                             enabled_by(all[i].path) ? "; loads the shim at each start" : "");
         bool looked_in = *live && tapset_looks_in(all[i].code);
         fit += !reason || looked_in;

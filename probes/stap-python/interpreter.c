@@ -62,6 +62,11 @@ bool tapset_looks_in(const char *path)
     return false;
 }
 
+char *short_version(const struct elf_file *file)
+{
+    return file->minor < 0 ? NULL : format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
+}
+
 const char *unfit(const struct elf_file *file)
 {
     struct elf_file self;

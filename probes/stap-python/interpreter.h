@@ -40,6 +40,9 @@ const char *own_marker(const struct interpreter *python, unsigned marker);
 /* Whether the tapset looks for markers in the file at path, an absolute one. */
 bool tapset_looks_in(const char *path);
 
+/* Its version as its files' names have it, "3.11" or "3.14t"; NULL: unknown. */
+char *short_version(const struct elf_file *file);
+
 /* Why the shim does not support this CPython; NULL if it does. */
 const char *unfit(const struct elf_file *file);
 

@@ -161,10 +161,9 @@ static void print_all(void)
     printf("%-*s  %-7s  %-26s  SHIM\n", (int)width, "PYTHON", "VERSION", "ITS OWN LIVE MARKERS");
     for (size_t i = 0; i < count; i++) {
         const struct elf_file *file = &all[i].file;
-        char *path = printable(all[i].path),
-             *version = format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
+        char *path = printable(all[i].path), *version = short_version(file);
         printf("%s%*s  %-7s  %-26s  %s\n", path, (int)(width - characters(path)), "",
-               file->minor < 0 ? "?" : version, live_families(&all[i]), shim_state(&all[i]));
+               version ? version : "?", live_families(&all[i]), shim_state(&all[i]));
     }
     printf("\nenabled: each start loads the shim; preload: stap-python run PROGRAM does\n"
            "all markers of one, and who provides them: stap-python list PYTHON\n");

@@ -53,11 +53,6 @@ static const char *user_of(pid_t pid)
     return entry ? strdup(entry->pw_name) : format("%u", user);
 }
 
-static const char *version_of(const struct elf_file *file)
-{
-    return file->minor < 0 ? NULL : format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
-}
-
 static void fill_in_shim(struct row *row, const struct process *process)
 {
     if ((row->reason = unfit(&process->python.file)))
@@ -83,7 +78,7 @@ static struct row row_of(const struct process *process)
     pid_t pid = process->pid;
     struct row row = {.pid = pid,
                       .user = user_of(pid),
-                      .version = version_of(&process->python.file),
+                      .version = short_version(&process->python.file),
                       .venv = started_venv(process),
                       .container = container_of(process),
                       .command = command_of(pid)};

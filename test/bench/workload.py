@@ -147,32 +147,17 @@ def depth():  # calls with up to 900 callers
     return 40 * 901
 
 
-def calls_in(count):
-    """The calls of calls(), shared between so many threads at a time; elapsed time."""
+def calls_in(count, name="calls_in_%d_threads", n=14, calls=1219, processors=1):
+    """The calls of fib(n) in each of so many threads at a time; elapsed time of each call, on each of so many processors."""
     def run():
-        started = [threading.Thread(target=fib, args=(14,)) for _ in range(count)]
+        started = [threading.Thread(target=fib, args=(n,)) for _ in range(count)]
         for thread in started:
             thread.start()
         for thread in started:
             thread.join()
-        return 1219 * count
+        return calls * count / min(count, processors)
 
-    run.__name__ = "calls_in_%d_threads" % count
-    return run
-
-
-def in_parallel(count):
-    """Calls by so many threads at a time, each with its own; time that a processor spends on each call, if as many
-    processors as can be do nothing else."""
-    def run():
-        started = [threading.Thread(target=fib, args=(20,)) for _ in range(count)]
-        for thread in started:
-            thread.start()
-        for thread in started:
-            thread.join()
-        return 21891 * count / min(count, len(os.sched_getaffinity(0)))
-
-    run.__name__ = "parallel_%d" % count
+    run.__name__ = name % count
     return run
 
 
@@ -266,7 +251,7 @@ def handovers_on_the_wall():
 
 
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
-parallels = [in_parallel(count) for count in (1, 2, 4, 8)]
+parallels = [calls_in(count, "parallel_%d", 20, 21891, len(os.sched_getaffinity(0))) for count in (1, 2, 4, 8)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
 elapsed = {threads, handovers_on_the_wall, *in_threads, *parallels, *pyprofs}
 workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers, handovers_on_the_wall] +

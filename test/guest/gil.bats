@@ -110,8 +110,7 @@ waited() {
 
 @test "pygil says once of a free-threaded program that it has no GIL, and charges nothing" {
   local python
-  for python in $(pythons); do
-    [[ $("$python" -VV) == *"free-threading build"* ]] || continue
+  for python in $(free_threaded_pythons); do
     echo "$python"
     script_says pygil -G folded=1 -c "env PYTHON_GIL=0 LD_PRELOAD=$shim $python $gil computes 3" >/dev/null
     cat "$printed.said"

@@ -100,7 +100,7 @@ STP
   grep -qE '^page fault faults [1-9]' <<<"$output"
   grep -qE '^connect connects [1-9]' <<<"$output"
   # a free-threaded build has an allocator of its own for all objects
-  [[ $("$system" -VV) == *"free-threading build"* ]] || grep -qE '^malloc allocates [1-9]' <<<"$output"
+  is_free_threaded "$system" || grep -qE '^malloc allocates [1-9]' <<<"$output"
   grep -qE '^signal signals [1-9]' <<<"$output"
   grep -qxE 'throw throws 1' <<<"$output"
   grep -qxE "line p?select6? $(grep -n 'select.select' "$top/test/workloads/places.py" | cut -d: -f1)" <<<"$output"

@@ -82,6 +82,16 @@ abi_of() {
   "$1" -c 'import sys; print("%d.%d%s" % (sys.version_info[:2] + ("t" * ("t" in sys.abiflags),)))'
 }
 
+# Whether it is a free-threaded build.
+is_free_threaded() {
+  [[ $(abi_of "$1") == *t ]]
+}
+
+# Those of pythons() that are.
+free_threaded_pythons() {
+  pythons | with_minor | awk '$1 ~ /t$/ { print $2 }'
+}
+
 # The last minor version that stap-python and the tapset look for: one more than the newest that is supported.
 untried_minor() {
   sed -n 's/.*CPYTHON_NEWEST_MINOR = \([0-9]*\),$/\1/p' "$top/probes/cpython_layout.h" | awk '{ print $1 + 1 }'

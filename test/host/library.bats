@@ -120,7 +120,7 @@ C
   local python
   make_library 512
   for python in $pythons; do
-    [[ $("$python" -VV) == *"free-threading build"* ]] || continue
+    is_free_threaded "$python" || continue
     echo "$python"
     make_needs_gil "$python"
     env LD_PRELOAD="$shim" PYTHONPATH="$BATS_TEST_TMPDIR" "$python" "$top/test/tapset/gil_off.py" "$library" 512
