@@ -163,7 +163,7 @@ def main():
 
 
 CALLS = {
-    "": "<module>", "thread": "run", "<module>": "main spin", "main": "run", "run": "tenths mixed",
+    "": "<module>", "thread": "run", "<module>": "Finalized main spin", "main": "run", "run": "tenths mixed",
     "tenths": "six three one", "six": "spin", "three": "spin", "one": "spin",
     "mixed": "pairs recursive generators coroutines through_c finalizers executed raises",
     "pairs": "left right", "left": "left_inner", "right": "right_inner", "recursive": "recursive spin",
