@@ -269,6 +269,8 @@ bool cpython_attempt(struct cpython_attempts *attempts, bool done)
         raise_later(attempts);
         return false;
     }
+    if (done && attempts->traceback && gettid() != getpid())
+        py.PyThreadState_SetAsyncExc((unsigned long)pthread_self(), attempts->type);
     drop(attempts);
     if (done)
         return false;

@@ -63,6 +63,7 @@ struct cpython_section {
     NEED(int, PyGILState_Ensure, (void)) \
     NEED(void, PyGILState_Release, (int)) \
     NEED(PyThreadState *, PyThreadState_Get, (void)) \
+    NEED(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *)) \
     MAY(PyThreadState *, PyThreadState_GetUnchecked, (void))  /* 3.13+ */ \
     MAY(PyThreadState *, _PyThreadState_UncheckedGet, (void)) /* 3.6 to 3.12 */ \
     NEED(PyThreadState *, PyGILState_GetThisThreadState, (void)) \
@@ -228,14 +229,15 @@ bool cpython_done(PyObject *result);
 void cpython_drop(PyObject **object);
 
 /* For a call that may run audit hooks of the program, in which a signal handler of the program may
- * run, and raise (KeyboardInterrupt):
+ * run, and raise (KeyboardInterrupt), or an exception arrive that another thread has set for this
+ * one (PyThreadState_SetAsyncExc()):
  *
  *     struct cpython_attempts attempts = {0};
  *     do done = ...; while (cpython_attempt(&attempts, done));
  *
  * A hook that refuses does so again, and in the end its exception is dropped, as is a MemoryError
- * of CPython's.  What Python code raised, and did not raise again, was a signal handler's: it is
- * raised again on the main thread soon.  GIL held. */
+ * of CPython's.  What Python code raised, and did not raise again, was one of those two: it is
+ * raised again soon, on the main thread or the one that it was set for.  GIL held. */
 struct cpython_attempts {
     int failed;
     PyObject *type, *value, *traceback; /* of the latest that failed */

@@ -50,6 +50,11 @@ prints() {
   prints interrupts 'True 0'
 }
 
+@test "an exception that one thread sets for another is raised there, also within an audit hook that is told of our arming" {
+  toggled 31
+  prints exceptions_set 'ended: True'
+}
+
 @test "a profile function that the program sets and removes while tracers come and go" {
   toggled 70 function__return
   prints profiles 'profiled None'

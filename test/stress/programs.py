@@ -323,6 +323,38 @@ def interrupts(tenths):
     print(raised > 5, raised - caught if sys.version_info[:2] != (3, 8) else 0)
 
 
+def exceptions_set(tenths):
+    "Threads end by an exception that another one sets for them, often while an audit hook of theirs takes its time."
+    set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    set_exception.argtypes = ctypes.c_ulong, ctypes.py_object
+
+    def audit(event, arguments):
+        if event.startswith(("sys.set", "sys.add", "sys.monitoring")):
+            time.sleep(0.002)
+
+    if hasattr(sys, "addaudithook"):
+        sys.addaudithook(audit)
+    end = time.monotonic() + tenths / 10
+    ended = True
+    while ended and time.monotonic() < end:
+        began, ends = threading.Event(), threading.Event()
+
+        def run():
+            try:
+                while True:
+                    began.set()
+                    time.sleep(0.05)
+            except Interrupt:
+                ends.set()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        began.wait()
+        set_exception(thread.ident, Interrupt)
+        ended = ends.wait(5)
+    print("ended:", ended)
+
+
 def profiles(tenths):
     "A profile function is set and removed in a function whose caller runs all the time."
 
