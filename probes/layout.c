@@ -221,7 +221,7 @@ static unsigned find_frame(PyThreadState *state, const void *frame)
 {
     unsigned found = 0;
     for (unsigned at = THREAD_FIRST_WORD; at < THREAD_WORDS; at++) {
-        if (((void **)state)[at] != frame)
+        if (word(state, at * (unsigned)sizeof(void *)) != frame)
             continue;
         if (found)
             return 0;

@@ -28,7 +28,7 @@ static size_t find_word(const void *object, size_t words, const void *wanted)
 {
     size_t found = 0;
     for (size_t at = 1; at < words; at++) {
-        if (((void *const *)object)[at] != wanted)
+        if (word(object, (unsigned)(at * sizeof(void *))) != wanted)
             continue;
         if (found)
             return 0;
@@ -107,7 +107,8 @@ enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
 /* Whether it can be the GIL, which this thread has taken. */
 static bool is_taken_gil(const struct gil_37 *gil, const PyThreadState *state)
 {
-    return gil->holder == state && gil->locked == 1 && gil->switches > 0 && gil->interval > 0 &&
+    return LOOK_AT(gil->holder) == state && LOOK_AT(gil->locked) == 1 && gil->switches > 0 &&
+           gil->interval > 0 &&
            (py._PyEval_GetSwitchInterval ? gil->interval == py._PyEval_GetSwitchInterval()
                                          : gil->interval <= LONGEST);
 }
@@ -126,7 +127,7 @@ static uint16_t find_pointer(const PyInterpreterState *interpreter, const struct
 
 static bool is_off(const struct gil_37 *gil)
 {
-    return py.free_threaded && *(const int *)((const char *)gil - gil_start()) == 0;
+    return py.free_threaded && LOOK_AT(*(const int *)((const char *)gil - gil_start())) == 0;
 }
 
 /* The same, or one that is off, which says less of itself: the interpreter points to it. */
@@ -135,7 +136,8 @@ static bool is_gil(const struct gil_37 *gil, const PyThreadState *state,
 {
     if (!is_off(gil))
         return is_taken_gil(gil, state);
-    return gil->locked == 0 && gil->interval > 0 && gil->interval <= LONGEST &&
+    unsigned long interval = LOOK_AT(gil->interval);
+    return LOOK_AT(gil->locked) == 0 && interval > 0 && interval <= LONGEST &&
            find_pointer(interpreter, gil);
 }
 

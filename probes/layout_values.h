@@ -13,9 +13,12 @@
 
 #include "layout_page.h"
 
+/* What other threads may be writing, as it is looked at to see whether it is what is looked for. */
+#define LOOK_AT(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
+
 static inline char *word(const void *object, unsigned offset)
 {
-    return *(char **)((char *)object + offset);
+    return LOOK_AT(*(char **)((char *)object + offset));
 }
 
 /* An offset into an object, from one into a struct of cpython_layout.h: see cpython_plain(). */

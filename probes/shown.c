@@ -171,8 +171,9 @@ static atomic_int current_at;
 
 static struct inner_frame_312 *current(PyThreadState *thread, int at)
 {
-    void **word = (void **)thread + at;
-    return py.minor == 12 ? ((struct cframe_312 *)*word)->current_frame : *word;
+    /* another thread may be writing to what is no frame */
+    void *word = __atomic_load_n((void **)thread + at, __ATOMIC_RELAXED);
+    return py.minor == 12 ? ((struct cframe_312 *)word)->current_frame : word;
 }
 
 static void find_current(void *frame)

@@ -4,14 +4,17 @@
 #include "thread_block.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+/* Lists that are whole between any two lines, as a fork may come there: what a pointer points to is
+ * written before the pointer. */
 struct block {
-    struct block *next;
+    struct block *_Atomic next;
     size_t size; /* of what follows */
     max_align_t memory[];
 };
-static struct block *blocks, *spare;
+static struct block *_Atomic blocks, *_Atomic spare;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct block *block_of(void *memory)
@@ -19,7 +22,7 @@ static struct block *block_of(void *memory)
     return memory ? (struct block *)((char *)memory - offsetof(struct block, memory)) : NULL;
 }
 
-static void put_first(struct block **list, struct block *block)
+static void put_first(struct block *_Atomic *list, struct block *block)
 {
     block->next = *list;
     *list = block;
@@ -27,7 +30,7 @@ static void put_first(struct block **list, struct block *block)
 
 static void take_out(const struct block *block)
 {
-    struct block **at = &blocks;
+    struct block *_Atomic *at = &blocks;
     while (*at && *at != block)
         at = &(*at)->next;
     if (*at)
