@@ -1,5 +1,5 @@
-# The shim under ASan and UBSan, with all markers armed; "make check-memory" does the same in every
-# interpreter, and also under valgrind.
+# The shim under ASan, UBSan and ThreadSanitizer, with all markers armed; "make check-memory" does the same in
+# every interpreter, and also under valgrind, and "test/freethreaded/run tsan" with more workloads.
 #
 # SPDX-License-Identifier: MIT
 
@@ -12,4 +12,10 @@ load ../helper
   local interpreters
   mapfile -t interpreters < <(pythons_by_hook)
   timeout -k 5 300 "$top/test/memory/run" asan "${interpreters[@]}"
+}
+
+@test "ThreadSanitizer finds nothing in the shim while threads call, raise, import, collect and fork without the GIL" {
+  need gcc setarch
+  [ -d "${FREETHREADED:-$top/build/freethreaded}/tsan" ] || skip "needs the CPython that test/freethreaded/build tsan makes"
+  timeout -k 5 300 "$top/test/freethreaded/tsan" in_threads.all in_threads.sums
 }

@@ -23,7 +23,7 @@ setup() {
   need clang-format
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
-  clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/fuzz/*.[ch] test/stress/*.c test/cpython/*.c test/tapset/*.c
+  clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/fuzz/*.[ch] test/stress/*.c test/cpython/*.c test/freethreaded/*.c test/tapset/*.c
 }
 
 @test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
