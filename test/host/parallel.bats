@@ -1,5 +1,5 @@
-# Eight threads that call at the same time, on several processors where there is no GIL: each call is reported
-# once, and counted once.
+# Eight threads and more that call at the same time, on several processors where there is no GIL: each call is
+# reported once, and counted once.
 #
 # SPDX-License-Identifier: MIT
 
@@ -46,6 +46,19 @@ map() {
   done
 }
 
+@test "of more threads than a function has sums for, which share these, no call is lost" {
+  local python
+  for python in $(some_pythons); do
+    echo "$python"
+    bpftrace_while "
+      usdt:$shim:python:function__count /str(arg1) == \"shared\"/ { @counted = sum(arg4); }
+      usdt:$shim:python:function__summary /str(arg1) == \"shared\"/ { @summed = sum(arg4); }" \
+      env LD_PRELOAD="$shim" "$python" "$parallel" many
+    grep -x '@counted: 6000000' "$trace"
+    grep -x '@summed: 6000000' "$trace"
+  done
+}
+
 @test "functions that eight threads call for the first time at once are summed up whole" {
   local python map
   for python in $(some_pythons); do
@@ -58,6 +71,20 @@ map() {
     for map in entries counted summed; do
       [ "$(map "$map" | grep -c ']: 8$')" = 200 ]
     done
+  done
+}
+
+@test "functions in C that eight threads call for the first time at once are summed up whole, and so are their ends" {
+  local python map
+  for python in $(some_pythons); do
+    echo "$python"
+    bpftrace_while "
+      usdt:$shim:python:cfunction__count /strncmp(\"is\", str(arg0), 2) == 0/ { @counted[str(arg0)] = sum(arg2); }
+      usdt:$shim:python:cfunction__summary /strncmp(\"is\", str(arg0), 2) == 0/ { @ended[str(arg0)] = sum(arg2); }" \
+      env LD_PRELOAD="$shim" "$python" "$parallel" first_in_c
+    # three of each name, of str, bytes and bytearray; the standard library calls some, too
+    [ "$(map counted | grep -cE '^\[is(alnum|alpha|digit|lower|space|title|upper)\]: (2[4-9]|[3-9].|...)$')" = 7 ]
+    [ "$(map counted | sort)" = "$(map ended | sort)" ]
   done
 }
 

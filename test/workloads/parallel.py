@@ -1,7 +1,9 @@
-# Eight threads that call the same functions at the same time; without the GIL they do so on several processors.
+# Eight threads or more that call the same functions at the same time; without the GIL they do so on several processors.
 #
 # usage: parallel.py calls      each of them 5,000 times shared(), its own function, and len()
+#        parallel.py many       30 threads, each of them 200,000 times shared()
 #        parallel.py first      200 functions, each of them called by all threads as the first that call it
+#        parallel.py first_in_c 21 functions in C, str.isalpha() and such, likewise
 #        parallel.py names      functions whose module's name another thread changes meanwhile
 #
 # SPDX-License-Identifier: MIT
@@ -9,7 +11,8 @@
 import sys
 import threading
 
-THREADS, CALLS, FRESH = 8, 5000, 200
+CALLS, FRESH = 5000, 200
+THREADS = 30 if sys.argv[1] == "many" else 8
 
 
 def shared(number):
@@ -27,8 +30,20 @@ def calls(number):
         len(empty)
 
 
+def many(number):
+    together.wait()
+    for _ in range(200000):
+        shared(number)
+
+
 def first(number):
     for function in fresh:
+        together.wait()
+        function()
+
+
+def first_in_c(number):
+    for function in tests_of_text:
         together.wait()
         function()
 
@@ -52,6 +67,8 @@ for n in range(FRESH):
     made = {}
     exec(compile("def fresh_%d(): pass" % n, __file__, "exec"), made)
     fresh.append(made["fresh_%d" % n])
+of_text = "isalnum isalpha isdigit islower isspace istitle isupper".split()
+tests_of_text = [getattr(text, name) for name in of_text for text in ("text", b"text", bytearray(b"text"))]
 threads = [threading.Thread(target=globals()[sys.argv[1]], args=(n,)) for n in range(THREADS)]
 for thread in threads:
     thread.start()
