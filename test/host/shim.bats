@@ -103,10 +103,10 @@ C
   done <<'VERSIONS'
 2.7.18 (default):not CPython 3.6 or later
 3.5.2 (default):not CPython 3.6 or later
-3.13.0 experimental free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
-3.14.0 free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
-3.14.3 free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
-3.15.0a4 free-threading build (main):free-threaded builds before CPython 3.14.4 are not supported
+3.13.0 experimental free-threading build (main):free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported
+3.14.0 free-threading build (main):free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported
+3.14.3 free-threading build (main):free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported
+3.15.0a4 free-threading build (main):free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported
 3.14.4 free-threading build (main):CPython does not export Py_IsInitialized
 3.15.0rc1 free-threading build (main):CPython does not export Py_IsInitialized
 3.12.1 (main):CPython does not export Py_IsInitialized
