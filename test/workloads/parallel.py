@@ -10,6 +10,7 @@
 
 import sys
 import threading
+import time
 
 CALLS, FRESH = 5000, 200
 THREADS = 30 if sys.argv[1] == "many" else 8
@@ -49,15 +50,21 @@ def first_in_c(number):
 
 
 def names(number):
+    global changes
     together.wait()
-    turn = 0
     while number == 0 and threading.active_count() > 2:
-        turn += 1
-        module["__name__"] = "module_%d" % (turn % 50)
-    for _ in range(CALLS if number else 0):
-        named()
+        module["__name__"] = "module_%d" % (changes % 50)
+        others[changes % 7] = "other_%d" % (changes % 50)  # where the name before was, if it is freed
+        changes += 1
+    for part in range(10 if number else 0):
+        while changes < 100 * (part + 1):
+            time.sleep(0.0001)  # however few processors there are
+        for _ in range(CALLS // 10):
+            named()
 
 
+changes = 0
+others = [None] * 7
 together = threading.Barrier(THREADS)
 module = {"__name__": "module_0"}
 exec("def named(): pass", module)
