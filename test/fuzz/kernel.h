@@ -294,7 +294,7 @@ static struct pt_regs __attribute__((unused)) system_call = {.number = -1};
 #define syscall_get_arguments(task, regs, to) \
     ((void)(task), memcpy((to), (regs)->arguments, sizeof(regs)->arguments))
 static struct {
-    int user_mode_p;
+    int user_mode_p, actionremaining;
     struct pt_regs *uregs, *kregs;
 } __attribute__((unused)) interrupted;
 #define CONTEXT (&interrupted)

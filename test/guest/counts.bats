@@ -272,3 +272,44 @@ pyaudit|-p2 (|regex compilation error
 REFUSED
   )
 }
+
+@test "a script prints as many rows as its top may say" {
+  local name what rows header options
+  cat >"$BATS_TEST_TMPDIR/many.py" <<'PY'
+# So many functions more than so many, each of which does it once.
+import os
+import sys
+import time
+
+does = {
+    "calls": "os.getppid()",
+    "sleeps": "time.sleep(0.001)",
+    "raises": "try: raise KeyError\n    except KeyError: pass",
+}
+functions = {}
+for number in range(int(sys.argv[2]) + 100):
+    exec("def many_%04d():\n    %s\n" % (number, does[sys.argv[1]]), globals(), functions)
+for function in functions.values():
+    function()
+PY
+  while read -r name what rows header options; do
+    echo "$name $options"
+    # shellcheck disable=SC2086
+    script "$name" -G top="$rows" $options -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/many.py $what $rows"
+    # without the sums, and the number of the rows that are left out
+    [ "$(grep -cvE '"kind":[^,]*}$|^(and [0-9]+ more rows|[{]"rest_.*)$' "$printed")" = $((header + rows)) ]
+  done < <(
+    cat <<'TEXT'
+pytime calls 2000 1 -G by_process=1
+pyexc raises 1000 1 -G by_process=1
+pyblocked sleeps 3000 0 -G json=1
+TEXT
+    [ -z "${EVERY:-}" ] || cat <<'TEXT'
+pytime calls 2000 0 -G json=1
+pyexc raises 1000 0 -G json=1 -G stacks=1
+pycalls calls 2000 0 -G json=1 -G by_process=1
+pysyscalls calls 2000 0 -G json=1 -G by_process=1
+pywho calls 2000 0 -G json=1
+TEXT
+  )
+}
