@@ -9,9 +9,14 @@ setup() {
 }
 
 @test "pygc prints each collection with its generation and what it found, and sums them up" {
+  local own
   script pygc -c "env LD_PRELOAD=$shim $system $counted"
   # the program's own, of one object each
-  [ "$(awk 'NF == 6 && $6 == 1 { printf "%d", $4 }' "$printed")" = 000111112222222 ]
+  own=000111112222222
+  [[ $(awk 'NF == 6 && $6 >= 1 { printf "%d", $4 }' "$printed") == *$own* ]]
+  # a free-threaded build frees code by collections alone: the first one has that of a module, which has run
+  ! is_free_threaded "$system" || own=${own:1}
+  [ "$(awk 'NF == 6 && $6 == 1 { printf "%d", $4 }' "$printed")" = "$own" ]
   sed '/^$/,$d' "$printed" | tail -n +2 | awk '{ n[$4]++; us[$4] += $5; objects[$4] += $6 }
     $5 > longest[$4] { longest[$4] = $5 }
     END { for (g = 0; g < 3; g++) print g, n[g], us[g], int(us[g] / n[g]), longest[g], objects[g] }' >"$BATS_TEST_TMPDIR/sums"
@@ -99,6 +104,7 @@ MISSES
 }
 
 @test "pyaudit prints the events that match, with flags and families by name, and counts them" {
+  local program
   cat >"$BATS_TEST_TMPDIR/program.py" <<PY
 import os
 import socket
@@ -126,22 +132,23 @@ for _ in range(3):
     sys.audit("own.event", None, b"x")
 os.execv("/bin/true", ["true", "-x"])
 PY
+  program=${system##*/}
   cat >"$BATS_TEST_TMPDIR/expected" <<EXPECTED
-python3 own.begin()
-python3 open('$BATS_TEST_TMPDIR/a', 'w', O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC)
-python3 open('$BATS_TEST_TMPDIR/a', None, O_RDWR|O_CREAT|O_APPEND|O_NONBLOCK|O_CLOEXEC)
-python3 open('/dev/null', None, O_RDONLY|O_DSYNC|O_CLOEXEC|04000000)
-python3 socket.__new__(<socket>, AF_INET, SOCK_STREAM, 0)
-python3 socket.__new__(<socket>, AF_INET6, SOCK_DGRAM, 0)
-python3 socket.bind(<socket>, ('::1', 0))
-python3 socket.__new__(<socket>, AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0)
-python3 socket.connect(<socket>, '/no such\tsocket')
-python3 subprocess.Popen('/bin/true', ['/bin/true', "it's"], None, None)
-python3 exec(<code>,)
-python3 own.event(None, b'x')
-python3 own.event(None, b'x')
-python3 own.event(None, b'x')
-python3 os.exec('/bin/true', ['true', '-x'], None)
+$program own.begin()
+$program open('$BATS_TEST_TMPDIR/a', 'w', O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC)
+$program open('$BATS_TEST_TMPDIR/a', None, O_RDWR|O_CREAT|O_APPEND|O_NONBLOCK|O_CLOEXEC)
+$program open('/dev/null', None, O_RDONLY|O_DSYNC|O_CLOEXEC|04000000)
+$program socket.__new__(<socket>, AF_INET, SOCK_STREAM, 0)
+$program socket.__new__(<socket>, AF_INET6, SOCK_DGRAM, 0)
+$program socket.bind(<socket>, ('::1', 0))
+$program socket.__new__(<socket>, AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0)
+$program socket.connect(<socket>, '/no such\tsocket')
+$program subprocess.Popen('/bin/true', ['/bin/true', "it's"], None, None)
+$program exec(<code>,)
+$program own.event(None, b'x')
+$program own.event(None, b'x')
+$program own.event(None, b'x')
+$program os.exec('/bin/true', ['true', '-x'], None)
 EXPECTED
   script pyaudit -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/program.py" '^(open$|socket[.]|subprocess|exec$|own[.]|os[.]exec)'
   sed '/^$/,$d' "$printed" | tail -n +2 >"$BATS_TEST_TMPDIR/events"
