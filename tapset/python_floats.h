@@ -240,7 +240,7 @@ static void python_put_object(struct python_text *text, unsigned long object, in
     if (flags & PYTHON_UNICODE)
         known = python_put_str(text, object, &type, '\'', PYTHON_CHARACTERS);
     else if (flags & PYTHON_LONG)
-        known = python_put_int(text, object, &type, python_type_is(&type, "bool"));
+        known = python_put_int(text, object, &type, python_type_is_bool(&type));
     else if (flags & PYTHON_BYTES)
         known = python_put_bytes(text, object, &type, PYTHON_CHARACTERS);
     else if (flags & (PYTHON_TUPLE | PYTHON_LIST))

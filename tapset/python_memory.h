@@ -176,3 +176,15 @@ static int python_type_is(const struct python_type *type, const char *name)
     int size = strlen(name) + 1; /* of ours: at most as large */
     return !(type->flags & PYTHON_HEAP) && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
+
+/* Whether it is bool: the built-in type that is derived from int, where its name is not in memory. */
+static int python_type_is_bool(const struct python_type *type)
+{
+    struct python_type base;
+    char known[5];
+    if (type->flags & PYTHON_HEAP)
+        return 0;
+    if (python_read(known, type->name, sizeof known))
+        return memcmp(known, "bool", sizeof known) == 0;
+    return python_read_type_at(&base, type->base, type->shift) && base.flags & PYTHON_LONG;
+}

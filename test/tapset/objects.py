@@ -243,6 +243,15 @@ def look(arguments, paths, depth=0):
             compare(", ".join(wanted), shown)
 
 
+@contextlib.contextmanager
+def nameless(built_in):
+    "The built-in type's name (tp_name) is on a page that is not in memory."
+    name = ctypes.c_ulong.from_address(id(built_in) + object.__basicsize__ + 8)
+    before, name.value = name.value, 4096
+    yield
+    name.value = before
+
+
 def values():
     import values
 
@@ -259,6 +268,9 @@ def values():
     for text in "", "x", "it's \x1b[0m \xe4\u4e2d\U0001f40d":
         compare(text, string(library.__python_str_1, id(text)))
     compare(("", 0, ""), (string(library.__python_repr_1, 0), library.__python_int_1(0), string(library.__python_str_1, 0)))
+    with nameless(bool):
+        texts = [string(library.__python_repr_1, id(object)) for object in (True, False, 1)]
+    compare(["True", "False", "1"], texts)
     values.calls(look)
     for none in 1000, 1001:  # the stack isn't so deep
         compare("<unknown>", string(library.__python_args_1, library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(none))))
