@@ -199,7 +199,8 @@ static void python_put_task_name(struct python_text *text, unsigned long name)
 
 /* PyThreadState.thread_id, to 3.13: Include/cpython/pystate.h; from 3.14 on _PyThreadStateImpl.asyncio_running_task, and
  * behind it asyncio_tasks_head: Include/internal/pycore_tstate.h; how far behind the dict of modules an interpreter has its
- * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h. */
+ * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h.  These, and python_futures, are the same in the headers of
+ * 3.14.4 to 3.14.7, with a GIL and without. */
 static const struct {
     int thread_id, running, tasks_head, lost, lost_free_threaded;
 } python_asyncio[] = {
