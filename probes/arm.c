@@ -18,7 +18,7 @@
 void arm_forked(void)
 {
     interp_forked();
-    code_forked();
+    code_forget_threads();
     shown_forked();
     tally_forked();
     filter_forked();

@@ -16,14 +16,41 @@
  * older make it in whatever interpreter the main thread runs just then. */
 static atomic_bool main_asked;
 
-/* 3.12 and later: another thread was in a pending call of ours when this child was forked, and had
- * released the GIL there, in an audit hook of the program.  CPython believes it there still, and
- * makes no pending calls (Python/ceval_gil.c, make_pending_calls). */
+/* 3.12 and later: another thread was in a pending call of ours when this child was forked: it had
+ * released the GIL there, in an audit hook of the program, or there is no GIL.  CPython believes it
+ * there still, and makes no pending calls (Python/ceval_gil.c, make_pending_calls). */
 static bool calls_stuck;
+
+/* 3.13 and later: an interpreter has its pending calls where cpython_layout.h says, so that CPython
+ * can be told. */
+static atomic_bool knows_calls;
+
+/* In a pending call, which this thread makes. */
+static void compare_calls(void)
+{
+    const struct interpreter_313 *here = (const void *)cpython_interpreter();
+    knows_calls = py.minor >= 13 && here->calling == py.PyThreadState_Get() &&
+                  here->max_calls == INTERPRETER_313_MAX_CALLS &&
+                  here->max_calls_at_once == INTERPRETER_313_MAX_CALLS_AT_ONCE;
+}
+
+/* In the child of a fork: no other thread makes pending calls. */
+static void end_calls_of_others(void)
+{
+    struct interp *interp = interp_main();
+    if (!interp || interp->ended)
+        return;
+    struct interpreter_313 *interpreter = (void *)interp->state;
+    if (interpreter->calling != py.PyGILState_GetThisThreadState())
+        interpreter->calling = NULL;
+}
 
 void ask_forked(void)
 {
-    calls_stuck |= py.minor >= 12 && interp_arming() && !hook_busy();
+    if (knows_calls)
+        end_calls_of_others();
+    else
+        calls_stuck |= py.minor >= 12 && interp_arming() && !hook_busy();
     main_asked = false;
     arm_forked();
 }
@@ -95,6 +122,7 @@ static int ask_pending(void *unused)
 {
     (void)unused;
     struct interp *interp = interp_of(cpython_interpreter());
+    compare_calls();
     if (!closed) {
         ask_asked();
         for (size_t i = 0; hooks[i]; i++)

@@ -116,7 +116,7 @@ static bool set_up(void)
 
 bool code_setup(void)
 {
-    no_gil_lock(&no_gil_setup_lock);
+    no_gil_lock_long(&no_gil_setup_lock);
     pthread_mutex_lock(&setup_lock);
     bool usable = set_up();
     note_foreign(!usable);
@@ -130,13 +130,16 @@ bool code_kept(void)
     return extra_index >= 0;
 }
 
-/* One thread at a time makes records: each code object has one. */
+/* Without a GIL: the records that threads are about to keep with their code objects, so that each
+ * code object has one.  A thread that hangs meanwhile, as CPython ends, leaves its there. */
 static struct no_gil_lock making;
+static struct code *in_making;
 
-void code_forked(void)
+void code_forget_threads(void)
 {
     pthread_mutex_init(&setup_lock, NULL);
     no_gil_setup_lock = making = (struct no_gil_lock){0};
+    in_making = NULL;
 }
 
 /* Takes over the reference to the str. */
@@ -150,7 +153,7 @@ static struct text text_of(PyObject *str)
     return text;
 }
 
-static struct code *code_make(PyObject *code)
+static struct code *fill(PyObject *code)
 {
     struct code *record = calloc(1, sizeof *record);
     if (!record)
@@ -162,11 +165,6 @@ static struct code *code_make(PyObject *code)
     record->generator = cpython_long(code, "co_flags") & CO_GENERATORS;
     for (size_t i = 0; i < sizeof record->lines / sizeof *record->lines; i++)
         record->lines[i] = (uint64_t)NO_LINE;
-    if (py._PyCode_SetExtra(code, extra_index, record) < 0) {
-        py.PyErr_Clear();
-        code_free(record);
-        return NULL;
-    }
     return record;
 }
 
@@ -196,18 +194,69 @@ struct code *code_known(PyObject *object)
     return has_none() ? NULL : extra_of(object);
 }
 
+/* The record of the code object that there is already; or this one, which the calling thread is to
+ * keep.  CPython reads what is kept without a lock (Objects/codeobject.c,
+ * PyUnstable_Code_GetExtra).
+ */
+static struct code *first_of(PyObject *code, struct code *record)
+{
+    no_gil_lock(&making);
+    struct code *first = extra_of(code);
+    for (struct code *other = first ? NULL : in_making; other; other = other->next)
+        if (other->code == code)
+            first = other;
+    if (!first) {
+        record->next = in_making;
+        in_making = first = record;
+    }
+    no_gil_unlock(&making);
+    return first;
+}
+
+static void is_made(struct code *record)
+{
+    no_gil_lock(&making);
+    struct code **link = &in_making;
+    while (*link && *link != record)
+        link = &(*link)->next;
+    if (*link)
+        *link = record->next;
+    no_gil_unlock(&making);
+}
+
+static bool keep(PyObject *code, struct code *record)
+{
+    bool kept = py._PyCode_SetExtra(code, extra_index, record) == 0;
+    if (!kept)
+        py.PyErr_Clear();
+    return kept;
+}
+
+static struct code *code_make(PyObject *code)
+{
+    struct code *record = fill(code);
+    if (!record)
+        return NULL;
+    struct code *first = py.free_threaded ? first_of(code, record) : record;
+    if (first != record) {
+        code_free(record);
+        return first;
+    }
+    bool kept = keep(code, record);
+    if (py.free_threaded) /* others may use it by now, and it stays */
+        is_made(record);
+    else if (!kept)
+        code_free(record);
+    return kept ? record : NULL;
+}
+
 struct code *code_of(PyObject *code)
 {
     if (has_none())
         return &unknown;
     struct code *record = extra_of(code);
-    if (!record) {
-        no_gil_lock(&making);
-        record = extra_of(code);
-        if (!record)
-            record = code_make(code);
-        no_gil_unlock(&making);
-    }
+    if (!record)
+        record = code_make(code);
     return record ? record : &unknown;
 }
 

@@ -30,7 +30,8 @@ struct code {
     _Atomic unsigned filter;     /* filter.c: whether it passes, and by which patterns */
     struct tally *_Atomic tally; /* tally.h; NULL: it was not counted yet */
     _Atomic uint64_t lines[8];
-    PyObject *code; /* borrowed */
+    PyObject *code;    /* borrowed */
+    struct code *next; /* of those that threads are about to keep */
 };
 
 /* What filter.h says of code objects, by their addresses, so that the frame hook need not ask
@@ -64,8 +65,8 @@ bool code_setup(void);
 /* Whether an interpreter was made ready, ever.  Any thread, with or without the GIL. */
 bool code_kept(void);
 
-/* In the child of a fork, in which no other thread is. */
-void code_forked(void);
+/* In the child of a fork, in which no other thread is; and when CPython begins again. */
+void code_forget_threads(void);
 
 /* The record that an object has: NULL if it has none yet, or is not a code object.  GIL held; no
  * exception in flight, unless it is a code object. */

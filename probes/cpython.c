@@ -102,9 +102,8 @@ bool cpython_find(const char *path, const char **why)
         return false;
 
     *why = "this free-threaded CPython does not export its locks";
-    if (py.free_threaded &&
-        (!py.PyMutex_Lock || !py.PyMutex_Unlock || !py.PyCriticalSection_Begin ||
-         !py.PyCriticalSection_End || !py.PyDict_GetItemRef || !py.PyUnstable_GC_VisitObjects))
+    if (py.free_threaded && (!py.PyCriticalSection_Begin || !py.PyCriticalSection_End ||
+                             !py.PyDict_GetItemRef || !py.PyUnstable_GC_VisitObjects))
         return false;
 
     /* 3.12 gave the co_extra functions a public name. */

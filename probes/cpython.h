@@ -145,8 +145,7 @@ struct cpython_section {
     MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
     MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
-    MAY(void, PyMutex_Lock, (uint8_t *)) /* 3.13+, and the following */ \
-    MAY(void, PyMutex_Unlock, (uint8_t *)) \
+    /* 3.13+, and the following */ \
     MAY(void, PyCriticalSection_Begin, (struct cpython_section *, PyObject *)) \
     MAY(void, PyCriticalSection_End, (struct cpython_section *)) \
     MAY(int, PyDict_GetItemRef, (PyObject *, PyObject *, PyObject **)) \

@@ -378,6 +378,19 @@ struct runtime_interpreters {
     int64_t next_id;
 };
 
+/* The begin of PyInterpreterState, whose ceval ends with its pending calls: Include/internal/
+ * pycore_ceval_state.h (3.13), pycore_interp_structs.h.  Compared in ask.c. */
+struct interpreter_313 {
+    uintptr_t version;
+    int recursion_limit;
+    void *gil;
+    int own_gil;
+    PyThreadState *calling; /* makes pending calls */
+    uint8_t lock;
+    int32_t calls, max_calls, max_calls_at_once;
+};
+enum { INTERPRETER_313_MAX_CALLS = 300, INTERPRETER_313_MAX_CALLS_AT_ONCE = 100 };
+
 /* Where _PyRuntime has them; 0: nowhere. */
 static inline size_t runtime_interpreters_offset(int minor)
 {

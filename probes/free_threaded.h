@@ -13,7 +13,8 @@
 /* What is missing in the others: before 3.14.4, and before 3.15's beta releases, two threads may
  * lose or free what a third keeps with a code object (gh-144981, Objects/codeobject.c,
  * PyUnstable_Code_SetExtra). */
-#define FREE_THREADED_REFUSAL "free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported"
+#define FREE_THREADED_REFUSAL \
+    "free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported"
 
 /* The same, as stap-python says it of an interpreter. */
 #define FREE_THREADED_UNFIT "it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1"

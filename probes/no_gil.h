@@ -2,9 +2,9 @@
  * Locks that stand in the GIL's place in a free-threaded build; in others, where the GIL keeps all
  * but one thread out, they do nothing.
  *
- * A thread that waits for one is detached from its interpreter (PyMutex, Include/cpython/lock.h):
- * so it is in the way of none that stops the world, which the lock's holder may do, or wait for.
- * Who waited for a lock of the C library would stay attached, and both would wait for ever.
+ * They are taken by threads that are attached to their interpreter, and no lock waits for its next
+ * holder, as a PyMutex does: when CPython ends, a thread that is detached never attaches again
+ * (Python/ceval_gil.c, PyThread_hang_thread), and what it held would be held for good.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,22 +12,52 @@
 #define NO_GIL_H
 
 #include "cpython.h"
+#include "futex.h"
+
+#include <stdatomic.h>
 
 /* Not recursive.  In the child of a fork it is set to {0}. */
 struct no_gil_lock {
-    uint8_t mutex;
+    atomic_uint taken;
 };
 
+/* For so long a thread waits before it looks again: the lock is nearly always free sooner. */
+enum { NO_GIL_MOMENT_US = 50 };
+
+static inline bool no_gil_taken(struct no_gil_lock *lock)
+{
+    return atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire);
+}
+
+/* Until it may be free; errno stays. */
+static inline void no_gil_wait(struct no_gil_lock *lock)
+{
+    int error = errno;
+    futex_wait_us(&lock->taken, 1, NO_GIL_MOMENT_US);
+    errno = error;
+}
+
+/* For a moment: its holder calls nothing by which CPython could detach it, or stop it. */
 static inline void no_gil_lock(struct no_gil_lock *lock)
 {
-    if (py.free_threaded)
-        py.PyMutex_Lock(&lock->mutex);
+    while (py.free_threaded && no_gil_taken(lock))
+        no_gil_wait(lock);
+}
+
+/* Its holder may stop the world, or wait for who does so: so they who wait for it are detached
+ * meanwhile.  GIL held. */
+static inline void no_gil_lock_long(struct no_gil_lock *lock)
+{
+    while (py.free_threaded && no_gil_taken(lock)) {
+        PyThreadState *state = py.PyEval_SaveThread();
+        no_gil_wait(lock);
+        py.PyEval_RestoreThread(state);
+    }
 }
 
 static inline void no_gil_unlock(struct no_gil_lock *lock)
 {
-    if (py.free_threaded)
-        py.PyMutex_Unlock(&lock->mutex);
+    atomic_store_explicit(&lock->taken, 0, memory_order_release);
 }
 
 /* The same for an object, whose own lock it takes: what CPython does with the object meanwhile, on

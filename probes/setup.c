@@ -8,6 +8,7 @@
 
 #include "arm.h"
 #include "ask.h"
+#include "code.h"
 #include "daemons.h"
 #include "debug.h"
 #include "fork.h"
@@ -52,6 +53,7 @@ void setup_main(void)
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
     layout_forget_threads();
+    code_forget_threads();
     layout_meet_current();
     if (py.minor == 6) /* it has no GIL until one is asked for */
         py.PyEval_InitThreads();

@@ -372,7 +372,7 @@ static void begin_to_change(void)
 {
     if (!__atomic_exchange_n(here, 1, __ATOMIC_ACQ_REL))
         watcher_forget(false);
-    no_gil_lock(&changing);
+    no_gil_lock_long(&changing);
 }
 
 /* A thread that has been joined is counted among the process's until the kernel has taken it out, a

@@ -64,6 +64,10 @@ forks() {
   forks after_a_sleep '(3, 7) <= sys.version_info < (3, 12)' 70 LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
 }
 
+@test "the child of os.fork() beside a thread that has hooks set in a pending call makes such calls, and ends, from 3.13 on" {
+  forks beside_a_thread_that_arms 'sys.version_info >= (3, 13)' 60
+}
+
 # Where CPython is a library; the program's own functions come before those of any library.
 @test "a long handler after a fork runs on while the shim looks whether the fork is done, from 3.12 on" {
   make_library -DCOUNT_WALKS

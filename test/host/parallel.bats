@@ -100,3 +100,18 @@ map() {
     [ "$(map entries | wc -l)" -gt 1 ]
   done
 }
+
+@test "without a GIL a program ends as without the shim while eight threads call new functions, and its finalizers do" {
+  local python n pythons
+  need gcc readelf
+  pythons=$(free_threaded_pythons)
+  [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
+  raise_semaphores "$BATS_TEST_TMPDIR" function__entry
+  for python in $pythons; do
+    for n in {1..15}; do
+      run env LD_PRELOAD="$shim" timeout -k 1 20 "$python" "$parallel" ends
+      echo "$python, run $n: $status $output"
+      [ "$status $output" = "0 " ]
+    done
+  done
+}

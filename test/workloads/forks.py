@@ -122,6 +122,33 @@ def after_a_sleep():
             return "a child hangs"
 
 
+def beside_a_thread_that_arms():
+    "Another thread is within a pending call, which is the shim's; and the child has such calls of its own."
+    if "free-threading" not in sys.version:  # there the GIL changes hands within the call
+        sys.addaudithook(lambda event, arguments: event.startswith("sys.monitoring") and time.sleep(0.003))
+    made = []
+    call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda unused: made.append(1) or 0)
+
+    def work():
+        while True:
+            step(1)
+
+    for _ in range(3):
+        threading.Thread(target=work, daemon=True).start()
+    for _ in for_seconds(6):
+        time.sleep(0.005)
+        child = os.fork()
+        if child == 0:
+            ctypes.pythonapi.Py_AddPendingCall(call, None)
+            for _ in for_seconds(1):
+                if made:
+                    break
+                step(1)
+            sys.exit(7 if made else 8)
+        if not ends(child, 7):
+            return "a child hangs"
+
+
 def with_a_long_handler():
     "What the shim looks at meanwhile, to start its thread when os.fork() is done."
     walked = ctypes.c_long.in_dll(ctypes.CDLL(None), "walked")

@@ -4,6 +4,8 @@
 #        parallel.py many       30 threads, each of them 200,000 times shared()
 #        parallel.py first      200 functions, each of them called by all threads as the first that call it
 #        parallel.py first_in_c 21 functions in C, str.isalpha() and such, likewise
+#        parallel.py ends       the program ends while they call functions with code that has not run yet, as a
+#                               finalizer does then
 #        parallel.py names      functions whose module's name another thread changes meanwhile
 #
 # SPDX-License-Identifier: MIT
@@ -11,6 +13,7 @@
 import sys
 import threading
 import time
+import types
 
 CALLS, FRESH = 5000, 200
 THREADS = 30 if sys.argv[1] == "many" else 8
@@ -49,6 +52,21 @@ def first_in_c(number):
         function()
 
 
+def calls_new_code(type=types.FunctionType, code=shared.__code__):
+    type(code.replace(), {})(1)
+
+
+class CallsAtTheEnd:
+    def __del__(self, calls_new_code=calls_new_code):
+        for _ in range(10):
+            calls_new_code()
+
+
+def ends(number, calls_new_code=calls_new_code):
+    while True:
+        calls_new_code()
+
+
 def names(number):
     global changes
     together.wait()
@@ -76,8 +94,13 @@ for n in range(FRESH):
     fresh.append(made["fresh_%d" % n])
 of_text = "isalnum isalpha isdigit islower isspace istitle isupper".split()
 tests_of_text = [getattr(text, name) for name in of_text for text in ("text", b"text", bytearray(b"text"))]
-threads = [threading.Thread(target=globals()[sys.argv[1]], args=(n,)) for n in range(THREADS)]
+case = globals()[sys.argv[1]]
+threads = [threading.Thread(target=case, args=(n,), daemon=case == ends) for n in range(THREADS)]
 for thread in threads:
     thread.start()
-for thread in threads:
-    thread.join()
+if case == ends:
+    sys.keep = CallsAtTheEnd()
+    time.sleep(0.1)
+else:
+    for thread in threads:
+        thread.join()
