@@ -170,8 +170,10 @@ assert [row["total_us"] for row in rows] == sorted((row["total_us"] for row in r
 PY
 }
 
+# Not in a free-threaded build, which has an allocator of its own for all objects.
 json_of_pymalloc() {
   local most
+  ! is_free_threaded "$system" || return 0
   for most in 0 1; do
     timed pymalloc -G json=1 -G stacks="$most" -G top=20
     rows "$timed" <<'PY'
@@ -290,7 +292,11 @@ tables = [row for row in rows if "collections" in row]
 keys("time_s pid program gen pause_us collected", events)
 keys("generation collections sum_us average_us longest_us collected histogram", tables)
 assert rows == events + tables
-assert [event["gen"] for event in events if event["collected"] == 1] == [0] * 3 + [1] * 5 + [2] * 7, events
+own = "000111112222222"
+assert own in "".join(str(event["gen"]) for event in events if event["collected"] >= 1), events
+# a free-threaded build frees code by collections alone: the first one has that of a module, which has run
+own = own[events[0]["program"].endswith("t"):]
+assert "".join(str(event["gen"]) for event in events if event["collected"] == 1) == own, events
 assert [event["time_s"] for event in events] == sorted(event["time_s"] for event in events), events
 for table in tables:
     own = [event for event in events if event["gen"] == table["generation"]]
