@@ -142,14 +142,29 @@ static bool add_call(PyInterpreterState *state)
     return py._PyEval_AddPendingCall && py._PyEval_AddPendingCall(state, ask_pending, NULL, 0) == 0;
 }
 
+/* Whether all threads of the interpreter know of the call that it was last asked for: where there
+ * is no GIL, CPython tells those alone that it had then (Python/ceval_gil.c, signal_pending_calls).
+ * CPython puts new ones first. */
+static bool is_heard(struct interp *interp)
+{
+    if (!py.free_threaded)
+        return true;
+    PyThreadState *newest = py.PyInterpreterState_ThreadHead(interp->state);
+    bool same = newest == interp->newest_asked;
+    interp->newest_asked = newest;
+    return same || !newest;
+}
+
 /* On the watcher's thread.  An interpreter on the list that has not ended can't do so before the
  * lock is free. */
 static void ask_312(unsigned wanted, bool look)
 {
     interp_lock();
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
-        if (interp->ended || (interp->armed_for == filter_want(wanted) && !look) ||
-            atomic_exchange(&interp->asked, true))
+        if (interp->ended || (interp->armed_for == filter_want(wanted) && !look))
+            continue;
+        bool heard = is_heard(interp);
+        if (atomic_exchange(&interp->asked, true) && heard)
             continue;
         if (!add_call(interp->state))
             interp->asked = false;

@@ -13,17 +13,18 @@
 struct interp {
     struct interp *next;
     PyInterpreterState *state;
-    int64_t id;                 /* 0 before 3.7 */
-    bool started;               /* by arm_start() */
-    atomic_bool is_main;        /* the first interpreter of the process */
-    bool ended;                 /* 3.8 and later; under the lock of the list */
-    _Atomic uint64_t armed_for; /* filter_want() of the markers for which it was last armed */
-    unsigned filter;            /* filter_version() for which the hooks were last set */
-    atomic_bool arming;         /* a thread is in arm_here() for it */
-    atomic_bool asked;          /* 3.12 and later: a pending call of ours is in its queue */
-    atomic_uint armed;          /* markers whose hooks are in place */
-    unsigned never;             /* markers that can't be had in this interpreter */
-    atomic_bool knocked;        /* a hook's knock() has succeeded, and was not yet answered */
+    int64_t id;                  /* 0 before 3.7 */
+    bool started;                /* by arm_start() */
+    atomic_bool is_main;         /* the first interpreter of the process */
+    bool ended;                  /* 3.8 and later; under the lock of the list */
+    _Atomic uint64_t armed_for;  /* filter_want() of the markers for which it was last armed */
+    unsigned filter;             /* filter_version() for which the hooks were last set */
+    atomic_bool arming;          /* a thread is in arm_here() for it */
+    atomic_bool asked;           /* 3.12 and later: a pending call of ours is in its queue */
+    PyThreadState *newest_asked; /* its newest thread when that was put there: ask.c */
+    atomic_uint armed;           /* markers whose hooks are in place */
+    unsigned never;              /* markers that can't be had in this interpreter */
+    atomic_bool knocked;         /* a hook's knock() has succeeded, and was not yet answered */
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
     void *front;            /* hook_frame: the evaluator in front of our hook, which it calls */
     int tool;               /* hook_monitoring: the tool id, or -1 */

@@ -227,6 +227,7 @@ static const struct call calls[] = {
     CALL(prctl, ANY_ERROR, PR_GET_SECCOMP),
     CALL(prlimit64, ANY_ERROR, 0, RLIMIT_STACK),
     CALL(sched_getaffinity, ANY_ERROR),
+    CALL(sched_yield, ANY_ERROR), /* CPython's own locks, in free-threaded builds (Python/lock.c) */
 };
 
 /* Whether a filter lets the system call be made, or fail as it may. */

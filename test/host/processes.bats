@@ -66,13 +66,45 @@ EOF
     cat "$BATS_TEST_TMPDIR/output"
     # all hooks are removed
     diff <(printf '[None, None, None, None, None, None]\nended\n' | tail -n "$(wc -l <"$BATS_TEST_TMPDIR/output")") "$BATS_TEST_TMPDIR/output"
-    [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" = 3 ]
+    if is_free_threaded "$python"; then # in one of the two nothing runs for as long as it takes (probes/README.md)
+      [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" -ge 2 ]
+    else
+      [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" = 3 ]
+      grep -q '^> [^ ]* once ' "$trace"
+    fi
     [ "$(grep -c '^> [^ ]* turns ' "$trace")" = 1 ]
     [ "$(grep -c '^> [^ ]* turn ' "$trace")" -gt 20 ]
     [ "$(grep -c '^< [^ ]* turn ' "$trace")" -gt 20 ]
     # two of four, a second apart: the first was before the tracer, the last is after it
-    grep -q '^> [^ ]* once ' "$trace"
     [ "$(grep -c '^> [^ ]* once ' "$trace")" -le 2 ]
+  done
+}
+
+@test "a subinterpreter that nothing ran in when the tracer came is seen as soon as something does" {
+  local python
+  need readelf
+  raise_semaphores "$BATS_TEST_TMPDIR" 'function__.*'
+  for python in $(few_pythons); do
+    "$python" -c 'import sys, _interpreters' 2>/dev/null || continue
+    echo "$python"
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 20 "$python" - 2>"$BATS_TEST_TMPDIR/log" <<'PY'
+import _interpreters, ctypes, os, time
+semaphores = ctypes.CDLL(None)
+semaphores.semaphores_set(0)
+time.sleep(0.5)
+later = _interpreters.create()
+os.write(2, b"the tracer comes\n")
+semaphores.semaphores_set(1)
+time.sleep(0.5)
+_interpreters.run_string(later, """
+import time
+def step(): pass
+end = time.monotonic() + 1.5
+while time.monotonic() < end: step()
+""")
+PY
+    cat "$BATS_TEST_TMPDIR/log"
+    [ "$(sed '1,/^the tracer comes/d' "$BATS_TEST_TMPDIR/log" | grep -c 'hook: installed for: function__entry')" = 2 ]
   done
 }
 
