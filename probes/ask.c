@@ -144,7 +144,7 @@ static bool add_call(PyInterpreterState *state)
 
 /* Whether all threads of the interpreter know of the call that it was last asked for: where there
  * is no GIL, CPython tells those alone that it had then (Python/ceval_gil.c, signal_pending_calls).
- * CPython puts new ones first. */
+ * CPython puts new ones first; their addresses are compared alone, as others may come and go. */
 static bool is_heard(struct interp *interp)
 {
     if (!py.free_threaded)
