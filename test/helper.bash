@@ -10,6 +10,8 @@ export top shim=${SHIM:-$top/build/libpython-stap.so.0} driver=$top/build/driver
 # The tapsets that the Makefile has made for the stap in use.
 export tapsets=${STAP_VM_ROOT:-$top/build}${STAP_VM_ROOT:+.stap}
 export LC_ALL=C
+# How often longer than usual what is waited for may take: on an emulated processor.
+export SLOW=${SLOW:-1}
 # make check has stap's modules compiled with -O1, which takes three quarters of the time: pycalls 5.0 s,
 # with -O2 6.5 s (stap -v -p4).  The kernel's build takes it from the environment.
 [ -n "${EVERY:-}" ] || export KCFLAGS=-O1

@@ -5,9 +5,10 @@
  */
 #include "attach_ptrace.h"
 
+#include "remote_registers.h"
 #include "text.h"
 
-#ifdef __x86_64__
+#if HAS_REMOTE_CALLS
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "attach_refusal.h"
 #include "attach_root.h"
 #include "attach_seccomp.h"
 #include "clock.h"
@@ -28,7 +30,6 @@
 enum {
     PATIENCE_MS = 5000, /* for a thread to reach a safe point */
     REST_MS = 25,       /* a thread that stays so long in a system call sleeps there */
-    CS_64 = 0x33,       /* the code segment of 64-bit code */
 };
 
 /* The addresses of dlopen() and dlerror() (or 0) in the process. */
@@ -151,18 +152,19 @@ static bool find_places(const struct process *process, struct places *places)
 
 /* Whether it is at a safe point: where it has slept for a while, as waiting_in() said then; without
  * that, in CPython's own code, which neither malloc() nor the dynamic linker calls. */
-static bool is_safe(const struct process *process, const struct thread *thread, const char *waiting)
+static bool is_safe(const struct process *process, struct thread *thread, const char *waiting)
 {
-    const struct user_regs_struct *now = &thread->registers;
+    struct user_regs_struct *now = &thread->registers.general;
     unsigned long number, stack, next;
     const char *name;
-    if (now->cs != CS_64)
-        return false;
     if (!waiting)
-        return (long)now->orig_rax < 0 && offset_in_mapping(process->pid, now->rip, &name) >= 0 &&
+        return may_be_outside(now) && offset_in_mapping(process->pid, next_of(now), &name) >= 0 &&
                strcmp(name, process->code_name) == 0 && !handles_signal(process->pid, thread->tid);
-    return sscanf(waiting, "%lu %*s %*s %*s %*s %*s %*s %lx %lx", &number, &stack, &next) == 3 &&
-           now->orig_rax == number && now->rsp == stack && now->rip == next;
+    if (sscanf(waiting, "%lu %*s %*s %*s %*s %*s %*s %lx %lx", &number, &stack, &next) != 3 ||
+        !was_inside(now, number, stack, next))
+        return false;
+    thread->is_set_back = is_set_back(now, next);
+    return true;
 }
 
 /* Whether the stack has enough room for dlopen(). */
@@ -246,9 +248,10 @@ static const char *try_thread(const struct process *process, const struct places
         signal = WSTOPSIG(status);
     } else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
                has_places(process, places) && !refused_by_root(process) && thread_save(&thread) &&
-               is_safe(process, &thread, waiting) && has_room(process->pid, thread.registers.rsp)) {
+               is_safe(process, &thread, waiting) &&
+               has_room(process->pid, stack_of(&thread.registers.general))) {
         *done = true;
-        why = refused_by_filters(tid);
+        why = has_shadow_stack(tid) ? refused_for_shadow_stack : refused_by_filters(tid);
         why = why ? why : load_in(process, &thread, places);
     }
     ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
@@ -315,8 +318,11 @@ const char *attach_by_ptrace(const struct process *process)
                       process->pid);
     if (process_has_remote_exec(process) && !may_start_its_python(process))
         return "users other than root can change its interpreter: run this as its user";
-    return format("attaching to CPython 3.%d is for x86-64 only: use a debugger, or 3.14's "
-                  "sys.remote_exec()",
+    if (process_has_remote_exec(process))
+        return "its main thread runs no Python code, and on this architecture only that can load "
+               "the shim: start it with stap-python run";
+    return format("on this architecture attach works from CPython 3.14 on, and this is 3.%d: start "
+                  "it with stap-python run",
                   process->python.file.minor);
 }
 

@@ -15,7 +15,8 @@
 #include "process.h"
 
 /* Loads the shim into the process.  NULL, or why that fails: no thread reached a safe point, the
- * process is another by now, the kernel or dlopen() refuses, or this is not x86-64. */
+ * process is another by now, the kernel or dlopen() refuses, or this is
+ * an architecture without remote_registers.h's calls. */
 const char *attach_by_ptrace(const struct process *process);
 
 #endif

@@ -70,6 +70,9 @@ static bool forbids_remote_exec(const struct process *process)
 
 /* ---------------------------------------------------------------- all of it */
 
+const char refused_for_shadow_stack[] =
+    "its shadow stack forbids injected calls: start it with stap-python run";
+
 /* Why its state, by /proc/PID/status, forbids to trace it. */
 static const char *refused_by_state(pid_t pid)
 {
@@ -83,7 +86,7 @@ static const char *refused_by_state(pid_t pid)
     if (state && strchr("ZX", *state))
         return "it has ended";
     if (threads && strstr(threads, "shstk"))
-        return "its shadow stack forbids injected calls: start it with stap-python run";
+        return refused_for_shadow_stack;
     return NULL;
 }
 

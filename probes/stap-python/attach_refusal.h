@@ -21,6 +21,9 @@ const char *refused_by_user(pid_t pid);
  * NULL: it did not. */
 const char *refused_by_environment(const struct process *process);
 
+/* Why a program with a shadow stack is refused. */
+extern const char refused_for_shadow_stack[];
+
 /* All that forbids attaching to the process, whatever its root, as far as can be known without
  * trying; NULL: nothing. */
 const char *refusal(const struct process *process);

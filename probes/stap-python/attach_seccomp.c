@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "remote_registers.h"
 #include "text.h"
 
 /* A thread's mode, and from Linux 5.9 on the number of its filters; NULL: it has ended. */
@@ -46,14 +47,14 @@ const char *refused_by_seccomp(pid_t pid)
                "nothing: start it with stap-python run, and trace it before it sets that";
     if (first && *first == '1')
         return "seccomp leaves it only read() and write()";
-#ifndef __x86_64__
+#if !HAS_REMOTE_CALLS
     if (first && *first == '2')
         return "seccomp filters its system calls and might kill it: start it with stap-python run";
 #endif
     return NULL;
 }
 
-#ifdef __x86_64__
+#if HAS_REMOTE_CALLS
 
 #include <errno.h>
 #include <fcntl.h>
@@ -179,6 +180,12 @@ static uint32_t answer(const struct sock_filter *filter, size_t length,
 
 enum { ANY_ERROR = -1 };
 
+#ifdef __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#else
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
 struct call {
     const char *name;
     int number;
@@ -233,7 +240,7 @@ static const struct call calls[] = {
 /* Whether a filter lets the system call be made, or fail as it may. */
 static bool allows(const struct sock_filter *filter, size_t length, const struct call *call)
 {
-    struct seccomp_data data = {.nr = call->number, .arch = AUDIT_ARCH_X86_64};
+    struct seccomp_data data = {.nr = call->number, .arch = ARCHITECTURE};
     memcpy(data.args, call->arguments, sizeof data.args);
     uint32_t result = answer(filter, length, &data);
     switch (result & SECCOMP_RET_ACTION_FULL) {

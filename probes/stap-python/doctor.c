@@ -45,6 +45,7 @@ int doctor_main(char **arguments)
     check_rights();
     check_interpreters();
     check_shim();
+    check_attach();
     check_enabled();
     check_tapset();
     if (may_compile)

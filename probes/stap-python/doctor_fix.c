@@ -75,13 +75,28 @@ char *reinstall(void)
     }
 }
 
+/* How Debian names its kernel for this architecture. */
+#if defined(__x86_64__)
+#define DEBIAN_KERNEL "amd64"
+#elif defined(__i386__)
+#define DEBIAN_KERNEL "686-pae"
+#elif defined(__aarch64__)
+#define DEBIAN_KERNEL "arm64"
+#elif defined(__arm__)
+#define DEBIAN_KERNEL "armmp"
+#elif defined(__powerpc64__)
+#define DEBIAN_KERNEL "powerpc64le"
+#elif defined(__s390x__)
+#define DEBIAN_KERNEL "s390x"
+#elif defined(__riscv)
+#define DEBIAN_KERNEL "riscv64"
+#else
+#error "name Debian's kernel for this architecture here"
+#endif
+
 char *other_kernel(void)
 {
-#if defined(__aarch64__)
-    static const char debian[] = "linux-image-arm64 linux-headers-arm64";
-#else
-    static const char debian[] = "linux-image-amd64 linux-headers-amd64";
-#endif
+    static const char debian[] = "linux-image-" DEBIAN_KERNEL " linux-headers-" DEBIAN_KERNEL;
     if (source_tree)
         return format("STAP=%s/test/vm/stap stap-python SCRIPT", source_tree);
     char *release = contents(rooted("/etc/os-release"), 65536);

@@ -17,6 +17,7 @@
 #include "doctor_report.h"
 #include "file.h"
 #include "interpreter.h"
+#include "remote_registers.h"
 #include "shim.h"
 #include "site_packages.h"
 #include "text.h"
@@ -96,4 +97,13 @@ void check_shim(void)
         report(WRONG, "shim", reinstall(), "%s cannot be loaded: %s", shim_file(), why);
     else
         report(OK, "shim", NULL, "%s", shim_file());
+}
+
+void check_attach(void)
+{
+    if (!HAS_REMOTE_CALLS)
+        report(
+            NOTE, "attach", NULL,
+            "on this architecture stap-python attach works from CPython 3.14 on: start a program "
+            "of an earlier one with stap-python run");
 }

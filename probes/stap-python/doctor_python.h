@@ -12,4 +12,7 @@ void check_interpreters(void);
 /* Reports whether the shim exists and loads. */
 void check_shim(void);
 
+/* Reports what attach can't do on this architecture, if it can't do all. */
+void check_attach(void);
+
 #endif

@@ -5,21 +5,23 @@
  */
 #include "remote_call.h"
 
-#ifdef __x86_64__
+#if HAS_REMOTE_CALLS
 
-#include <elf.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "clock.h"
+#include "file.h"
 #include "text.h"
 
-enum { RED_ZONE = 128 };
+enum { RED_ZONE = 128 }; /* of x86-64, below the stack pointer; aarch64 has none */
 
 /* After so long the user is told that the function has not returned; a test takes less. */
 #ifndef CALL_MS
@@ -41,20 +43,9 @@ enum waited wait_for_stop(pid_t tid, long ms, int *status)
 
 bool thread_save(struct thread *thread)
 {
-    struct iovec xstate = {thread->xstate, sizeof thread->xstate};
-    bool done = ptrace(PTRACE_GETREGS, thread->tid, NULL, &thread->registers) == 0 &&
-                ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_X86_XSTATE, &xstate) == 0;
-    thread->xstate_size = xstate.iov_len;
-    return done && ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
-                          &thread->blocked) == 0;
-}
-
-bool thread_restore(struct thread *thread)
-{
-    struct iovec xstate = {thread->xstate, thread->xstate_size};
-    return ptrace(PTRACE_SETREGSET, thread->tid, (void *)NT_X86_XSTATE, &xstate) == 0 &&
-           ptrace(PTRACE_SETREGS, thread->tid, NULL, &thread->registers) == 0 &&
-           ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+    thread->is_set_back = false;
+    return registers_read(thread->tid, &thread->registers) &&
+           ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
                   &thread->blocked) == 0;
 }
 
@@ -64,6 +55,46 @@ static bool block_signals(const struct thread *thread)
     uint64_t all = ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) |
                      1ULL << (SIGFPE - 1));
     return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof all, &all) == 0;
+}
+
+/* Whether a signal is pending that the thread would take. */
+static bool has_pending_signal(const struct thread *thread)
+{
+    const char *path = format("/proc/%d/task/%d/status", thread->pid, thread->tid);
+    const char *status = contents(path, 65536);
+    const char *own = field_of(status, "SigPnd"), *shared = field_of(status, "ShdPnd");
+    return own && shared &&
+           ((strtoull(own, NULL, 16) | strtoull(shared, NULL, 16)) & ~thread->blocked);
+}
+
+static bool sleeps(const struct thread *thread)
+{
+    const char *path = format("/proc/%d/task/%d/syscall", thread->pid, thread->tid);
+    const char *text = contents(path, 256);
+    return text && strncmp(text, "running", 7) != 0;
+}
+
+/* A signal ends a system call, or does not, by what the kernel finds the thread in: so it makes its
+ * system call again before it takes signals. */
+static bool make_system_call(const struct thread *thread)
+{
+    int status;
+    if (ptrace(PTRACE_CONT, thread->tid, NULL, NULL) != 0)
+        return false;
+    for (int i = 0; i < 20 && !sleeps(thread); i++)
+        sleep_ms(1);
+    if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
+        return false;
+    errno = ETIMEDOUT;
+    return wait_for_stop(thread->tid, 2000, &status) == STOPPED;
+}
+
+bool thread_restore(struct thread *thread)
+{
+    return registers_write(thread->tid, &thread->registers) &&
+           (!thread->is_set_back || !has_pending_signal(thread) || make_system_call(thread)) &&
+           ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                  &thread->blocked) == 0;
 }
 
 static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t size)
@@ -76,18 +107,12 @@ static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t
 static bool enter(struct thread *thread, unsigned long function, const char *text)
 {
     static const unsigned long nowhere;
-    struct user_regs_struct now = thread->registers;
-    now.rsp = (now.rsp - RED_ZONE - strlen(text) - 1) & ~63UL;
-    now.rdi = now.rsp;
-    now.rsi = 2; /* RTLD_NOW */
-    now.rax = 0;
-    now.rsp -= sizeof nowhere; /* the return address */
-    now.rip = function;
-    now.eflags &= ~0x400UL; /* the direction flag */
-    now.orig_rax = -1UL;    /* no system call to restart */
-    return block_signals(thread) && write_to(thread->pid, now.rdi, text, strlen(text) + 1) &&
-           write_to(thread->pid, now.rsp, &nowhere, sizeof nowhere) &&
-           ptrace(PTRACE_SETREGS, thread->tid, NULL, &now) == 0;
+    struct user_regs_struct now = thread->registers.general;
+    unsigned long place = (stack_of(&now) - RED_ZONE - strlen(text) - 1) & ~63UL;
+    enter_function(&now, function, place, RTLD_NOW);
+    return block_signals(thread) && write_to(thread->pid, place, text, strlen(text) + 1) &&
+           write_to(thread->pid, stack_of(&now), &nowhere, sizeof nowhere) &&
+           general_write(thread->tid, &now);
 }
 
 /* Waits for the thread's next stop, however long that takes. */
@@ -118,8 +143,8 @@ const char *thread_call(struct thread *thread, unsigned long function, const cha
         signal = status >> 16 ? 0 : WSTOPSIG(status);
         if (signal != SIGSEGV && signal != SIGBUS)
             continue;
-        if (ptrace(PTRACE_GETREGS, thread->tid, NULL, &now) == 0 && now.rip == 0) {
-            *result = now.rax;
+        if (general_read(thread->tid, &now) && next_of(&now) == 0) {
+            *result = result_of(&now);
             return NULL;
         }
         return "dlopen() caused a fault in it";

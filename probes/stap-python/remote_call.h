@@ -1,5 +1,5 @@
 /*
- * Calls a function in a stopped thread of another process, with ptrace(); x86-64 only.
+ * Calls a function in a stopped thread of another process, with ptrace().
  *
  * The call returns to address 0, and that fault is reported to us.  Until then the process must not
  * lose its tracer: without one the fault would end it.
@@ -9,22 +9,19 @@
 #ifndef REMOTE_CALL_H
 #define REMOTE_CALL_H
 
-#ifdef __x86_64__
+#include "remote_registers.h"
+
+#if HAS_REMOTE_CALLS
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/user.h>
-
-enum { XSTATE_MAX = 65536 };
 
 struct thread {
     pid_t pid, tid;
-    struct user_regs_struct registers; /* with which it resumes */
-    char xstate[XSTATE_MAX];
-    size_t xstate_size;
-    uint64_t blocked; /* its signal mask, as the kernel has it */
+    struct registers registers; /* with which it resumes */
+    bool is_set_back;           /* by is_set_back(): the caller sets it after thread_save() */
+    uint64_t blocked;           /* its signal mask, as the kernel has it */
 };
 
 enum waited { STOPPED, LATE, GONE };

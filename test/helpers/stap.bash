@@ -22,7 +22,7 @@ need_live_stap() {
 
 # stap, here or in the guest, for at most two minutes, most of which is the first compilation.
 stap() {
-  timeout -k 5 "${STAP_TIMEOUT:-120}" "$top/test/vm/stap" "$@"
+  timeout -k 5 "$((${STAP_TIMEOUT:-120} * SLOW))" "$top/test/vm/stap" "$@"
 }
 
 # stap with the tapset folder $tapset.  With -p2 or -p4 nothing runs, and no guest is started.

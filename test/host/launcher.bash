@@ -17,13 +17,22 @@ teardown() {
   done
 }
 
+# Whether attach calls dlopen() in other processes here, as it must below 3.14.
+has_remote_calls() {
+  [[ $(uname -m) = x86_64 || $(uname -m) = aarch64 ]]
+}
+
+need_remote_calls() {
+  has_remote_calls || skip "needs x86-64 or aarch64, whose calls attach makes with ptrace"
+}
+
 # What it records as enabled is in the test's own directory, as if that were this machine's root.
 launcher() {
   case ${1:-} in
     enable | disable) set -- env STAP_PYTHON_ROOT="${STAP_PYTHON_ROOT:-$BATS_TEST_TMPDIR/machine}" "$launcher" "$@" ;;
     *) set -- "$launcher" "$@" ;;
   esac
-  timeout -k 5 60 "$@"
+  timeout -k 5 $((60 * SLOW)) "$@"
 }
 
 # Makes a virtual environment of each of these Pythons, as the module venv does but faster, and prints
@@ -65,11 +74,11 @@ refuses() {
 
 # Waits until the command succeeds, at most 20 seconds.
 soon() {
-  for _ in {1..400}; do
-    ! "$@" || return 0
+  local end=$((SECONDS + 20 * SLOW))
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
     sleep 0.05
   done
-  return 1
 }
 
 # Whether the process $1 runs the program $2, and its dynamic linker is done.

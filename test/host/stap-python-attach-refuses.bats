@@ -186,6 +186,25 @@ time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
   program_ends
 }
 
+# This launcher is for an architecture on which it calls nothing in other processes.
+@test "where attach is not written for the architecture, it and doctor say how to start the program instead" {
+  need gcc
+  local python
+  python=$(which_pythons '(3, 6) <= sys.version_info < (3, 14)' | head -n 1)
+  [ "$python" ] || skip "needs a CPython below 3.14, which has no sys.remote_exec()"
+  make -s -C "$top" BUILD="$BATS_TEST_TMPDIR/other" CFLAGS='-O1 -DHAS_REMOTE_CALLS=0' "$BATS_TEST_TMPDIR/other/stap-python"
+  launcher=$BATS_TEST_TMPDIR/other/stap-python
+  make_tree
+  cp "$shim" "$BATS_TEST_TMPDIR/tree/build"
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  start_program "$python"
+  attach_refuses "on this architecture attach works from CPython 3.14 on, and this is $(version_of "$python"): start it with stap-python run"
+  program_ends
+  launcher doctor >"$BATS_TEST_TMPDIR/doctor" 2>&1 || true
+  cat "$BATS_TEST_TMPDIR/doctor"
+  grep -qE '^note +attach +on this architecture stap-python attach works from CPython 3.14 on: start a program of an earlier one with stap-python run$' "$BATS_TEST_TMPDIR/doctor"
+}
+
 @test "attach refuses what the shim does not support: a shell, too old, free-threaded, musl, static" {
   need gcc
   local version level why

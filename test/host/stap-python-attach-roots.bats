@@ -11,7 +11,7 @@ load launcher
 make_root() {
   local python library
   [ "$(id -u)" = 0 ] || skip "needs root, for other roots and mounts"
-  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need_remote_calls
   need unshare chroot nsenter
   python=$(readlink -f /usr/bin/python3)
   root=$BATS_TEST_TMPDIR/root

@@ -10,7 +10,7 @@ load launcher
 # Compiles test/workloads/filtered.c: the program $filtered, and the library $filtered.so.
 make_filtered() {
   [ "$(id -u)" = 0 ] || skip "needs root, to see filters"
-  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for ptrace"
+  need_remote_calls
   need gcc
   gcc -E -dM -include sys/syscall.h -x c /dev/null | sed -n 's/^#define SYS_\([a-z0-9_]*\) .*/{"\1", SYS_\1},/p' >"$BATS_TEST_TMPDIR/calls.h"
   filtered=$BATS_TEST_TMPDIR/filtered
