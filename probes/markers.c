@@ -1,8 +1,8 @@
 /*
  * The markers' semaphores and sites, as SystemTap's <sys/sdt.h> has them.
  *
- * A site is a nop that a tracer turns into a breakpoint.  Each marker has two sites, one of which
- * is passed: what a breakpoint costs there depends on the kernel's version.
+ * A site is a nop that a tracer turns into a breakpoint.  On x86-64 each marker has two, one of
+ * which is passed: what a breakpoint costs there depends on the kernel's version.
  *   narrow  A nop of one byte is skipped by any kernel.
  *   wide    Linux 6.18 turns a breakpoint on a nop of five bytes into a call, at half the cost (7.2
  *           was seen not to, both sites then costing the same); before that it runs out of line,
@@ -18,11 +18,11 @@
 
 #include "markers.h"
 
-#include "fork_word.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+
+#include "fork_word.h"
 
 /* Tracers raise the semaphores in .probes. */
 #define SEMAPHORE(name, ...) \
@@ -38,11 +38,11 @@ MARKERS_LIST(SEMAPHORE)
 MARKERS_LIST(NARROW_SITE)
 
 #ifdef __x86_64__
+
 #undef _SDT_NOP
 /* clang-format off */
 #define _SDT_NOP .balign 8; 990: .nops 5
 /* clang-format on */
-#endif
 
 #define WIDE_SITE(name, parameters, ...) \
     static inline void wide_##name parameters \
@@ -76,6 +76,19 @@ void markers_start(void)
         else \
             narrow_##name(__VA_ARGS__); \
     }
+
+#else /* all nops are of one size, so the compiler would merge two sites */
+
+void markers_start(void) {}
+
+#define FIRE(name, parameters, ...) \
+    __attribute__((noinline)) void marker_##name parameters \
+    { \
+        narrow_##name(__VA_ARGS__); \
+    }
+
+#endif
+
 MARKERS_LIST(FIRE)
 
 #define INFO(name, ...) {#name, &python_##name##_semaphore},

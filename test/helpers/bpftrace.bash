@@ -67,16 +67,15 @@ bpftrace_while() {
   # shellcheck disable=SC2086
   BPFTRACE_STRLEN=${BPFTRACE_STRLEN:-96} BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" ${PROGRAM_ARGUMENTS:-} >"$trace" 2>"$trace.log" &
   tracer=$!
-  # It is attached when it holds a perf event for each CPU and for each site of each probe; the shim's
-  # markers have two sites.
-  probes=$(($(grep -o 'usdt:' <<<"$program" | wc -l) + $(grep -o "usdt:\($shim\|$driver\):" <<<"$program" | wc -l)))
+  # It is attached when it holds a perf event for each CPU and for each site of each probe.
+  probes=$(($(grep -o 'usdt:' <<<"$program" | wc -l) + $(grep -o "usdt:\($shim\|$driver\):" <<<"$program" | wc -l) * ($(sites_of_each) - 1)))
   until [ "$(perf_events_of "$tracer")" -ge $((probes + $(nproc))) ]; do
     kill -0 "$tracer" || { cat "$trace.log" && return 1; }
     sleep 0.05
   done
   # It has enabled the last one when it waits for events.
   waits_for_events "$tracer"
-  timeout -k 5 "${TRACE_TIMEOUT:-60}" "$@" || status=$?
+  timeout -k 5 "$((${TRACE_TIMEOUT:-60} * SLOW))" "$@" || status=$?
   end_bpftrace "$tracer"
   wait "$tracer" || true
   refute grep -h 'Lost .* events' "$trace" "$trace.log"

@@ -13,6 +13,11 @@ probe_points() {
   "$top/test/probe-points" | cut -d' ' -f1
 }
 
+# How many sites each marker has in the shim: two on x86-64, else one.
+sites_of_each() {
+  readelf --wide --notes "${1:-$shim}" | grep -c 'Name: gc__start$'
+}
+
 # The markers built into the file $2 that fire in the version of $1, a path of pythons(), by
 # probes/native.list.
 own_markers() {

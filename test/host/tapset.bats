@@ -45,11 +45,12 @@ probes_in() {
   grep -c "^process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || true
 }
 
-# The same in a file of the shim, whose markers have two sites each.
+# The same in a file of the shim, whose markers may have two sites each.
 shim_probes_in() {
-  local sites
+  local sites each
   sites=$(probes_in "$1")
-  echo $((sites % 2 ? -1 : sites / 2))
+  each=$(sites_of_each)
+  echo $((sites % each ? -1 : sites / each))
 }
 
 # stap refuses the script $1 with a semantic error that names $2.
