@@ -19,6 +19,16 @@ state=$(readlink -m "${STAP_VM_DIR:-$made/vm}")
 # An ordinary user's PATH lacks modprobe and dropbear's neighbours.
 tools_path=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
+# The guest's architecture, as uname -m has it there.  For another one than this machine's, this machine's stap
+# compiles (test/vm/stap), and the guest has what QEMU emulates.
+if [ -e "$root/lib/ld-linux-aarch64.so.1" ]; then
+  architecture=aarch64
+else
+  architecture=$(uname -m)
+fi
+
+is_foreign() { [ "$architecture" != "$(uname -m)" ]; }
+
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 die() {
   say "$2"
