@@ -113,15 +113,23 @@ PY
   program_ends
 }
 
-# Compiles a shim that takes 2 s to load, into the checkout of make_tree().
+# Compiles a shim that takes 2 s to load, into the checkout of make_tree().  It makes no system call, as the kernel
+# forgets a sleep that was interrupted when the thread begins another.
 make_slow_shim() {
   cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
 #include <sys/sdt.h>
-#include <unistd.h>
+#include <time.h>
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
 __attribute__((constructor)) static void load(void)
 {
     STAP_PROBE(python, line);
-    sleep(2);
+    for (double end = now() + 2; now() < end;)
+        ;
 }
 C
   gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "$BATS_TEST_TMPDIR/shim.c"
@@ -215,6 +223,47 @@ print('calls', calls.value, 'within', within.value)" >"$BATS_TEST_TMPDIR/output"
   wait "$program"
   cat "$BATS_TEST_TMPDIR/output"
   [ "$(tail -n 1 "$BATS_TEST_TMPDIR/output")" = 'calls 1 within 0' ]
+}
+
+@test "attach resumes a system call as if it had not been: a signal ends it, and a sleep does not start again" {
+  need_remote_calls
+  need gcc
+  make_tree
+  make_slow_shim
+  # sleep() of C sleeps for a while, time.sleep() of later CPythons until some time
+  local kind pid seconds=$((4 + SLOW))
+  cat >"$BATS_TEST_TMPDIR/waits.py" <<'PY'
+import ctypes, os, signal, sys, time
+
+def handle(*_):
+    print("interrupted", flush=True)
+    os._exit(0)
+
+signal.signal(signal.SIGUSR1, handle)
+start = time.monotonic()
+print("started", flush=True)
+if sys.argv[1] == "read":
+    os.read(os.pipe()[0], 1)
+else:
+    ctypes.CDLL(None).sleep(int(sys.argv[2]))
+    print("slept", round(time.monotonic() - start))
+PY
+  for kind in read sleep; do
+    /usr/bin/python3 "$BATS_TEST_TMPDIR/waits.py" "$kind" "$seconds" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
+    pid=$!
+    programs+=("$pid")
+    soon grep -q started "$BATS_TEST_TMPDIR/$kind"
+    sleep 0.5
+    "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$pid" &
+    soon grep -q "tree/build/libpython-stap.so.0" "/proc/$pid/maps"
+    [ "$kind" = sleep ] || kill -USR1 "$pid"
+    # which ends it, perhaps before attach looks at it again
+    wait "$!" || [ "$kind" = read ]
+    wait "$pid"
+    cat "$BATS_TEST_TMPDIR/$kind"
+  done
+  grep -qx interrupted "$BATS_TEST_TMPDIR/read"
+  grep -qx "slept $seconds" "$BATS_TEST_TMPDIR/sleep"
 }
 
 @test "attach gives up on a program that reaches no safe point, which runs on" {
