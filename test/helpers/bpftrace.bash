@@ -12,7 +12,8 @@ can_bpftrace() {
 
 # Waits until the bpftrace $1 sleeps and waits for events, two seconds at most.
 waits_for_events() {
-  for _ in {1..40}; do
+  local i
+  for ((i = 0; i < 40 * SLOW; i++)); do
     [[ $(cat "/proc/$1/wchan" 2>/dev/null) != *poll* ]] || break
     sleep 0.05
   done
