@@ -54,10 +54,10 @@ script() {
 unset LD_PRELOAD
 "$1" "$2/x.py" "$2/go" &
 program=$!
-sleep 1
+sleep "${SLOW:-1}"
 "$3" list "$program" | grep -q 'the shim: not loaded' || exit 8
 "$3" attach "$program" || exit 9
-sleep 1
+sleep "${SLOW:-1}"
 : >"$2/go"
 wait "$program"
 SH

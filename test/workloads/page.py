@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: MIT
 
 import ctypes
+import mmap
 import os
 import platform
 import struct
@@ -116,11 +117,25 @@ def check_interpreter(state):
 def thread_pointer():
     if platform.machine() == "x86_64":
         return libc.pthread_self()
+    if platform.machine() == "aarch64":
+        return read_thread_pointer()
     raise SystemExit("no thread pointer")
+
+
+def code_of(*instructions):
+    """A function without arguments, of aarch64's instructions."""
+    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p] + [ctypes.c_size_t] * 5
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    code = libc.mmap(None, 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1 & 0xffffffff, 0)
+    ctypes.memmove(code, struct.pack("<%dI" % len(instructions), *instructions), 4 * len(instructions))
+    libc.mprotect(code, 4096, mmap.PROT_READ | mmap.PROT_EXEC)
+    return ctypes.CFUNCTYPE(ctypes.c_void_p)(code)
 
 
 libc = ctypes.CDLL(None)
 libc.pthread_self.restype = ctypes.c_void_p
+if platform.machine() == "aarch64":
+    read_thread_pointer = code_of(0xd53bd040, 0xd65f03c0)  # mrs x0, tpidr_el0; ret
 ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
 
 
