@@ -1,0 +1,22 @@
+# make check-arm64, as far as it can be tried without a guest.
+#
+# SPDX-License-Identifier: MIT
+
+load ../helper
+
+@test "the list of make check-arm64 names suites that are there, and words of their tests" {
+  local release suite filter words lines=0
+  while read -r release suite filter; do
+    echo "$release $suite $filter"
+    [ -e "$top/test/$suite" ]
+    while read -r words; do
+      [ "$(bats --count --filter "${words:-.}" "$top/test/$suite")" -gt 0 ]
+    done < <(tr '|' '\n' <<<"$filter")
+    lines=$((lines + 1))
+  done < <("$top/test/arm64/run" --list)
+  [ "$lines" -gt 10 ]
+}
+
+@test "make check-arm64 refuses what it doesn't know" {
+  refuses_arguments test/arm64/run "--quickly" "no_such_suite"
+}
