@@ -19,20 +19,31 @@ waits_for_events() {
   done
 }
 
-# How many perf events the bpftrace $1 holds: one for each CPU, and one for each site of a probe.
-perf_events_of() {
-  find "/proc/$1/fd" -lname '*perf_event*' 2>/dev/null | wc -l
+# How many file descriptors the bpftrace $1 has that match the pattern $2.
+descriptors_of() {
+  find "/proc/$1/fd" -lname "$2" 2>/dev/null | wc -l
+}
+
+# Whether the bpftrace $1 is attached to its $2 probes, which have $3 sites: it then holds a link for each probe (0.27)
+# or a perf event for each CPU and for each site (0.17).
+is_attached() {
+  [ "$(descriptors_of "$1" '*bpf_link*')" -ge "$2" ] || [ "$(descriptors_of "$1" '*perf_event*')" -ge $(($3 + $(nproc))) ]
+}
+
+# How many of these it holds.
+attachments_of() {
+  echo $(($(descriptors_of "$1" '*bpf_link*') + $(descriptors_of "$1" '*perf_event*')))
 }
 
 # Ends the bpftrace $1, which then prints its maps.  bpftrace reacts to an interrupt only while it waits
 # for events, and drops events that it has not printed yet.  A second interrupt while it detaches or
-# prints would end it without its maps: it does that once it holds fewer perf events.
+# prints would end it without its maps: it does that once it holds less of what it attached with.
 end_bpftrace() {
   local attached
-  attached=$(perf_events_of "$1")
+  attached=$(attachments_of "$1")
   while kill -0 "$1" 2>/dev/null; do
     waits_for_events "$1"
-    [ "$(perf_events_of "$1")" -lt "$attached" ] || kill -INT "$1" 2>/dev/null || true
+    [ "$(attachments_of "$1")" -lt "$attached" ] || kill -INT "$1" 2>/dev/null || true
     for _ in {1..40}; do
       kill -0 "$1" 2>/dev/null || break
       sleep 0.05
@@ -44,7 +55,7 @@ end_bpftrace() {
 bpftrace_beside() {
   bpftrace -q -e "$1" >/dev/null 2>&1 3>&- &
   stays=$!
-  until [ "$(perf_events_of "$stays")" -gt "$(nproc)" ]; do
+  until is_attached "$stays" 1 1; do
     kill -0 "$stays" || return
     sleep 0.1
   done
@@ -62,15 +73,15 @@ kill_jobs() {
 # is in $trace.  Fails if bpftrace lost an event.
 # usage: bpftrace_while PROGRAM COMMAND...
 bpftrace_while() {
-  local program=$1 tracer probes status=0
+  local program=$1 tracer probes sites status=0
   shift
   trace=$BATS_TEST_TMPDIR/trace
   # shellcheck disable=SC2086
   BPFTRACE_STRLEN=${BPFTRACE_STRLEN:-96} BPFTRACE_PERF_RB_PAGES=4096 bpftrace -q -e "$program" ${PROGRAM_ARGUMENTS:-} >"$trace" 2>"$trace.log" &
   tracer=$!
-  # It is attached when it holds a perf event for each CPU and for each site of each probe.
-  probes=$(($(grep -o 'usdt:' <<<"$program" | wc -l) + $(grep -o "usdt:\($shim\|$driver\):" <<<"$program" | wc -l) * ($(sites_of_each) - 1)))
-  until [ "$(perf_events_of "$tracer")" -ge $((probes + $(nproc))) ]; do
+  probes=$(grep -o 'usdt:' <<<"$program" | wc -l)
+  sites=$((probes + $(grep -o "usdt:\($shim\|$driver\):" <<<"$program" | wc -l) * ($(sites_of_each) - 1)))
+  until is_attached "$tracer" "$probes" "$sites"; do
     kill -0 "$tracer" || { cat "$trace.log" && return 1; }
     sleep 0.05
   done
