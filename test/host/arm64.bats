@@ -5,16 +5,16 @@
 load ../helper
 
 @test "the list of make check-arm64 names suites that are there, and words of their tests" {
-  local release suite filter words lines=0
-  while read -r release suite filter; do
-    echo "$release $suite $filter"
+  local guest release suite filter words count=0
+  while read -r guest release suite filter; do
+    echo "$guest $release $suite $filter"
     [ -e "$top/test/$suite" ]
     while read -r words; do
       [ "$(bats --count --filter "${words:-.}" "$top/test/$suite")" -gt 0 ]
     done < <(tr '|' '\n' <<<"$filter")
-    lines=$((lines + 1))
+    count=$((count + 1))
   done < <("$top/test/arm64/run" --list)
-  [ "$lines" -gt 10 ]
+  [ "$count" -gt 10 ]
 }
 
 @test "make check-arm64 refuses what it doesn't know" {
