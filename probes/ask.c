@@ -8,13 +8,14 @@
 #include "arm.h"
 #include "filter.h"
 #include "hooks.h"
+#include "taken.h"
 
 #include <stddef.h>
 #include <unistd.h>
 
 /* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
  * older make it in whatever interpreter the main thread runs just then. */
-static atomic_bool main_asked;
+static atomic_taken main_asked;
 
 /* 3.12 and later: another thread was in a pending call of ours when this child was forked: it had
  * released the GIL there, in an audit hook of the program, or there is no GIL.  CPython believes it

@@ -10,11 +10,12 @@
 #include "code.h"
 #include "debug.h"
 #include "hook.h"
+#include "taken.h"
 
 #include <stddef.h>
 #include <string.h>
 
-static atomic_bool added; /* the hook is in the runtime's list */
+static atomic_taken added; /* the hook is in the runtime's list */
 
 static bool fits(void)
 {

@@ -7,6 +7,7 @@
 #define INTERP_H
 
 #include "cpython.h"
+#include "taken.h"
 
 #include <stdatomic.h>
 
@@ -19,8 +20,8 @@ struct interp {
     bool ended;                  /* 3.8 and later; under the lock of the list */
     _Atomic uint64_t armed_for;  /* filter_want() of the markers for which it was last armed */
     unsigned filter;             /* filter_version() for which the hooks were last set */
-    atomic_bool arming;          /* a thread is in arm_here() for it */
-    atomic_bool asked;           /* 3.12 and later: a pending call of ours is in its queue */
+    atomic_taken arming;         /* a thread is in arm_here() for it */
+    atomic_taken asked;          /* 3.12 and later: a pending call of ours is in its queue */
     PyThreadState *newest_asked; /* its newest thread when that was put there: ask.c */
     atomic_uint armed;           /* markers whose hooks are in place */
     unsigned never;              /* markers that can't be had in this interpreter */

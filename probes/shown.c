@@ -6,6 +6,7 @@
 #include "shown.h"
 
 #include "cpython_layout.h"
+#include "taken.h"
 #include "tracer.h"
 
 #include <pthread.h>
@@ -39,7 +40,7 @@ static __thread struct stand_in *stand_ins;
 struct owned {
     struct owned *next;
     struct stand_in *stand_ins; /* its owner's, or of an owner that the fork left behind */
-    atomic_bool has_owner;
+    atomic_taken has_owner;
 };
 static _Atomic(struct owned *) all_owned;
 static pthread_key_t owned_key;
