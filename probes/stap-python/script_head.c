@@ -36,7 +36,8 @@ static void uncomment(char *text)
 struct script_head script_head(const char *path)
 {
     struct script_head head;
-    char *all = contents(path, 1 << 20), *slash = strrchr(path, '/');
+    char *all = contents(path, 1 << 20);
+    const char *slash = strrchr(path, '/');
     head.text = all ? strstr(all, "\n/*\n") : NULL;
     head.code = head.text ? strstr(head.text, "*/") : NULL;
     if (!head.code)
