@@ -71,7 +71,7 @@ static void fire(const struct step *step)
             continue;
         for (int j = 0; kind->types[j]; j++)
             if (step->lengths[j] >= 0)
-                code_touch((const char *)step->values[j], step->lengths[j]);
+                code_touch((const char *)(intptr_t)step->values[j], step->lengths[j]);
         kind->fire(step->values);
         fired[step->marker]++;
     }

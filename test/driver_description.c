@@ -28,7 +28,7 @@ static char *at;
 
 /* ---------------------------------------------------------------- the markers */
 
-#define DECLARE(number, type, declaration) declaration = (type)v[number];
+#define DECLARE(number, type, declaration) declaration = (type)(intptr_t)v[number];
 #define FIRE_FUNCTION(name, parameters, ...) \
     static void fire_##name(const int64_t *v) \
     { \
