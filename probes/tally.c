@@ -17,6 +17,7 @@
 #include "open_calls.h"
 #include "ticks.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,13 +363,30 @@ static void tell_begun(struct tally *tally, long number)
                                number);
 }
 
-static void tell_ended(struct tally *tally, long number, long time, long own)
+static void tell_times(struct tally *tally, long number, long time, long own)
 {
     if (tally->is_c && MARKER_ON(cfunction__summary))
         marker_cfunction__summary(tally->funcname, tally->module, number, time, own);
     else if (!tally->is_c && MARKER_ON(function__summary))
         marker_function__summary(tally->filename, tally->funcname, tally->first_line, tally->module,
                                  number, time, own);
+}
+
+/* As much of a sum as there is room for in a long, which has 32 bits on some machines. */
+static long part_of(uint64_t *sum)
+{
+    long part = *sum < LONG_MAX ? (long)*sum : LONG_MAX;
+    *sum -= (uint64_t)part;
+    return part;
+}
+
+/* In several events if it must be. */
+static void tell_ended(struct tally *tally, long number, uint64_t time, uint64_t own)
+{
+    do {
+        tell_times(tally, number, part_of(&time), part_of(&own));
+        number = 0;
+    } while (time || own);
 }
 
 static void tell(struct tally *tally)
@@ -379,8 +397,8 @@ static void tell(struct tally *tally)
     uint64_t ended = SINCE(tally, ended);
     if (!ended)
         return;
-    long time = ticks_nanoseconds(SINCE(tally, ticks));
-    long own = ticks_nanoseconds(SINCE(tally, own_ticks));
+    uint64_t time = ticks_nanoseconds(SINCE(tally, ticks));
+    uint64_t own = ticks_nanoseconds(SINCE(tally, own_ticks));
     tell_ended(tally, (long)ended, time, own);
 }
 

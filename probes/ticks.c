@@ -62,7 +62,7 @@ void ticks_look(void)
     measured = nanoseconds >= LONG_ENOUGH_NS;
 }
 
-long ticks_nanoseconds(uint64_t ticks)
+uint64_t ticks_nanoseconds(uint64_t ticks)
 {
-    return (long)((double)ticks * nanoseconds_a_tick + 0.5);
+    return (uint64_t)((double)ticks * nanoseconds_a_tick + 0.5);
 }

@@ -43,6 +43,6 @@ void ticks_start(void);
 void ticks_look(void);
 
 /* How long so many ticks are, by the latest look. */
-long ticks_nanoseconds(uint64_t ticks);
+uint64_t ticks_nanoseconds(uint64_t ticks);
 
 #endif
