@@ -391,12 +391,31 @@ struct interpreter_313 {
 };
 enum { INTERPRETER_313_MAX_CALLS = 300, INTERPRETER_313_MAX_CALLS_AT_ONCE = 100 };
 
+/* _PyRuntimeState: 3.7, 3.8 to 3.10, and 3.11. */
+struct runtime_37 {
+    int initialized, core_initialized;
+    void *finalizing;
+    struct runtime_interpreters interpreters;
+};
+struct runtime_38 {
+    int preinitializing, preinitialized, core_initialized, initialized;
+    void *finalizing;
+    struct runtime_interpreters interpreters;
+};
+struct runtime_311 {
+    int is_static, preinitializing, preinitialized, core_initialized, initialized;
+    void *finalizing;
+    struct runtime_interpreters interpreters;
+};
+
 /* Where _PyRuntime has them; 0: nowhere. */
 static inline size_t runtime_interpreters_offset(int minor)
 {
-    if (sizeof(void *) != 8 || minor < 7 || minor > 11)
+    if (minor < 7 || minor > 11)
         return 0;
-    return minor == 7 ? 16 : minor == 11 ? 32 : 24;
+    return minor == 7    ? offsetof(struct runtime_37, interpreters)
+           : minor == 11 ? offsetof(struct runtime_311, interpreters)
+                         : offsetof(struct runtime_38, interpreters);
 }
 
 /* Where PyInterpreterState has its dict of modules, up to 3.11: Include/pystate.h (3.6, 3.7),
