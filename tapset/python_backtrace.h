@@ -152,6 +152,7 @@ static void python_say_no_shim(void)
 static int python_read_state(const struct layout_page *layout, struct task_struct *thread, unsigned long *state)
 {
     unsigned long pointer = python_thread_pointer(thread);
+    *state = 0;
     return layout->thread_slot && pointer && python_read(state, pointer + layout->thread_slot, sizeof *state);
 }
 

@@ -124,7 +124,8 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
 /* Modules/_decimal: behind the hash libmpdec's mpd_t, whose words have 19 digits each, the lowest first. */
 struct python_decimal {
     struct python_object object;
-    u64 hash, flags;
+    u64 hash;
+    u8 flags, padding[7];
     s64 exponent, digits, length, allocated;
     u64 data;
 };
@@ -189,8 +190,7 @@ static int python_put_decimal(struct python_text *text, unsigned long object)
 {
     char digits[PYTHON_DECIMAL_WORDS * PYTHON_DECIMAL_WORD];
     struct python_decimal decimal;
-    int count;
-    u8 flags;
+    int count, flags;
     if (!python_read(&decimal, object + text->shift, sizeof decimal))
         return 0;
     flags = decimal.flags;

@@ -35,14 +35,22 @@ struct python_unicode_3_11 {
     u64 data;
 };
 
-/* Of the state: how many bytes a character has (1, 2 or 4), and flags. */
+/* Of the state: how many bytes a character has (1, 2 or 4), and flags; bit fields, which begin at the other end where the
+ * highest byte of a word is the first. */
 enum {
-    PYTHON_STR_KIND_SHIFT = 2,
     PYTHON_STR_KIND_MASK = 7,
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    PYTHON_STR_KIND_SHIFT = 27,
+    PYTHON_STR_COMPACT = 1 << 26,
+    PYTHON_STR_ASCII = 1 << 25,
+    PYTHON_STR_READY = 1 << 24, /* to 3.11 */
+#else
+    PYTHON_STR_KIND_SHIFT = 2,
     PYTHON_STR_COMPACT = 1 << 5,
     PYTHON_STR_ASCII = 1 << 6,
     PYTHON_STR_READY = 1 << 7, /* to 3.11 */
-    PYTHON_STR_SHIFT = 6,      /* all of them in a free-threaded build, where the first two bits have a byte */
+#endif
+    PYTHON_STR_SHIFT = 6, /* all of them in a free-threaded build, where the first two bits have a byte */
 };
 
 /* The characters of a str, and their number and size. */
@@ -115,7 +123,11 @@ static int python_put_str(struct python_text *text, unsigned long object, struct
                 python_puts(text, "<unknown>");
                 goto end;
             }
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+            character = character << 8 | (u32)next;
+#else
             character |= (u32)next << (8 * byte);
+#endif
         }
         if (character >= ' ' && character <= '~' && character != '\\' && character != quote && text->at < text->end && !text->full)
             *text->at++ = character;

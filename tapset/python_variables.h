@@ -29,9 +29,9 @@ static int python_find_variables(struct python_variables *variables, const struc
     if (!layout->frame_variables || !python_words(words, offsets, 7, frames->code, NULL, 0) ||
         !python_find_items(layout, words[3], &variables->names[0], &variables->counts[0]))
         return 0;
-    variables->flags = words[0];
-    variables->arguments = words[1];
-    variables->keyword_arguments = words[2];
+    variables->flags = python_first_half(words[0]);
+    variables->arguments = python_first_half(words[1]);
+    variables->keyword_arguments = python_first_half(words[2]);
     if (layout->code_kinds) {
         variables->kinds = words[4] + layout->head_shift + sizeof(struct python_bytes_head);
         return 1;
