@@ -114,7 +114,8 @@ $(shim): $(objects)
 $(BUILD)/probes/%.o: probes/%.c | $(BUILD)/probes/markers_list.h $(BUILD)/probes/native_list.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
-$(BUILD)/probes/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)
+# uprobes on 32-bit ARM know no Thumb instructions.
+$(BUILD)/probes/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)$(if $(filter arm%,$(shell $(CC) -dumpmachine)),-marm)
 
 $(BUILD)/probes/markers_list.h: probes/generate/markers.awk probes/python.d | $(BUILD)/probes
 	awk -f $^ >$@
