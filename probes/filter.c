@@ -6,14 +6,11 @@
 #include "debug.h"
 #include "filter_match.h"
 #include "filter_page.h"
+#include "fixed_page.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 atomic_uint filter_number, filter_armed;
 
@@ -36,16 +33,12 @@ static struct filter_page *page;
 
 void filter_publish(void)
 {
-    void *place = mmap((void *)FILTER_ADDRESS, sizeof *page, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (place != (void *)FILTER_ADDRESS) {
-        if (place != MAP_FAILED)
-            munmap(place, sizeof *page);
-        debug_log("no stap-python filter: the program uses the address %#lx", FILTER_ADDRESS);
+    page = fixed_page_map(filter_addresses, FILTER_ADDRESSES, sizeof *page, PROT_READ | PROT_WRITE);
+    if (!page) {
+        debug_log("no stap-python filter: the program uses the addresses where its page belongs");
         return;
     }
     const char *patterns = secure_getenv("PYTHON_STAP_FILTER");
-    page = place;
     page->magic = FILTER_MAGIC;
     if (patterns && strlen(patterns) < sizeof page->patterns)
         strcpy(page->patterns, patterns);

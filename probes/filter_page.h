@@ -1,6 +1,6 @@
 /*
- * The page to which stap-python filter writes patterns, in each process that has the shim: at an
- * address that is the same everywhere, as layout_page.h's.
+ * The page to which stap-python filter writes patterns, in each process that has the shim: at the
+ * first of three addresses that the process can have, which are the same everywhere.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,8 +9,12 @@
 
 #include <stdint.h>
 
-#define FILTER_ADDRESS 0x550070791000UL /* behind LAYOUT_ADDRESS */
-#define FILTER_MAGIC 0x31707466         /* "ftp1" */
+/* Behind those of layout_page.h, and one for programs of 32 bits: above the heap of one that is at
+ * a fixed address, and below where Linux places the others. */
+static const uint64_t filter_addresses[] = {0x550070791000, 0x2070791000, 0x30791000};
+enum { FILTER_ADDRESSES = sizeof filter_addresses / sizeof *filter_addresses };
+
+#define FILTER_MAGIC 0x31707466 /* "ftp1" */
 
 enum { FILTER_SIZE = 4096 };
 

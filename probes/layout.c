@@ -9,6 +9,7 @@
 
 #include "cpython_layout.h"
 #include "debug.h"
+#include "fixed_page.h"
 #include "frame.h"
 #include "layout_interpreter.h"
 #include "layout_values.h"
@@ -19,16 +20,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 enum { PAGE = 4096 };
 _Static_assert(sizeof(struct layout_page) <= PAGE, "it is one page");
 
 atomic_bool layout_settled = true; /* until there is a page */
 
 static struct layout_page page = {.magic = LAYOUT_MAGIC};
+static void *place;   /* one of the two addresses, where the page is; NULL: there is none */
 static bool is_known; /* there is a page, and this CPython's layouts are in cpython_layout.h */
 
 /* The tapset may read at any time, so a whole new page takes the old one's place: at worst there is
@@ -40,8 +38,7 @@ static bool replace_page(void)
         return false;
     memcpy(fresh, &page, sizeof page);
     if (mprotect(fresh, PAGE, PROT_READ) == 0 &&
-        mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)LAYOUT_ADDRESS) !=
-            MAP_FAILED)
+        mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) != MAP_FAILED)
         return true;
     munmap(fresh, PAGE);
     return false;
@@ -49,14 +46,16 @@ static bool replace_page(void)
 
 void layout_publish(void)
 {
-    void *place = mmap((void *)LAYOUT_ADDRESS, PAGE, PROT_READ,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (place != (void *)LAYOUT_ADDRESS) {
-        if (place != MAP_FAILED)
-            munmap(place, PAGE);
-        debug_log(
-            "no stack traces: the program uses the address %#lx, where the shim's page belongs",
-            LAYOUT_ADDRESS);
+    static const uint64_t addresses[] = {LAYOUT_ADDRESS, LAYOUT_LOW_ADDRESS};
+    if (sizeof(void *) != 8) {
+        debug_log("no stack traces: this is a program of %zu bits", 8 * sizeof(void *));
+        return;
+    }
+    place = fixed_page_map(addresses, 2, PAGE, PROT_READ);
+    if (!place) {
+        debug_log("no stack traces: the program uses the addresses %#llx and %#llx, where the "
+                  "shim's page belongs",
+                  LAYOUT_ADDRESS, LAYOUT_LOW_ADDRESS);
         return;
     }
     thread_slot_prepare();
@@ -67,7 +66,7 @@ void layout_publish(void)
     page.head_shift = (uint16_t)py.head_shift;
     if (!replace_page())
         debug_log("no stack traces: their page could not be mapped");
-    else if (sizeof(void *) == 8 && py.minor <= CPYTHON_NEWEST_MINOR) {
+    else if (py.minor <= CPYTHON_NEWEST_MINOR) {
         is_known = true;
         layout_settled = false;
     } else

@@ -1,9 +1,9 @@
 /*
- * The page that the shim publishes in each process, at an address that is the same everywhere:
- * which CPython this is, and where its frames have what a stack trace needs.  layout.c fills it in;
- * tapset/generate/include.awk puts this file into the tapset, whose functions run in the kernel and
- * read the page in whatever probe they are called.  So it includes nothing, and a change of what is
- * in it is a new LAYOUT_MAGIC.
+ * The page that the shim publishes in each 64-bit process, at one of two addresses that are the
+ * same everywhere: which CPython this is, and where its frames have what a stack trace needs.
+ * layout.c fills it in; tapset/generate/include.awk puts this file into the tapset, whose functions
+ * run in the kernel and read the page in whatever probe they are called.  So it includes nothing,
+ * and a change of what is in it is a new LAYOUT_MAGIC.
  *
  * It holds no addresses, which would tell where ASLR has put things.
  *
@@ -11,8 +11,11 @@
  */
 
 /* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
- * leave programs their memory. */
-#define LAYOUT_ADDRESS 0x550070790000UL
+ * leave programs their memory.  The second is for a process that can't have the first: as programs
+ * have less room (39 bits with some kernels for aarch64, 38 on riscv64 with Sv39), and it, too, is
+ * below what Linux places there, or as the program uses the first itself. */
+#define LAYOUT_ADDRESS 0x550070790000ULL
+#define LAYOUT_LOW_ADDRESS 0x2070790000ULL
 #define LAYOUT_MAGIC 0x36707473 /* "stp6" */
 
 struct layout_page {

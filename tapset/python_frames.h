@@ -10,7 +10,9 @@
 /* Whether the process has published its layout. */
 static int python_read_layout(struct layout_page *layout)
 {
-    return python_read(layout, LAYOUT_ADDRESS, sizeof *layout) && layout->magic == LAYOUT_MAGIC;
+    return !python_is_narrow() &&
+           ((python_read(layout, (unsigned long)LAYOUT_ADDRESS, sizeof *layout) && layout->magic == LAYOUT_MAGIC) ||
+            (python_read(layout, (unsigned long)LAYOUT_LOW_ADDRESS, sizeof *layout) && layout->magic == LAYOUT_MAGIC));
 }
 
 /* A varint of six bits a byte, the lowest first. */

@@ -20,11 +20,19 @@ static __always_inline int python_read(void *to, unsigned long from, unsigned lo
     return left == 0;
 }
 
+/* Whether the process is one of 32 bits: what is known here of objects is of 64. */
+static int python_is_narrow(void)
+{
+    return (u64)TASK_SIZE <= 1ULL << 32;
+}
+
 /* Words at these offsets, which are u16, and perhaps a byte: the kernel opens the process's memory once for all of
  * them, which takes longer than to read them.  Whether all could be read. */
 static int python_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset)
 {
     int i;
+    if (python_is_narrow())
+        return 0;
 #ifdef user_read_access_begin
     enum { PYTHON_SPAN = U16_MAX + sizeof *words };
     if (from > TASK_SIZE - PYTHON_SPAN)
@@ -60,6 +68,14 @@ static unsigned long python_word(unsigned long at)
     return python_words(&word, here, 1, at, NULL, 0) ? word : 0;
 }
 
+/* Its first four bytes. */
+static u32 python_first_half(u64 word)
+{
+    u32 half;
+    memcpy(&half, &word, sizeof half);
+    return half;
+}
+
 /* Bytes one after another, read by the piece. */
 struct python_bytes {
     unsigned long at, end;
@@ -90,12 +106,25 @@ static int python_byte(struct python_bytes *bytes)
 
 /* ---- types */
 
-/* How much longer the head of each object is in this process (layout_page.h): 0 but in a free-threaded build. */
-static unsigned python_head_shift(void)
+/* What the page has that may be at this address; 0: it is not there. */
+static int python_head_shift_at(unsigned long address, u16 *shift)
 {
     static const unsigned offsets[] = {offsetof(struct layout_page, magic), offsetof(struct layout_page, head_shift)};
     u64 words[2];
-    return python_words(words, offsets, 2, LAYOUT_ADDRESS, NULL, 0) && (u32)words[0] == LAYOUT_MAGIC ? (u16)words[1] : 0;
+    if (!python_words(words, offsets, 2, address, NULL, 0))
+        return 0;
+    memcpy(shift, &words[1], sizeof *shift);
+    return python_first_half(words[0]) == LAYOUT_MAGIC;
+}
+
+/* How much longer the head of each object is in this process (layout_page.h): 0 but in a free-threaded build. */
+static unsigned python_head_shift(void)
+{
+    u16 shift;
+    return python_head_shift_at((unsigned long)LAYOUT_ADDRESS, &shift) ||
+                   python_head_shift_at((unsigned long)LAYOUT_LOW_ADDRESS, &shift) ?
+               shift :
+               0;
 }
 
 /* Include/object.h: PyObject and PyVarObject.  This and all structs and offsets of objects below are what is behind so

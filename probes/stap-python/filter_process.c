@@ -46,31 +46,37 @@ static int open_memory(const struct process *process)
     return memory;
 }
 
-static void read_page(int memory, const struct process *process, struct filter_page *page)
+/* Returns where it is. */
+static uint64_t read_page(int memory, const struct process *process, struct filter_page *page)
 {
-    if (!process->shim ||
-        pread(memory, page, sizeof *page, FILTER_ADDRESS) != (ssize_t)sizeof *page ||
-        page->magic != FILTER_MAGIC)
-        die(FAILED, "%d: the shim of this version isn't active in it: stap-python attach %d",
-            process->pid, process->pid);
-    page->patterns[sizeof page->patterns - 1] = '\0';
+    for (int i = 0; process->shim && i < FILTER_ADDRESSES; i++) {
+        if (pread(memory, page, sizeof *page, (off_t)filter_addresses[i]) !=
+                (ssize_t)sizeof *page ||
+            page->magic != FILTER_MAGIC)
+            continue;
+        page->patterns[sizeof page->patterns - 1] = '\0';
+        return filter_addresses[i];
+    }
+    die(FAILED, "%d: the shim of this version isn't active in it: stap-python attach %d",
+        process->pid, process->pid);
 }
 
-static void put(int memory, const struct process *process, size_t offset, const void *data,
+static void put(int memory, const struct process *process, uint64_t at, const void *data,
                 size_t size)
 {
-    if (pwrite(memory, data, size, (off_t)(FILTER_ADDRESS + offset)) != (ssize_t)size)
+    if (pwrite(memory, data, size, (off_t)at) != (ssize_t)size)
         die(FAILED, "%d: its memory can't be written: %s", process->pid, strerror(errno));
 }
 
 /* The shim reads the patterns while the generation is even, and when it is another one. */
-static void write_patterns(int memory, const struct process *process, uint32_t generation,
-                           const char *patterns)
+static void write_patterns(int memory, const struct process *process, uint64_t page,
+                           uint32_t generation, const char *patterns)
 {
     uint32_t during = (generation + 1) | 1, after = during + 1;
-    put(memory, process, offsetof(struct filter_page, generation), &during, sizeof during);
-    put(memory, process, offsetof(struct filter_page, patterns), patterns, strlen(patterns) + 1);
-    put(memory, process, offsetof(struct filter_page, generation), &after, sizeof after);
+    put(memory, process, page + offsetof(struct filter_page, generation), &during, sizeof during);
+    put(memory, process, page + offsetof(struct filter_page, patterns), patterns,
+        strlen(patterns) + 1);
+    put(memory, process, page + offsetof(struct filter_page, generation), &after, sizeof after);
 }
 
 static char *joined(char **patterns)
@@ -104,9 +110,9 @@ int filter_main(char **arguments)
     if (!process_open(pid, &process, &why))
         die(FAILED, "%d: %s", pid, why);
     int memory = open_memory(&process);
-    read_page(memory, &process, &page);
+    uint64_t at = read_page(memory, &process, &page);
     if (all || *patterns)
-        write_patterns(memory, &process, page.generation, patterns);
+        write_patterns(memory, &process, at, page.generation, patterns);
     else
         puts(*page.patterns ? printable(page.patterns) : "all functions");
     close(memory);

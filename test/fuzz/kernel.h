@@ -31,7 +31,11 @@ typedef int pid_t;
 #define MAXSTRINGLEN 512
 #endif
 #define PAGE_SIZE 4096UL
+#ifdef __LP64__
 #define TASK_SIZE (0x800000000000UL - PAGE_SIZE)
+#else
+#define TASK_SIZE (0x100000000ULL - PAGE_SIZE)
+#endif
 #define pagefault_disable() ((void)0)
 #define pagefault_enable() ((void)0)
 #define HZ 250

@@ -28,10 +28,9 @@ static struct head head;
  * memory of a process may be of any size. */
 static int user_byte(unsigned long address)
 {
-    if (address - LAYOUT_ADDRESS < PAGE_SIZE) {
-        unsigned long at = address - LAYOUT_ADDRESS;
+    unsigned long at = address - (head.has_layout & 16 ? LAYOUT_LOW_ADDRESS : LAYOUT_ADDRESS);
+    if (at < PAGE_SIZE)
         return head.has_layout & 1 ? at < sizeof head.layout ? ((u8 *)&head.layout)[at] : 0 : -1;
-    }
     if (address - LOW < memory_size)
         return memory[address - LOW];
     return memory_size && address >= 1UL << 40 && address < 1UL << 47

@@ -8,6 +8,18 @@ markers() {
   sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
+# The markers in the ELF notes of a file, a line for each site: provider, name, and of each argument its size and sign.
+# The compiler chooses where it lies: -4@%edi on x86-64, -4@[sp, #8] on ARM.
+marker_notes() {
+  readelf --wide --notes "$1" | awk '
+    /Provider:/ { provider = $NF }
+    /Name:/ { name = $NF }
+    /Arguments:/ {
+      gsub(/@(\[[^]]*\]|[^ ]*)/, "")
+      print provider, name, substr($0, index($0, ":") + 2)
+    }'
+}
+
 # Their probe points, without "python.", one a line.
 probe_points() {
   "$top/test/probe-points" | cut -d' ' -f1
@@ -39,4 +51,22 @@ expect_events() {
   LINES=1 EXPECT=$expected.lines "$1" "$top/test/expect.py" "$2" >/dev/null
   grep '^[<>]' "$expected" >"$expected.functions"
   cat "$expected.lines" >>"$expected"
+}
+
+# Makes taker.so in the folder $1.  Preloaded behind the shim it has a page at each of these addresses before the shim
+# looks there, as the constructors of what is loaded last run first.
+# usage: make_taker FOLDER ADDRESS...
+make_taker() {
+  gcc -shared -fPIC -DADDRESSES="$(printf '%s,' "${@:2}")" -o "$1/taker.so" -x c - <<'C'
+#include <sys/mman.h>
+__attribute__((constructor)) static void take(void)
+{
+    static const unsigned long addresses[] = {ADDRESSES};
+    for (int i = 0; i < (int)(sizeof addresses / sizeof *addresses); i++) {
+        char *page = mmap((void *)addresses[i], 4096, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        page[0] = 'x';
+    }
+}
+C
 }

@@ -78,6 +78,15 @@ each_runs() {
   reads_itself 512 running
 }
 
+@test "the page is found at its second address, too" {
+  raise_semaphores "$BATS_TEST_TMPDIR"
+  make_library 512
+  make_taker "$BATS_TEST_TMPDIR" 0x550070790000
+  shim+=" $BATS_TEST_TMPDIR/taker.so"
+  reads_itself 512 stacks
+  reads_itself 512 running
+}
+
 @test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
   make_library 2048
   reads_itself 2048 values
