@@ -95,6 +95,10 @@ void check_shim(void)
                why && !file.entries ? why : "it has no markers");
     else if ((why = load_error(path)))
         report(WRONG, "shim", reinstall(), "%s cannot be loaded: %s", shim_file(), why);
+    else if (!file.wide)
+        report(NOTE, "shim", NULL,
+               "%s, of 32 bits: all markers, but no stacks, values or tasks of programs",
+               shim_file());
     else
         report(OK, "shim", NULL, "%s", shim_file());
 }
