@@ -59,3 +59,11 @@ start_in_guest() {
 end_in_guest() {
   "$top/test/vm/guest" exec -- kill "$@"
 }
+
+# The flags of open(2) that pyaudit names, a line each: NUMBER NAME.  By the stap of this machine, as one that is to run
+# something in a guest takes that one's architecture.
+# usage: open_flags FOLDER STAP'S ARGUMENTS..., where FOLDER has a kernel's build tree (test/kernel-tree)
+open_flags() {
+  command stap -p1 -r "$1" "${@:2}" "$top/scripts/pyaudit.stp" 2>/dev/null |
+    sed -n 's/^(flag_names\[\([0-9]*\)\]) = ("\(O_[A-Z]*\)");$/\1 \2/p'
+}

@@ -213,6 +213,20 @@ EOF
   done
 }
 
+@test "pyaudit has the flags of open() that this machine has, and those of others by their architecture" {
+  "$top/test/kernel-tree" "$BATS_TEST_TMPDIR/tree"
+  open_flags "$BATS_TEST_TMPDIR/tree" | sort -k2 >"$BATS_TEST_TMPDIR/flags"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/flags")" = 13 ]
+  python3 -c '
+import os
+for line in open(os.sys.argv[1]):
+    number, name = line.split()
+    print(getattr(os, name), name)' "$BATS_TEST_TMPDIR/flags" | diff "$BATS_TEST_TMPDIR/flags" -
+  # Linux, arch/arm64/include/uapi/asm/fcntl.h, arch/powerpc/include/uapi/asm/fcntl.h
+  [ "$(open_flags "$BATS_TEST_TMPDIR/tree" -a arm64 | grep -E "O_(DIRECT|NOF)" | paste -sd" ")" = "16384 O_DIRECTORY 32768 O_NOFOLLOW 65536 O_DIRECT" ]
+  [ "$(open_flags "$BATS_TEST_TMPDIR/tree" -a powerpc | grep -E "O_(DIRECT|NOF)" | paste -sd" ")" = "16384 O_DIRECTORY 32768 O_NOFOLLOW 131072 O_DIRECT" ]
+}
+
 @test "stapsys may use every script; who is in stapusr alone none, but the probe points and functions for his own processes" {
   local script
   for script in "$top"/scripts/{,exporter/}*.stp; do
