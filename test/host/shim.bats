@@ -6,7 +6,8 @@ load ../helper
 
 @test "the markers are those of the ABI, with these arguments" {
   need readelf
-  local snapshot=$top/test/markers.$(uname -m)
+  local snapshot
+  snapshot=$top/test/markers.$(uname -m)
   [ -e "$snapshot" ] || skip "needs a machine for which there is a snapshot: $(cd "$top/test" && echo markers.*)"
   # on x86-64 each has two sites
   if [ "$(uname -m)" = x86_64 ]; then
