@@ -82,7 +82,7 @@ each_runs() {
   raise_semaphores "$BATS_TEST_TMPDIR"
   make_library 512
   make_taker "$BATS_TEST_TMPDIR" 0x550070790000
-  shim+=" $BATS_TEST_TMPDIR/taker.so"
+  local shim="$shim $BATS_TEST_TMPDIR/taker.so"
   reads_itself 512 stacks
   reads_itself 512 running
 }
