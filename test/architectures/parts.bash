@@ -95,12 +95,12 @@ part_driver() {
 
 # ---------------------------------------------------------------- events and sums
 
-# Those of the main thread between begin() and end(), and all of the other one.
+# Those of the main thread between begin() and end(), and of the other one up to that.
 everywhere() {
   trace_everywhere "$work/events" "$events"
   {
     grep '^1 ' "$work/events" | sed -n '/"begin"/,/_return.*"end"/p'
-    grep -v '^1 ' "$work/events" | sed 's/^[0-9]*/2/'
+    grep -v '^1 ' "$work/events" | sed -e 's/^[0-9]*/2/' -e '/_return.*"end"/q'
   } | sed "s|$top/||" >"$1"
 }
 
