@@ -24,13 +24,13 @@ make_library() {
     -I"$BATS_TEST_TMPDIR" -I"$top/test/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
 }
 
-# Each CPython, with the shim, compares what it reads of itself with what it knows.
+# Each CPython, with the shim and behind it $behind, compares what it reads of itself with what it knows.
 # usage: reads_itself ROOM PART, of objects.py
 reads_itself() {
   local python
   for python in $pythons; do
     echo "$python"
-    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" "$1" "$2"
+    run env LD_PRELOAD="$shim ${behind:-}" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" "$1" "$2"
     echo "$output"
     [[ $output == *" compared" ]]
   done
@@ -82,7 +82,7 @@ each_runs() {
   raise_semaphores "$BATS_TEST_TMPDIR"
   make_library 512
   make_taker "$BATS_TEST_TMPDIR" 0x550070790000
-  local shim="$shim $BATS_TEST_TMPDIR/taker.so"
+  behind=$BATS_TEST_TMPDIR/taker.so
   reads_itself 512 stacks
   reads_itself 512 running
 }
