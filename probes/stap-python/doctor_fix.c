@@ -91,7 +91,7 @@ char *reinstall(void)
 #elif defined(__riscv)
 #define DEBIAN_KERNEL "riscv64"
 #else
-#error "name Debian's kernel for this architecture here"
+#define DEBIAN_KERNEL "$(dpkg --print-architecture)"
 #endif
 
 char *other_kernel(void)
