@@ -147,15 +147,20 @@ def depth():  # calls with up to 900 callers
     return 40 * 901
 
 
-def calls_in(count, name="calls_in_%d_threads", n=14, calls=1219, processors=1):
-    """The calls of fib(n) in each of so many threads at a time; elapsed time of each call, on each of so many processors."""
+def calls_in(count, name="calls_in_%d_threads", n=14, calls=1219, processors=1, times=1):
+    """The calls of fib(n), so many times, in each of so many threads at a time; elapsed time of each call, on each of so many
+    processors."""
+    def work():
+        for _ in range(times):
+            fib(n)
+
     def run():
-        started = [threading.Thread(target=fib, args=(n,)) for _ in range(count)]
+        started = [threading.Thread(target=work) for _ in range(count)]
         for thread in started:
             thread.start()
         for thread in started:
             thread.join()
-        return calls * count / min(count, processors)
+        return times * calls * count / min(count, processors)
 
     run.__name__ = name % count
     return run
@@ -251,7 +256,8 @@ def handovers_on_the_wall():
 
 
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
-parallels = [calls_in(count, "parallel_%d", 20, 21891, len(os.sched_getaffinity(0))) for count in (1, 2, 4, 8)]
+# long enough for the kernel to give each thread a processor
+parallels = [calls_in(count, "parallel_%d", 20, 21891, len(os.sched_getaffinity(0)), 50) for count in (1, 2, 4, 8)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
 elapsed = {threads, handovers_on_the_wall, *in_threads, *parallels, *pyprofs}
 workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers, handovers_on_the_wall] +
