@@ -29,6 +29,7 @@ took() {
   cat >"$BATS_TEST_TMPDIR/calls.py" <<'PY'
 import os
 import threading
+import time
 
 
 def fails_7():
@@ -64,6 +65,7 @@ fails_7()
 thread = threading.Thread(target=in_thread_13)
 thread.start()
 thread.join()
+time.sleep(0.1)  # else the kernel may count the thread still, of which CPython would warn at the fork
 forks_5()
 PY
   # nothing of this child is in memory yet but what fork() has copied
@@ -141,7 +143,7 @@ allocations() {
 
 @test "pymalloc tells the bytes of each function, by what it calls, in threads too" {
   local known=$top/test/workloads/allocations.py small=$BATS_TEST_TMPDIR/small.py in_malloc=$BATS_TEST_TMPDIR/in_malloc.py count allocator=malloc
-  # a free-threaded build has no objects in malloc
+  # a free-threaded build has no objects in malloc, but in memory that it maps itself, and keeps for others
   ! is_free_threaded "$system" || allocator=default
   cat >"$small" <<'PY'
 def objects(room):
@@ -155,7 +157,7 @@ PY
   script pymalloc -G top=1000 -c "env LD_PRELOAD=$shim sh -c '$system $timed; $system $known; $system $small; PYTHONMALLOC=$allocator $system $in_malloc'"
   [ "$(head -n 1 "$printed")" = "    COUNT         BYTES         MAX  KIND       FUNCTION                 FILE" ]
   # a byte more than the program has asked for
-  [ "$(allocations malloc allocates_8_mb "$timed")" = "5 41943045 8388609" ]
+  [ $allocator = default ] || [ "$(allocations malloc allocates_8_mb "$timed")" = "5 41943045 8388609" ]
   [ "$(allocations malloc mallocs "$known")" = "7 70049 10007" ]
   [ "$(allocations calloc callocs "$known")" = "11 231033 21003" ]
   # these call malloc, with nothing to start with and with no special alignment
