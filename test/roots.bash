@@ -1,9 +1,17 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Root folders of Debian's releases, made with mmdebstrap, in $roots: for test/distros/run and
-# test/packages/run, which source this after test/vm/lib.sh.
+# Root folders of Debian's releases, made with mmdebstrap, in $roots: for the checks that source this after
+# test/vm/lib.sh.
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+
+# Unpacks packages into a new folder, and configures none, so that nothing of them runs: of another architecture, too.
+# usage: extract RELEASE ARCHITECTURE FOLDER PACKAGES [OPTION OF MMDEBSTRAP...]
+extract() {
+  # a mirror or a proxy may keep lists of sid that have expired
+  mmdebstrap --variant=extract --architectures="$2" --include="$4" --aptopt='Acquire::Check-Valid-Until "false"' "${@:5}" \
+    "$1" "$3" "$mirror"
+}
 
 # Installs packages in a mount namespace of its own, so that apt's scripts find /proc and leave nothing mounted.
 install_into() {
