@@ -195,9 +195,7 @@ struct code *code_known(PyObject *object)
 }
 
 /* The record of the code object that there is already; or this one, which the calling thread is to
- * keep.  CPython reads what is kept without a lock (Objects/codeobject.c,
- * PyUnstable_Code_GetExtra).
- */
+ * keep.  CPython takes no lock to read it (Objects/codeobject.c, PyUnstable_Code_GetExtra). */
 static struct code *first_of(PyObject *code, struct code *record)
 {
     no_gil_lock(&making);

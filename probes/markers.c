@@ -18,11 +18,11 @@
 
 #include "markers.h"
 
+#include "fork_word.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-
-#include "fork_word.h"
 
 /* Tracers raise the semaphores in .probes. */
 #define SEMAPHORE(name, ...) \

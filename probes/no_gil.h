@@ -57,7 +57,8 @@ static inline void no_gil_lock_long(struct no_gil_lock *lock)
 
 static inline void no_gil_unlock(struct no_gil_lock *lock)
 {
-    atomic_store_explicit(&lock->taken, 0, memory_order_release);
+    if (py.free_threaded)
+        atomic_store_explicit(&lock->taken, 0, memory_order_release);
 }
 
 /* The same for an object, whose own lock it takes: what CPython does with the object meanwhile, on
