@@ -226,6 +226,7 @@ part_tapset() {
   fi
   reads_itself 512 running
   reads_itself 2048 values
+  in_qemu "$work/semaphores.so $shim" "$python" test/tapset/gil.py "$work/library-512.so" 512
   echo "result: objects, all stacks"
 }
 
@@ -276,7 +277,7 @@ part_flags() {
 # Fetches what packages are built in, on amd64, and for this architecture.
 build_root() {
   local foreign=$arch
-  [ "$release" != bookworm ] || foreign=i386,armhf,ppc64el,s390x
+  [ "$release" != bookworm ] || foreign=arm64,i386,armhf,ppc64el,s390x
   builder=$roots/build-$release
   [ ! -e "$builder.complete" ] || return 0
   rm -rf --one-file-system "$builder"
