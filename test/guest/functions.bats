@@ -9,8 +9,23 @@ setup() {
   system=$(system_python)
 }
 
+# What a Python prints of its own stacks is what SystemTap does; $1 is preloaded.
+# usage: prints_its_stacks PRELOADED PYTHON PROGRAM...
+prints_its_stacks() {
+  local output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
+  from_shim_for "$2" >"$BATS_TEST_TMPDIR/stacks.stp" <<'STP'
+probe python.function.entry, python.function.return {
+  if (funcname == "here") print_python_backtrace(frameptr)
+}
+STP
+  stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/stacks.stp" \
+    -c "env PYTHONIOENCODING=utf-8 'LD_PRELOAD=$1' ${*:2}" >"$expected"
+  [ "$(wc -l <"$expected")" -gt 200 ]
+  diff "$expected" "$output"
+}
+
 @test "python_backtrace() prints the stack that Python itself walks" {
-  local python program output=$BATS_TEST_TMPDIR/output expected=$BATS_TEST_TMPDIR/expected
+  local python program
   cat >"$BATS_TEST_TMPDIR/thread.py" <<'PY'
 import runpy, sys, threading
 thread = threading.Thread(target=runpy.run_path, args=(sys.argv[1],))
@@ -19,19 +34,16 @@ thread.join()
 PY
   for python in $(guest_pythons); do
     echo "$python"
-    from_shim_for "$python" >"$BATS_TEST_TMPDIR/stacks.stp" <<'STP'
-probe python.function.entry, python.function.return {
-  if (funcname == "here") print_python_backtrace(frameptr)
-}
-STP
     # in a free-threaded build another thread than the first runs a copy of the instructions
-    for program in "$top/test/workloads/stacks.py" "$BATS_TEST_TMPDIR/thread.py $top/test/workloads/stacks.py"; do
-      stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/stacks.stp" \
-        -c "env PYTHONIOENCODING=utf-8 LD_PRELOAD=$shim $python $program" >"$expected"
-      [ "$(wc -l <"$expected")" -gt 200 ]
-      diff "$expected" "$output"
+    for program in "" "$BATS_TEST_TMPDIR/thread.py"; do
+      prints_its_stacks "$shim" "$python" ${program:+"$program"} "$top/test/workloads/stacks.py"
     done
   done
+}
+
+@test "python_backtrace() finds the page at its second address" {
+  make_taker "$BATS_TEST_TMPDIR" 0x550070790000
+  prints_its_stacks "$shim $BATS_TEST_TMPDIR/taker.so" "$system" "$top/test/workloads/stacks.py"
 }
 
 @test "a stack is cut where it is too deep or too long, and unknown where there is none" {
