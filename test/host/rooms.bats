@@ -161,6 +161,24 @@ layout=probes/cpython_layout.h
   done | nothing
 }
 
+@test "the packages are for the architectures that the checks run on, and the documents have the same" {
+  local document
+  {
+    echo amd64
+    test/architectures/run --list | sed '1,/^package$/d'
+  } | sort >"$BATS_TEST_TMPDIR/architectures"
+  sed -n 's/^Architecture: //p' packaging/debian/control | grep -vx all | sort -u >"$BATS_TEST_TMPDIR/packages"
+  diff "$BATS_TEST_TMPDIR/architectures" <(tr ' ' '\n' <"$BATS_TEST_TMPDIR/packages" | sort)
+  # what RPM calls them: %{ix86} is a list of its own
+  sed -e s/amd64/x86_64/ -e s/arm64/aarch64/ -e s/armhf/armv7hl/ -e 's/i386/%{ix86}/' -e s/ppc64el/ppc64le/ \
+    "$BATS_TEST_TMPDIR/architectures" | sort |
+    diff - <(sed -n 's/^ExclusiveArch: *//p' packaging/rpm/systemtap-cpython.spec | tr ' ' '\n' | sort)
+  for document in packaging/README.md test/README.md; do
+    sed -n '/^### Architectures/,/^##* [^A]/p' "$document" | grep '^|' | cut -d'|' -f2 | grep -oE '[a-z][a-z0-9_-]+' |
+      sed -e s/x86-64/amd64/ -e s/aarch64/arm64/ | grep -vx -e architecture -e ebian | sort -u | diff "$BATS_TEST_TMPDIR/architectures" -
+  done
+}
+
 # ---------------------------------------------------------------- lengths
 
 # The files that match PATTERN and have more lines than MOST.
