@@ -13,6 +13,15 @@ extract() {
     "$1" "$3" "$mirror"
 }
 
+# What a compiler of this machine needs to compile for a root of its architecture, with that root's headers and C library
+# though the compiler has others, as a package that is recommended with it brings.
+# usage: flags_for ROOT
+flags_for() {
+  local libraries
+  libraries=$(echo "$1"/usr/lib/*-linux-gnu*)
+  echo "--sysroot=$1 -B$libraries/ -isystem $1/usr/include/${libraries##*/} -isystem $1/usr/include"
+}
+
 # Installs packages in a mount namespace of its own, so that apt's scripts find /proc and leave nothing mounted.
 install_into() {
   local root=$1

@@ -143,7 +143,8 @@ refute_lines() {
 # ---------------------------------------------------------------- toggled
 
 compile() {
-  "$(triplet_of "$arch")-gcc" --sysroot="$root" -D_GNU_SOURCE -O2 -Wall -shared -fPIC -pthread "$@"
+  # shellcheck disable=SC2046
+  "$(triplet_of "$arch")-gcc" $(flags_for "$root") -D_GNU_SOURCE -O2 -Wall -shared -fPIC -pthread "$@"
 }
 
 # Makes semaphores.so in $work, and says in SEMAPHORES which they are.
@@ -263,7 +264,7 @@ part_flags() {
   {
     echo '#include <fcntl.h>'
     sed -E 's/(.*) (.*)/FLAG \1 \2/' "$work/flags"
-  } | "$(triplet_of "$arch")-gcc" --sysroot="$root" -D_GNU_SOURCE -E -P - | sed -n 's/^FLAG //p' >"$work/numbers"
+  } | compile -E -P - | sed -n 's/^FLAG //p' >"$work/numbers"
   cat "$work/flags" "$work/numbers"
   [ "$(wc -l <"$work/numbers")" = 13 ]
   while read -r named number; do
