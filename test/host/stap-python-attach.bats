@@ -293,19 +293,21 @@ ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST
 @test "attach notices that the program became another by exec, and calls nothing there" {
   need gcc
   cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
-#include <time.h>
-void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
+#include <unistd.h>
+void spin(const char *until) { while (access(until, F_OK)) ; }
 C
   gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
   start_program sh -c 'exec /usr/bin/python3 -c "
 import ctypes, os, sys
-print(\"spins\", flush=True)
-ctypes.PyDLL(sys.argv[1]).spin(3)
-os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[2:])" "$@"' sh "$BATS_TEST_TMPDIR/spin.so" &
+print(\"spins\", os.getpid(), flush=True)
+ctypes.PyDLL(sys.argv[1]).spin(sys.argv[2].encode())
+os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[3:])" "$@"' sh "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/traced" &
   end=$BATS_TEST_TMPDIR/end
   soon grep -qs spins "$BATS_TEST_TMPDIR/output"
-  program=$(pgrep -f "^/usr/bin/python3 -c .*$BATS_TEST_TMPDIR/spin.so" | head -n 1)
+  program=$(sed -n 's/^spins //p' "$BATS_TEST_TMPDIR/output")
   programs+=("$program")
+  # shellcheck disable=SC2016
+  timeout $((60 * SLOW)) sh -c 'until grep -q "TracerPid:.[1-9]" "/proc/$1/status"; do :; done; : >"$2"' - "$program" "$BATS_TEST_TMPDIR/traced" &
   attach_refuses 'it now runs another program: try again'
   soon grep -qs started "$BATS_TEST_TMPDIR/output"
   run launcher attach "$program"
