@@ -50,6 +50,16 @@ int fork_late(void)
     return fork();
 }
 
+/* The child runs no Python: CPython's, that knows nothing of the fork, waits for ever for another
+ * thread to take the GIL if one had asked for it, as it does if the fork takes long. */
+int fork_and_end(void)
+{
+    int child = fork();
+    if (child == 0)
+        _exit(0);
+    return child;
+}
+
 static void end_slowly(void)
 {
     sleep(2);

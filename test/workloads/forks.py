@@ -65,10 +65,7 @@ def in_c_with_a_lock():
     library.hold_over_forks()
     others_use_the_lock()
     for _ in for_seconds(2):
-        child = fork()
-        if child == 0:
-            os._exit(0)
-        reap(child)
+        reap(library.fork_and_end())
 
 
 def with_a_lock():
@@ -177,7 +174,6 @@ def without_functions_at_exit():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    signal.alarm(25)
     wrong = globals()[sys.argv[1]]()
     print(wrong or "fine", flush=True)
     if not sys.argv[1].startswith("without"):
