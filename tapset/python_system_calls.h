@@ -32,14 +32,14 @@ struct python_system_call {
 /* By the numbers of the kernel that this is compiled for; those without a name here are of calls that don't sleep,
  * or that Python programs hardly make. */
 static const struct python_system_call python_system_calls[] = {
-    PYTHON_CALL(accept, FILE), PYTHON_CALL(accept4, FILE), PYTHON_CALL(acct, OTHER), PYTHON_CALL(add_key, OTHER),
+    PYTHON_CALL(accept4, FILE), PYTHON_CALL(acct, OTHER), PYTHON_CALL(add_key, OTHER),
     PYTHON_CALL(bind, FILE), PYTHON_CALL(bpf, OTHER), PYTHON_CALL(brk, OTHER), PYTHON_CALL(chdir, PATH),
     PYTHON_CALL(chroot, OTHER), PYTHON_CALL(clock_nanosleep, TIMER), PYTHON_CALL(clock_settime, OTHER),
     PYTHON_CALL(clone, CHILD), PYTHON_CALL(close, OTHER), PYTHON_CALL(connect, FILE),
     PYTHON_CALL(copy_file_range, FILE), PYTHON_CALL(delete_module, OTHER), PYTHON_CALL(epoll_ctl, OTHER),
     PYTHON_CALL(epoll_pwait, EPOLL), PYTHON_CALL(execve, PATH), PYTHON_CALL(execveat, PATH_AT),
     PYTHON_CALL(exit, OTHER), PYTHON_CALL(exit_group, OTHER), PYTHON_CALL(faccessat, PATH_AT),
-    PYTHON_CALL(fadvise64, FILE), PYTHON_CALL(fallocate, FILE), PYTHON_CALL(fchdir, FILE), PYTHON_CALL(fchmod, FILE),
+    PYTHON_CALL(fallocate, FILE), PYTHON_CALL(fchdir, FILE), PYTHON_CALL(fchmod, FILE),
     PYTHON_CALL(fchmodat, PATH_AT), PYTHON_CALL(fchown, FILE), PYTHON_CALL(fchownat, PATH_AT),
     PYTHON_CALL(fcntl, FCNTL), PYTHON_CALL(fdatasync, FILE), PYTHON_CALL(fgetxattr, FILE),
     PYTHON_CALL(finit_module, OTHER), PYTHON_CALL(flistxattr, FILE), PYTHON_CALL(flock, FILE_LOCK),
@@ -55,12 +55,12 @@ static const struct python_system_call python_system_calls[] = {
     PYTHON_CALL(lsetxattr, PATH), PYTHON_CALL(madvise, OTHER), PYTHON_CALL(mbind, OTHER),
     PYTHON_CALL(membarrier, OTHER), PYTHON_CALL(memfd_create, OTHER), PYTHON_CALL(migrate_pages, OTHER),
     PYTHON_CALL(mincore, OTHER), PYTHON_CALL(mkdirat, PATH_AT), PYTHON_CALL(mknodat, PATH_AT),
-    PYTHON_CALL(mlock, OTHER), PYTHON_CALL(mlockall, OTHER), PYTHON_CALL(mmap, OTHER), PYTHON_CALL(mount, OTHER),
+    PYTHON_CALL(mlock, OTHER), PYTHON_CALL(mlockall, OTHER), PYTHON_CALL(mount, OTHER),
     PYTHON_CALL(move_pages, OTHER), PYTHON_CALL(mprotect, OTHER), PYTHON_CALL(mq_timedreceive, OTHER),
     PYTHON_CALL(mq_timedsend, OTHER), PYTHON_CALL(mremap, OTHER), PYTHON_CALL(msgctl, OTHER),
     PYTHON_CALL(msgrcv, OTHER), PYTHON_CALL(msgsnd, OTHER), PYTHON_CALL(msync, OTHER), PYTHON_CALL(munlock, OTHER),
     PYTHON_CALL(munlockall, OTHER), PYTHON_CALL(munmap, OTHER), PYTHON_CALL(nanosleep, TIMER),
-    PYTHON_CALL(newfstatat, PATH_AT), PYTHON_CALL(openat, PATH_AT), PYTHON_CALL(perf_event_open, OTHER),
+    PYTHON_CALL(openat, PATH_AT), PYTHON_CALL(perf_event_open, OTHER),
     PYTHON_CALL(pipe2, OTHER), PYTHON_CALL(pivot_root, OTHER), PYTHON_CALL(ppoll, POLL), PYTHON_CALL(prctl, OTHER),
     PYTHON_CALL(pread64, FILE), PYTHON_CALL(preadv, FILE), PYTHON_CALL(preadv2, FILE),
     PYTHON_CALL(process_vm_readv, OTHER), PYTHON_CALL(process_vm_writev, OTHER), PYTHON_CALL(pselect6, SELECT),
@@ -71,13 +71,13 @@ static const struct python_system_call python_system_calls[] = {
     PYTHON_CALL(removexattr, PATH), PYTHON_CALL(renameat2, PATH_AT), PYTHON_CALL(request_key, OTHER),
     PYTHON_CALL(restart_syscall, RESTART), PYTHON_CALL(rt_sigsuspend, SIGNAL), PYTHON_CALL(rt_sigtimedwait, SIGNAL),
     PYTHON_CALL(sched_setaffinity, OTHER), PYTHON_CALL(sched_setscheduler, OTHER), PYTHON_CALL(sched_yield, OTHER),
-    PYTHON_CALL(seccomp, OTHER), PYTHON_CALL(semctl, OTHER), PYTHON_CALL(semop, OTHER), PYTHON_CALL(semtimedop, OTHER),
+    PYTHON_CALL(seccomp, OTHER), PYTHON_CALL(semctl, OTHER),
     PYTHON_CALL(sendfile, FILE), PYTHON_CALL(sendmmsg, FILE), PYTHON_CALL(sendmsg, FILE), PYTHON_CALL(sendto, FILE),
     PYTHON_CALL(set_mempolicy, OTHER), PYTHON_CALL(sethostname, OTHER), PYTHON_CALL(setns, OTHER),
     PYTHON_CALL(setrlimit, OTHER), PYTHON_CALL(setsockopt, FILE), PYTHON_CALL(setxattr, PATH),
     PYTHON_CALL(shmat, OTHER), PYTHON_CALL(shmctl, OTHER), PYTHON_CALL(shmdt, OTHER), PYTHON_CALL(shutdown, FILE),
     PYTHON_CALL(socket, OTHER), PYTHON_CALL(socketpair, OTHER), PYTHON_CALL(splice, OTHER), PYTHON_CALL(statfs, PATH),
-    PYTHON_CALL(symlinkat, OTHER), PYTHON_CALL(sync, OTHER), PYTHON_CALL(sync_file_range, FILE),
+    PYTHON_CALL(symlinkat, OTHER), PYTHON_CALL(sync, OTHER),
     PYTHON_CALL(syncfs, FILE), PYTHON_CALL(syslog, OTHER), PYTHON_CALL(tee, OTHER), PYTHON_CALL(tgkill, OTHER),
     PYTHON_CALL(timer_delete, OTHER), PYTHON_CALL(timer_settime, OTHER), PYTHON_CALL(truncate, PATH),
     PYTHON_CALL(umount2, OTHER), PYTHON_CALL(unlinkat, PATH_AT), PYTHON_CALL(unshare, OTHER),
@@ -89,7 +89,35 @@ static const struct python_system_call python_system_calls[] = {
     PYTHON_CALL(epoll_wait, EPOLL), PYTHON_CALL(fork, CHILD), PYTHON_CALL(getdents, FILE), PYTHON_CALL(link, PATH),
     PYTHON_CALL(lstat, PATH), PYTHON_CALL(mkdir, PATH), PYTHON_CALL(open, PATH), PYTHON_CALL(pause, SIGNAL),
     PYTHON_CALL(mknod, PATH), PYTHON_CALL(poll, POLL), PYTHON_CALL(readlink, PATH), PYTHON_CALL(rename, PATH), PYTHON_CALL(rmdir, PATH),
-    PYTHON_CALL(select, SELECT), PYTHON_CALL(stat, PATH), PYTHON_CALL(unlink, PATH), PYTHON_CALL(vfork, CHILD),
+    PYTHON_CALL(stat, PATH), PYTHON_CALL(unlink, PATH), PYTHON_CALL(vfork, CHILD),
+#endif
+/* Those that some other architectures lack: s390x, powerpc, and those of 32 bits. */
+#ifdef __NR_accept
+    PYTHON_CALL(accept, FILE),
+#endif
+#ifdef __NR_fadvise64
+    PYTHON_CALL(fadvise64, FILE),
+#endif
+#ifdef __NR_mmap
+    PYTHON_CALL(mmap, OTHER),
+#endif
+#ifdef __NR_newfstatat
+    PYTHON_CALL(newfstatat, PATH_AT),
+#endif
+#ifdef __NR_select
+    PYTHON_CALL(select, SELECT),
+#endif
+#ifdef __NR_semop
+    PYTHON_CALL(semop, OTHER),
+#endif
+#ifdef __NR_semtimedop
+    PYTHON_CALL(semtimedop, OTHER),
+#endif
+#ifdef __NR_sync_file_range
+    PYTHON_CALL(sync_file_range, FILE),
+#endif
+#ifdef __NR_sync_file_range2
+    PYTHON_CALL(sync_file_range2, FILE),
 #endif
 #ifdef __NR_renameat
     PYTHON_CALL(renameat, PATH_AT),
