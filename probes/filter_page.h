@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 /* Behind those of layout_page.h, and one for programs of 32 bits: above the heap of one that is at
- * a fixed address, and below where Linux places the others. */
-static const uint64_t filter_addresses[] = {0x550070791000, 0x2070791000, 0x30791000};
+ * a fixed address, and below where Linux places the others.  Pages may have 16 or 64 KB (aarch64,
+ * ppc64el), so each of these and of those is a multiple of that. */
+static const uint64_t filter_addresses[] = {0x5500707a0000, 0x20707a0000, 0x307a0000};
 enum { FILTER_ADDRESSES = sizeof filter_addresses / sizeof *filter_addresses };
 
 #define FILTER_MAGIC 0x31707466 /* "ftp1" */

@@ -376,9 +376,9 @@ EOF
 }
 
 @test "patterns are written to the page's second address if the program has its own use for the first" {
-  make_taker "$BATS_TEST_TMPDIR" 0x550070791000
+  make_taker "$BATS_TEST_TMPDIR" 0x5500707a0000
   LD_PRELOAD="$shim $BATS_TEST_TMPDIR/taker.so" /usr/bin/python3 -c 'import time; time.sleep(30)' 3>&- &
-  for _ in {1..50}; do ! grep -q '^2070791000-' /proc/$!/maps || break && sleep 0.1; done
+  for _ in {1..50}; do ! grep -q '^20707a0000-' /proc/$!/maps || break && sleep 0.1; done
   "$top/build/stap-python" filter $! 'app.*' chosen
   [ "$("$top/build/stap-python" filter $!)" = 'app.* chosen' ]
   kill $!
@@ -393,7 +393,7 @@ def chosen():
     pass
 
 with open("/proc/self/mem", "r+b", 0) as memory:
-    memory.seek(0x550070791004)  # filter_page.h, generation
+    memory.seek(0x5500707a0004)  # filter_page.h, generation
     memory.write(b"\1")
 time.sleep(1.5)
 for _ in range(100):
