@@ -49,9 +49,11 @@ launcher := $(BUILD)/stap-python
 launcher_sources := $(wildcard probes/stap-python/*.c)
 objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/*.c))
 
+# On 32 bits files have sizes and inodes of 64 bits, too, with which plain stat() fails.
+large_files := $(if $(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null | grep __LP64__),,-D_FILE_OFFSET_BITS=64)
 # What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
 # no call.
-shim_cflags := -std=c11 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden \
+shim_cflags := -std=c11 -D_GNU_SOURCE $(large_files) -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden \
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 

@@ -25,7 +25,7 @@ enum { REMOTE_MS = 2000 };
 
 static bool is_loaded_within(const struct process *process, long ms)
 {
-    for (long end = now_ms() + ms; !process_has_shim(process); sleep_ms(10))
+    for (long long end = now_ms() + ms; !process_has_shim(process); sleep_ms(10))
         if (now_ms() > end || process_start(process->pid) != process->start)
             return false;
     return true;

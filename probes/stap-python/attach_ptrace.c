@@ -293,7 +293,7 @@ const char *attach_by_ptrace(const struct process *process)
     bool done = false;
     if (!find_places(process, &places))
         return another;
-    for (long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
+    for (long long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
         if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
             return "it has ended";
         if (!has_places(process, &places))

@@ -7,11 +7,11 @@
 
 #include <time.h>
 
-long now_ms(void)
+long long now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
 void sleep_ms(long ms)

@@ -198,7 +198,7 @@ bool process_watches(const struct process *process)
 
 bool process_is_active(const struct process *process, long ms)
 {
-    for (long end = now_ms() + ms; !has_watcher(process->pid); sleep_ms(10))
+    for (long long end = now_ms() + ms; !has_watcher(process->pid); sleep_ms(10))
         if (now_ms() > end || process_start(process->pid) != process->start)
             return false;
     return true;

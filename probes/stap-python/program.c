@@ -52,7 +52,7 @@ static void start_child(const char *const *arguments, int out)
 static bool read_to_end(int fd, int seconds, char *text, size_t limit)
 {
     size_t length = 0;
-    long end = now_ms() + seconds * 1000L, left;
+    long long end = now_ms() + seconds * 1000LL, left;
     bool ended = false;
     while (!ended && (left = end - now_ms()) > 0) {
         struct pollfd ready = {fd, POLLIN, 0};
@@ -80,7 +80,7 @@ bool child_has_ended(pid_t pid)
 static void end_group(pid_t pid)
 {
     kill(-pid, SIGTERM);
-    for (long end = now_ms() + 2000; now_ms() < end && !child_has_ended(pid);)
+    for (long long end = now_ms() + 2000; now_ms() < end && !child_has_ended(pid);)
         usleep(10000);
     kill(-pid, SIGKILL);
 }

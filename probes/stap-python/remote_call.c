@@ -30,7 +30,7 @@ enum { RED_ZONE = 128 }; /* of x86-64, below the stack pointer; aarch64 has none
 
 enum waited wait_for_stop(pid_t tid, long ms, int *status)
 {
-    long end = now_ms() + ms;
+    long long end = now_ms() + ms;
     for (;;) {
         pid_t got = waitpid(tid, status, __WALL | WNOHANG);
         if (got)
