@@ -53,6 +53,16 @@ enum {
     PYTHON_STR_SHIFT = 6, /* all of them in a free-threaded build, where the first two bits have a byte */
 };
 
+/* The state, of a free-threaded build, as it is in others. */
+static u32 python_str_state(u32 state)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return state << PYTHON_STR_SHIFT;
+#else
+    return state >> PYTHON_STR_SHIFT;
+#endif
+}
+
 /* The characters of a str, and their number and size. */
 static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind,
                                   unsigned long object, const struct python_type *type)
@@ -64,7 +74,7 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
     if ((!old && size != sizeof(struct python_unicode)) || !python_read(&str, object, sizeof str))
         return 0;
     if (type->shift)
-        str.state >>= PYTHON_STR_SHIFT;
+        str.state = python_str_state(str.state);
     if (old && !(str.state & PYTHON_STR_READY))
         return 0;
     *kind = str.state >> PYTHON_STR_KIND_SHIFT & PYTHON_STR_KIND_MASK;
