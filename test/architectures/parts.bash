@@ -56,7 +56,18 @@ part_notes() {
   diff <(sort "test/markers.$(machine_of "$arch")") <(marker_notes "$shim" | sort -u)
   [ "$(readelf --wide --dynamic "$shim" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^ld')" = libc.so.6 ]
   [ "$arch" != armhf ] || sites_are_arm
+  is_wide "$arch" || files_are_large
   echo "result: $(marker_notes "$shim" | sort -u | wc -l) markers"
+}
+
+# On 32 bits stat() and the like fail with an inode of 64 bits, stat64() does not.
+files_are_large() {
+  local file
+  for file in "$shim" "$made/stap-python"; do
+    readelf --wide --dyn-syms "$file" | sed -n 's/.* UND \([a-z0-9_]*\)@.*/\1/p' >"$work/functions"
+    grep -E '^f?stat64$|^__f?stat64_time64$' "$work/functions"
+    refute_lines '^([fl]?stat|open|openat|fopen|readdir|glob|globfree|pread|pwrite|mmap|lseek)$' "$work/functions"
+  done
 }
 
 # uprobes know no Thumb instructions.
@@ -142,14 +153,19 @@ refute_lines() {
 
 # ---------------------------------------------------------------- toggled
 
+# usage: compile OPTION...
 compile() {
   # shellcheck disable=SC2046
-  "$(triplet_of "$arch")-gcc" $(flags_for "$root") -D_GNU_SOURCE -O2 -Wall -shared -fPIC -pthread "$@"
+  "$(triplet_of "$arch")-gcc" $(flags_for "$root") -D_GNU_SOURCE -O2 -Wall -pthread "$@"
+}
+
+compile_library() {
+  compile -shared -fPIC "$@"
 }
 
 # Makes semaphores.so in $work, and says in SEMAPHORES which they are.
 make_semaphores() {
-  compile -o "$work/semaphores.so" test/memory/semaphores.c
+  compile_library -o "$work/semaphores.so" test/memory/semaphores.c
   SEMAPHORES=$(readelf --wide --notes "$shim" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
   export SEMAPHORES
 }
@@ -166,14 +182,20 @@ part_toggled() {
 
 # ---------------------------------------------------------------- tapset
 
-# A library of the tapset's functions, as test/host/library.bats makes it; the thread pointer is read as on aarch64, for
-# which test/fuzz/kernel.h has what the C library calls it.
+# Compiles what includes the tapset's functions, in $work/tapset.h; the thread pointer is read as on aarch64, for which
+# test/fuzz/kernel.h has what the C library calls it.
+# usage: compile_tapset ROOM OPTION...
+compile_tapset() {
+  compile -std=gnu11 -O1 -Werror -Wno-unused-function -Wno-maybe-uninitialized -fwrapv -DMAXSTRINGLEN="$1" -D__aarch64__ \
+    -I"$work" -Itest/fuzz -Iprobes "${@:2}"
+}
+
+# A library of the tapset's functions, as test/host/library.bats makes it.
 # usage: make_tapset ROOM
 make_tapset() {
   awk -f test/fuzz/tapset.awk build/python_objects.stp tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$work/tapset.h"
-  compile -std=gnu11 -O1 -Werror -Wno-unused-function -Wno-maybe-uninitialized -fwrapv -DMAXSTRINGLEN="$1" -D__aarch64__ \
-    -I"$work" -Itest/fuzz -Iprobes -o "$work/library-$1.so" test/tapset/library.c
+  compile_tapset "$1" -shared -fPIC -o "$work/library-$1.so" test/tapset/library.c
 }
 
 # usage: reads_itself ROOM PART
@@ -205,20 +227,51 @@ says_no_stacks() {
 has_low_pages() {
   local space # for in_qemu
   for space in 0x4000000000 0x8000000000; do
-    in_qemu "$shim" "$python" -c 'print(*(line.split()[0] for line in open("/proc/self/maps") if "7079" in line.split("-")[0]))' |
+    in_qemu "$shim" "$python" -c 'print(*(line.split()[0] for line in open("/proc/self/maps") if "70790000-" in line or "707a0000-" in line))' |
       tee "$work/printed"
-    grep -Fxq '2070790000-2070791000 2070791000-2070792000' "$work/printed"
+    grep -Fxq '2070790000-2070791000 20707a0000-20707a1000' "$work/printed"
   done
 }
 
+# Pages of 16 and of 64 KB, as kernels for aarch64 and ppc64el have them: the shim can have both of its own.
+has_large_pages() {
+  local size
+  for size in 16384 65536; do
+    QEMU_PAGESIZE=$size PYTHON_STAP_DEBUG=1 in_qemu "$shim" "$python" -c 'import resource; print(resource.getpagesize())' >"$work/printed" 2>&1
+    cat "$work/printed"
+    grep -Fxq $size "$work/printed"
+    refute_lines 'the program uses the address' "$work/printed"
+  done
+}
+
+# The str of a free-threaded CPython, which Debian has for none of these.
+knows_free_threaded() {
+  compile_tapset 512 -o "$work/str_state" test/tapset/str_state.c
+  [ "$(in_qemu "" "$work/str_state")" = "the same" ]
+}
+
+# The numbers of system calls are the kernel's there: the table compiles, and names one.
+has_system_calls() {
+  {
+    echo '#include <asm/unistd.h>'
+    printf 'typedef unsigned char u8;\n#define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))\n'
+    cat tapset/python_system_calls.h
+    echo 'const char *of_read(void) { const char *name; return python_waits_of(__NR_read, &name) == PYTHON_WAITS_FILE ? name : 0; }'
+  } >"$work/calls.c"
+  compile_library -Werror -o "$work/calls.so" "$work/calls.c"
+}
+
 part_tapset() {
+  has_system_calls
   if ! is_wide "$arch"; then
     says_no_stacks
     return
   fi
   has_low_pages
+  [[ $arch != arm64 && $arch != ppc64el ]] || has_large_pages
   make_semaphores
   reads_itself 1024 audited
+  knows_free_threaded
   reads_itself 512 stacks
   # the shim does not know the threads of ppc64el, without which there are no stacks without a marker
   if [ "$arch" = ppc64el ]; then
