@@ -46,7 +46,7 @@ void keep_the_gil(void)
 /* What waits for the GIL has asked for it meanwhile. */
 int fork_late(void)
 {
-    usleep(300000);
+    usleep(600000);
     return fork();
 }
 

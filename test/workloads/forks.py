@@ -92,7 +92,7 @@ def in_c_after_calls(before=lambda: None):
     set_semaphores = ctypes.CDLL(None).semaphores_set
     sys.setswitchinterval(0.2)
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-    for n in range(6):
+    for n in range(4):
         set_semaphores(n % 2)
         before()
         for _ in for_seconds(0.15):
