@@ -104,7 +104,7 @@ part_driver() {
   echo "result: $(wc -l <"$made/driven") events"
 }
 
-# ---------------------------------------------------------------- events and sums
+# ---------------------------------------------------------------- events, own and sums
 
 # Those of the main thread between begin() and end(), and of the other one up to that.
 everywhere() {
@@ -120,6 +120,15 @@ part_events() {
   grep -q '^2 line .* "in_a_thread" ' "$made/events"
   grep -q '^1 function__return .* NULL \*$' "$made/events"
   echo "result: $(wc -l <"$made/events") events, the same"
+}
+
+part_own() {
+  local address
+  address=$(readelf --wide --notes "$python" | sed -n '/Name: gc__start$/{ n; s/.*Semaphore: //p; }')
+  [ "$address" ]
+  trace_everywhere "$work/events" "function__entry gc__start" own "$address"
+  grep gc__start "$work/events" | cut -d' ' -f2- | diff - <(printf 'gc__start %s\n' 2 0 2)
+  echo "result: left to it"
 }
 
 # The calls of each function by each marker; of the one that sleeps, its time in tenths of a second instead.

@@ -1,7 +1,8 @@
 # What the same CPython does alike on every architecture: calls, lines, calls in C, exceptions, collections, imports and
 # audit events, between a call of begin() and one of end(), in each of two threads.  The program writes its maps into the
 # file that is its argument, calls getppid(), and then idle() until the file ARGUMENT.seen is there, as a tracer has seen
-# that.  With another argument it also sleeps.
+# that.  With "sleeps" it also sleeps; with "own" and the address of a semaphore, that of the interpreter's own gc__start,
+# it collects at its end: generation 0, then 1 while that semaphore is raised, then 2.
 #
 # SPDX-License-Identifier: MIT
 import gc
@@ -21,6 +22,12 @@ def end():
 
 def idle():
     pass
+
+
+def rest():
+    for _ in range(10):
+        time.sleep(0.02)
+        idle()
 
 
 def factorial(n):
@@ -84,9 +91,21 @@ def work():
     collects()
     imports()
     events()
-    if len(sys.argv) > 2:
+    if "sleeps" in sys.argv:
         sleeps()
     end()
+
+
+def collects_beside_its_own_marker(address):
+    import ctypes
+    semaphore = ctypes.c_ushort.from_address(address)
+    gc.collect(0)
+    semaphore.value = 1
+    rest()
+    gc.collect(1)
+    semaphore.value = 0
+    rest()
+    gc.collect(2)
 
 
 def in_a_thread():
@@ -115,9 +134,9 @@ for _ in range(1000):
     idle()
     if os.path.exists(sys.argv[1] + ".seen"):
         break
-for _ in range(10):
-    time.sleep(0.02)
-    idle()
+rest()
 work()
 go.release()
 done.acquire()
+if "own" in sys.argv:
+    collects_beside_its_own_marker(int(sys.argv[3], 0))
