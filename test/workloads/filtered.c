@@ -16,9 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #ifdef __aarch64__
-#define AUDIT_ARCH AUDIT_ARCH_AARCH64
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
 #else
-#define AUDIT_ARCH AUDIT_ARCH_X86_64
+#define ARCHITECTURE AUDIT_ARCH_X86_64
 #endif
 
 static const struct {
@@ -74,7 +74,7 @@ int limit(int arguments, char **words, unsigned flags)
                       : !strcmp(words[0], "trap") ? SECCOMP_RET_TRAP
                                                   : SECCOMP_RET_ERRNO | atoi(words[0]);
     load(offsetof(struct seccomp_data, arch));
-    add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH, 1, 0));
+    add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
     add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
     load(offsetof(struct seccomp_data, nr));
     for (int i = 1; i < arguments; i++)
