@@ -121,8 +121,8 @@ is_seen() {
   start_limited 1 'kill getdents64' "$filtered" 1 bpf -- /usr/bin/python3
   attach_refuses 'its seccomp filter forbids getdents64\(\)'
   program_ends
-  start_limited 1 '1 bpf' "$filtered" 38 clone -- /usr/bin/python3
-  attach_refuses 'its seccomp filter forbids clone\(\)'
+  start_limited 1 '1 bpf' "$filtered" 1 gettid -- /usr/bin/python3
+  attach_refuses 'its seccomp filter forbids gettid\(\)'
   program_ends
 }
 
