@@ -62,7 +62,8 @@ def in_c_with_a_lock():
     others_use_the_lock()
     end = time.monotonic() + 3
     while time.monotonic() < end:  # no Python function is called, so the shim's thread asks for the GIL
-        os.waitpid(library.fork_and_end(), 0)
+        child = library.fork_and_end()
+        assert os.waitpid(child, 0) == (child, 0)
 
 
 def with_a_lock():
@@ -72,11 +73,11 @@ def with_a_lock():
         sys.addaudithook(lambda event, arguments: event.startswith("sys.monitoring") and time.sleep(0.003))
     others_use_the_lock()
     end = time.monotonic() + 3
-    while time.monotonic() < end:  # as before
+    while time.monotonic() < end:  # as in in_c_with_a_lock()
         child = os.fork()
         if child == 0:
             os._exit(0)
-        os.waitpid(child, 0)
+        assert os.waitpid(child, 0) == (child, 0)
 
 
 def in_c_beside_a_thread_that_sleeps():
@@ -92,7 +93,7 @@ def in_c_after_calls(before=lambda: None):
     set_semaphores = ctypes.CDLL(None).semaphores_set
     sys.setswitchinterval(0.2)
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-    for n in range(4):
+    for n in range(6):
         set_semaphores(n % 2)
         before()
         for _ in for_seconds(0.15):
@@ -159,7 +160,7 @@ def with_a_long_handler():
     child = os.fork()
     if child == 0:
         os._exit(0)
-    os.waitpid(child, 0)
+    assert os.waitpid(child, 0) == (child, 0)
     return None if 0 < seen[0] < 5 * 5000 else "walked %d times in 5000 calls" % seen[0]
 
 
