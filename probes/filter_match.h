@@ -5,6 +5,7 @@
  *   app.views.*             module and function, of a pattern with a dot
  *   execute                 the function alone
  *   * /app/views.py:*       file and function, around the last colon (without the space)
+ *   app/views.py:*          the same, by the end of the file's path
  *
  * A * is any text, dots and slashes too, a ? any byte.  Names that a process doesn't tell are
  * "".  Patterns are separated by spaces, tabs or newlines.
@@ -60,13 +61,33 @@ static inline int filter_glob(const char *pattern, const char *end, const char *
     return 0;
 }
 
+/* A file, by its whole name; or, if the pattern begins with a name and not with a slash, a * or a
+ * ?, by the end of its path: what users type of a script is often a part of what CPython calls it.
+ */
+static inline int filter_file(const char *pattern, const char *end, const char *filename,
+                              int *steps)
+{
+    const char *const whole[] = {filename, 0};
+    if (filter_glob(pattern, end, whole, steps))
+        return 1;
+    while (pattern + 1 < end && pattern[0] == '.' && pattern[1] == '/')
+        pattern += 2;
+    if (pattern == end || *pattern == '/' || *pattern == '*' || *pattern == '?')
+        return 0;
+    for (; *filename && *steps > 0; filename++, --*steps) {
+        const char *const rest[] = {filename + 1, 0};
+        if (*filename == '/' && filter_glob(pattern, end, rest, steps))
+            return 1;
+    }
+    return 0;
+}
+
 /* One pattern. */
 static inline int filter_names(const char *pattern, const char *end, const char *filename,
                                const char *modulename, const char *funcname, int *steps)
 {
     const char *colon = 0, *dot = 0, *at;
-    const char *const file[] = {filename, 0}, *const function[] = {funcname, 0},
-                      *const both[] = {modulename, ".", funcname, 0};
+    const char *const function[] = {funcname, 0}, *const both[] = {modulename, ".", funcname, 0};
     for (at = pattern; at < end; at++) {
         if (*at == ':')
             colon = at;
@@ -74,7 +95,7 @@ static inline int filter_names(const char *pattern, const char *end, const char 
             dot = at;
     }
     if (colon)
-        return filter_glob(pattern, colon, file, steps) &&
+        return filter_file(pattern, colon, filename, steps) &&
                filter_glob(colon + 1, end, function, steps);
     return filter_glob(pattern, end, dot ? both : function, steps);
 }

@@ -29,7 +29,7 @@ static const char usage[] =
     "\n"
     "  app.views.*          functions by module and name\n"
     "  execute              by the name alone\n"
-    "  '*/app/views.py:*'   by file and name\n"
+    "  'app/views.py:*'     by file and name, a file by the end of its path too\n"
     "\n"
     "A * is any text, a ? any byte. Without a PATTERN the present ones are shown; --all "
     "takes\n"

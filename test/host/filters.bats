@@ -72,6 +72,14 @@ no */app/views.py:* /srv/app/views.pyc __main__ index
 yes */views.py:index /srv/app/views.py __main__ index
 no */views.py:index /srv/app/views.py __main__ indexes
 yes a:b:c a:b m c
+yes views.py:index /srv/app/views.py __main__ index
+yes ./app/views.py:index /srv/app/views.py __main__ index
+yes app/views.py:* app/views.py __main__ index
+yes ./views.py:* ./views.py __main__ index
+yes vi*.py:* /srv/app/views.py __main__ index
+no iews.py:index /srv/app/views.py __main__ index
+no /app/views.py:index /srv/app/views.py __main__ index
+no ?iews.py:index /srv/app/views.py __main__ index
 yes x,,index,y /app/views.py app.views index
 no x,app.index,y /app/views.py app.views index
 yes *a*a*b /f.py m aaaaaaaaaaaaaaab
