@@ -13,12 +13,28 @@
 #include "processes.h"
 #include "started.h"
 
-/* Whether text, which may be NULL, or what follows its last slash matches the pattern. */
+/* Whether text, which may be NULL, or what follows one of its slashes matches the pattern: of a
+ * path users type the end, or that from their directory. */
 static bool matches(const char *pattern, const char *text)
 {
-    const char *slash = text ? strrchr(text, '/') : NULL;
-    return text &&
-           (fnmatch(pattern, text, 0) == 0 || (slash && fnmatch(pattern, slash + 1, 0) == 0));
+    while (strncmp(pattern, "./", 2) == 0)
+        pattern += 2;
+    for (const char *at = text; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (fnmatch(pattern, at, 0) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a word of the title that a program has written over its command line matches: of
+ * "gunicorn: worker [shop]" or "[celeryd: celery@host:Main] -active-" gunicorn, celeryd, celery. */
+static bool matches_title(const char *pattern, const char *title)
+{
+    static const char between[] = " :[](){}<>@,;|\"'";
+    char *text = strdup(title), *word;
+    while ((word = strsep(&text, between)))
+        if (*word && matches(pattern, word))
+            return true;
+    return false;
 }
 
 /* Whether its command name, the word that called it, its program or script matches one of the
@@ -27,10 +43,12 @@ static bool is_wanted_by_name(const struct wish *wish, const struct process *pro
 {
     char *command = process_text(process->pid, "comm");
     char *name = strndup(command, strcspn(command, "\n")), *script = started_script(process);
-    const char *called = started_strings(process->pid, "cmdline")[0];
+    const char *called = started_strings(process->pid, "cmdline")[0],
+               *title = started_title(process);
     for (size_t i = 0; i < wish->name_count; i++)
         if (matches(wish->names[i], name) || matches(wish->names[i], called) ||
-            matches(wish->names[i], process->python.path) || matches(wish->names[i], script))
+            matches(wish->names[i], process->python.path) || matches(wish->names[i], script) ||
+            (title && matches_title(wish->names[i], title)))
             return true;
     return false;
 }

@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "file.h"
 #include "shim.h"
+#include "shim_state.h"
 #include "text.h"
 
 /* For the main thread to run Python code. */
@@ -34,10 +35,14 @@ static bool is_loaded_within(const struct process *process, long ms)
 /* since: "already " or "".  NULL, or why the shim there does nothing. */
 static const char *print_state(const char *since, const struct process *process, const char *shim)
 {
-    bool active = process_is_active(process, ACTIVE_MS);
-    const char *why = active ? NULL : refused_by_environment(process);
-    if (why)
-        return format("the shim is loaded but does nothing: %s", why);
+    struct process now = *process;
+    const char *why;
+    if (!process_open(process->pid, &now, &why))
+        return why;
+    struct shim_status status = shim_status(&now, ACTIVE_MS);
+    if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
+        return shim_complaint(&status);
+    bool active = status.state == SHIM_ACTIVE;
     printf("%d: %s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", printable(shim),
            active ? "" : "; it becomes active when Python code next runs there");
     return NULL;

@@ -14,6 +14,7 @@
 #include "file.h"
 #include "remote_registers.h"
 #include "text.h"
+#include "watcher.h"
 
 /* A thread's mode, and from Linux 5.9 on the number of its filters; NULL: it has ended. */
 static char *filters_by_status(const char *path)
@@ -27,6 +28,36 @@ bool has_filters(pid_t pid)
 {
     char *filters = filters_by_status(rooted(format("/proc/%d/status", pid)));
     return filters && *filters != '0';
+}
+
+/* As probes/seccomp.c compares them: greater for a thread with more filters. */
+static long number_of_filters(const char *thread)
+{
+    char *filters = filters_by_status(format("%s/status", thread));
+    long mode = 0, count = 0;
+    if (filters)
+        sscanf(filters, "%ld %ld", &mode, &count);
+    return 1000 * (mode != 0) + count;
+}
+
+const char *silenced_by_seccomp(pid_t pid)
+{
+    long most = 0, own = -1;
+    glob_t threads;
+    if (glob(rooted(format("/proc/%d/task/*", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+        return NULL;
+    for (size_t i = 0; i < threads.gl_pathc; i++) {
+        char *name = contents(format("%s/comm", threads.gl_pathv[i]), 64);
+        long filters = number_of_filters(threads.gl_pathv[i]);
+        most = filters > most ? filters : most;
+        if (name && strncmp(name, WATCHER_NAME, sizeof WATCHER_NAME - 1) == 0)
+            own = filters;
+    }
+    globfree(&threads);
+    return own >= 0 && most > own
+               ? "a thread of it has set a seccomp filter, after which no hooks are installed: "
+                 "restart it, and trace it before it sets that"
+               : NULL;
 }
 
 const char *refused_by_seccomp(pid_t pid)

@@ -20,6 +20,10 @@ bool has_filters(pid_t pid);
  * write(), or some threads have filters that others have not.  NULL: no reason is known. */
 const char *refused_by_seccomp(pid_t pid);
 
+/* Why the shim, which is active in the process, installs and removes no hooks any more: a thread
+ * has more filters than the shim's own.  NULL: none has. */
+const char *silenced_by_seccomp(pid_t pid);
+
 /* Why the filters of a thread, which we trace and which is stopped, forbid to load the shim there.
  * NULL: they don't, or it has none. */
 const char *refused_by_filters(pid_t tid);

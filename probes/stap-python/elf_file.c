@@ -136,7 +136,9 @@ static void read_notes(struct elf_file *file, Elf_Data *data)
 
 /* ---------------------------------------------------------------- symbols */
 
-static bool find_symbol(Elf *elf, unsigned table, const char *name, GElf_Sym *symbol)
+/* Finds the symbol of that name; needed: also one that another file is to define. */
+static bool find_any_symbol(Elf *elf, unsigned table, const char *name, bool needed,
+                            GElf_Sym *symbol)
 {
     GElf_Shdr header;
     Elf_Scn *section = first_section(elf, table, &header);
@@ -144,10 +146,27 @@ static bool find_symbol(Elf *elf, unsigned table, const char *name, GElf_Sym *sy
     Elf_Data *strings = data ? strings_of(elf, header.sh_link) : NULL;
     for (int i = 0; strings && i < SYMBOLS_MAX && gelf_getsym(data, i, symbol); i++) {
         const char *found = string_at(strings, symbol->st_name);
-        if (found && symbol->st_shndx != SHN_UNDEF && strcmp(found, name) == 0)
+        if (found && (needed || symbol->st_shndx != SHN_UNDEF) && strcmp(found, name) == 0)
             return true;
     }
     return false;
+}
+
+static bool find_symbol(Elf *elf, unsigned table, const char *name, GElf_Sym *symbol)
+{
+    return find_any_symbol(elf, table, name, false, symbol);
+}
+
+bool elf_names(const char *path, const char *name)
+{
+    int fd;
+    const char *why;
+    GElf_Sym symbol = {0};
+    Elf *elf = open_elf(path, &fd, &why);
+    bool found = elf && find_any_symbol(elf, SHT_DYNSYM, name, true, &symbol);
+    if (elf)
+        close_elf(elf, fd);
+    return found;
 }
 
 unsigned long elf_symbol(const char *path, const char *name)

@@ -36,6 +36,9 @@ bool elf_read(const char *path, struct elf_file *file, const char **why);
  * file at path exports; 0 if it exports none, or can't be read. */
 unsigned long elf_symbol(const char *path, const char *name);
 
+/* Whether the file at path exports or needs a function or object of that name. */
+bool elf_names(const char *path, const char *name);
+
 /* The address that the byte at this offset of the file at path is linked for; -1 if it is not
  * loaded, or the file can't be read. */
 long elf_address_of(const char *path, unsigned long offset);

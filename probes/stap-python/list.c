@@ -15,6 +15,7 @@
 #include "program.h"
 #include "pyenv.h"
 #include "shim.h"
+#include "shim_state.h"
 #include "site_packages.h"
 #include "text.h"
 
@@ -34,7 +35,10 @@ static const char usage[] =
     "  ?         unknown, as the version is\n"
     "\n"
     "The last column is the provider that the python.* probe points use: CPython, the shim, or\n"
-    "nothing.\n";
+    "nothing.\n"
+    "\n"
+    "In a process the shim is active: an event that is fired now reaches a tracer that attaches\n"
+    "now; silent, or unknown, with the reason and what to do: then the exit status is 1.\n";
 
 /* No fork takes longer; the shim's thread does not run during one. */
 enum { FORK_MS = 300 };
@@ -102,25 +106,40 @@ static void print_interpreter(const struct interpreter *python)
     print_markers(python, python->code, reason || !python->file.is_cpython ? 0 : shim_markers());
 }
 
-static void print_process(const struct process *process)
+static void print_shim(const struct process *process, const struct shim_status *status)
+{
+    const char *file = process->shim ? printable(process->shim) : NULL;
+    if (status->state == SHIM_ABSENT)
+        printf("  the shim: not loaded; load it with stap-python attach %d\n", process->pid);
+    else if (status->state == SHIM_ACTIVE)
+        printf("  the shim: active, %s\n", file);
+    else if (status->state == SHIM_WAITS)
+        printf("  the shim: loaded; it becomes active when Python code next runs there: %s\n",
+               file);
+    else if (status->state == SHIM_SILENT)
+        printf("  the shim: silent, %s\n    %s\n", file, status->why);
+    else
+        printf("  the shim: unknown, %s\n    %s\n", file, status->why);
+}
+
+/* The exit status. */
+static int print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
     const char *reason = unfit(file);
-    bool active = !reason && process->shim && process_is_active(process, FORK_MS);
+    struct shim_status status = shim_status(process, FORK_MS);
+    bool fires = !reason && (status.state == SHIM_ACTIVE || status.state == SHIM_WAITS);
     printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
+    if (process->pythons > 1)
+        printf("  one of %u CPythons in it: which one runs can't be told\n", process->pythons);
     if (strcmp(process->python.path, process->code_name) != 0)
         printf("  its code: %s\n", printable(process->code_name));
     if (reason)
         printf("  the shim does not support it: %s\n", reason);
-    else if (active)
-        printf("  the shim: active, %s\n", printable(process->shim));
-    else if (process->shim)
-        printf("  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is "
-               "off: %s\n",
-               printable(process->shim));
     else
-        printf("  the shim: not loaded; load it with stap-python attach %d\n", process->pid);
-    print_markers(&process->python, process->code_name, active ? shim_markers() : 0);
+        print_shim(process, &status);
+    print_markers(&process->python, process->code_name, fires ? shim_markers() : 0);
+    return reason || status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN ? FAILED : 0;
 }
 
 /* ---------------------------------------------------------------- all interpreters */
@@ -185,8 +204,7 @@ int list_main(char **arguments)
     if (pid_of(word)) {
         if (!process_open(pid_of(word), &process, &why))
             die(FAILED, "%s: %s", word, why);
-        print_process(&process);
-        return 0;
+        return print_process(&process);
     }
     const char *path = strchr(word, '/') || exists(word) ? word : program_in_path(word);
     if (!path)

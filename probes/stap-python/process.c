@@ -17,6 +17,8 @@
 
 #include "clock.h"
 #include "file.h"
+#include "filter_page.h"
+#include "shim.h"
 #include "text.h"
 #include "watcher.h"
 
@@ -60,7 +62,8 @@ bool process_has_ended(const struct process *process)
 /* ---------------------------------------------------------------- its maps */
 
 struct mapping {
-    unsigned long start, end, offset;
+    unsigned long start, end, offset, inode;
+    unsigned major, minor; /* of its file's device */
     char name[PATH_MAX];
 };
 
@@ -70,8 +73,8 @@ static bool next_mapping(char **text, struct mapping *mapping)
     char *line;
     while ((line = strsep(text, "\n"))) {
         int at = 0;
-        if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %n", &mapping->start, &mapping->end,
-                   &mapping->offset, &at) == 3 &&
+        if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
+                   &mapping->offset, &mapping->major, &mapping->minor, &mapping->inode, &at) == 6 &&
             at && line[at] == '/') {
             snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
             return true;
@@ -80,21 +83,60 @@ static bool next_mapping(char **text, struct mapping *mapping)
     return false;
 }
 
-/* The path by which we can open a mapping's file, which may be in another root or deleted. */
-static char *file_of(pid_t pid, const struct mapping *mapping)
+/* Whether a mapping begins at one of the addresses where the shim maps its page of patterns. */
+static bool has_shims_page(const char *maps)
+{
+    for (size_t i = 0; i < FILTER_ADDRESSES; i++) {
+        const char *address = format("%llx-", (unsigned long long)filter_addresses[i]);
+        const char *line = format("\n%s", address);
+        if (strncmp(maps, address, strlen(address)) == 0 || strstr(maps, line))
+            return true;
+    }
+    return false;
+}
+
+/* The kernel writes this behind the name of a file that has no name any more: another one has been
+ * renamed to it, as updates do, or it was deleted. */
+static bool is_deleted(const char *name)
+{
+    static const char mark[] = " (deleted)";
+    size_t length = strlen(name);
+    return length > sizeof mark && strcmp(name + length - (sizeof mark - 1), mark) == 0;
+}
+
+/* The path by which we can open a mapping's file, which may be in another root or deleted; NULL: as
+ * it is deleted, there is none, but for root and for the process's own program.  program: the path
+ * of that, as in the maps. */
+static char *file_of(pid_t pid, const struct mapping *mapping, const char *program)
 {
     char *path = rooted("/")[1]
                      ? NULL
                      : format("/proc/%d/map_files/%lx-%lx", pid, mapping->start, mapping->end);
     if (path && access(path, R_OK) == 0)
         return path;
-    return format("%s", rooted(format("/proc/%d/root%s", pid, mapping->name)));
+    if (!is_deleted(mapping->name))
+        return format("%s", rooted(format("/proc/%d/root%s", pid, mapping->name)));
+    path = format("%s", rooted(format("/proc/%d/exe", pid)));
+    return strcmp(mapping->name, program) == 0 && access(path, R_OK) == 0 ? path : NULL;
 }
 
-static void note_libc(struct process *process, const struct mapping *mapping)
+/* What is known of a process while its maps are read. */
+struct reading {
+    struct process *process;
+    char program[PATH_MAX]; /* its path, as in the maps; "": unknown */
+    struct elf_file own;    /* of that program, if it could be read */
+    bool has_own;           /* the program itself is a CPython */
+    bool has_needed;        /* a libpython was found that the program needs */
+    const char *gone;       /* a libpython whose file can't be opened any more */
+};
+
+static void note_libc(struct reading *reading, const struct mapping *mapping)
 {
-    char *file = file_of(process->pid, mapping);
-    if (!elf_symbol(file, "dlopen"))
+    struct process *process = reading->process;
+    char *file = file_of(process->pid, mapping, reading->program);
+    if (!file)
+        process->libc_is_gone = true;
+    if (!file || !elf_symbol(file, "dlopen"))
         return;
     long address = elf_address_of(file, mapping->offset);
     process->libc = file;
@@ -102,31 +144,69 @@ static void note_libc(struct process *process, const struct mapping *mapping)
     process->libc_bias = address < 0 ? 0 : mapping->start - (unsigned long)address;
 }
 
-static void note_python(struct process *process, const struct mapping *mapping, const char *program)
+/* Notes a CPython.  Of several in a process that one runs whose symbols the dynamic linker finds
+ * first: the program's own, or that of a library that the program needs.  Of those that were loaded
+ * with dlopen() the first is taken, which the kernel has placed above the others. */
+static void note_python(struct reading *reading, const struct mapping *mapping)
 {
-    const char *why, *name = strrchr(mapping->name, '/') + 1;
-    char *file = file_of(process->pid, mapping);
-    struct elf_file elf;
-    if (!elf_read(file, &elf, &why) || !elf.is_cpython)
+    struct process *process = reading->process;
+    const char *why, *name = strrchr(mapping->name, '/') + 1, *needed = reading->own.libpython;
+    bool is_program = strcmp(mapping->name, reading->program) == 0;
+    bool is_needed = needed && strncmp(name, needed, strlen(needed)) == 0;
+    char *file = file_of(process->pid, mapping, reading->program);
+    struct elf_file elf = reading->own;
+    if (!file && !is_program)
+        reading->gone = strdup(name);
+    if (!file || reading->has_own || (!is_program && !elf_read(file, &elf, &why)) ||
+        !elf.is_cpython)
         return;
+    if (is_program)
+        reading->has_own = elf.is_exported;
+    else if (reading->has_needed)
+        return;
+    else
+        reading->has_needed = is_needed;
+    process->pythons = reading->has_own || reading->has_needed ? 1 : process->pythons + 1;
     /* file's own name may have no version, as in map_files. */
     if (elf.minor < 0)
         sscanf(strstr(name, "python3.") ? strstr(name, "python3.") : "", "python3.%2d", &elf.minor);
-    process->python = (struct interpreter){strdup(program), file, elf, 0, 0};
+    process->python = (struct interpreter){strdup(reading->program), file, elf, 0, 0};
     process->code_name = strdup(mapping->name);
 }
 
-static void note_mapping(struct process *process, const struct mapping *mapping,
-                         const char *program)
+/* Whether the mapping is of the file where this program's tracers look for the shim, or, in another
+ * root, of that at the same path. */
+static bool is_where_tracers_look(const struct process *process, const struct mapping *mapping)
+{
+    struct stat ours, its;
+    if (is_deleted(mapping->name))
+        return false;
+    if (!process_sees_our_files(process))
+        return true; /* attach says how tracers find a copy */
+    if (stat(rooted(shim_file()), &ours) != 0 ||
+        stat(process->shim_code ? process->shim_code : mapping->name, &its) != 0)
+        return false;
+    return ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
+static void note_shim(struct reading *reading, const struct mapping *mapping)
+{
+    struct process *process = reading->process;
+    process->shim = strdup(mapping->name);
+    process->shim_code = file_of(process->pid, mapping, reading->program);
+    process->has_other_shim = !is_where_tracers_look(process, mapping);
+}
+
+static void note_mapping(struct reading *reading, const struct mapping *mapping)
 {
     const char *name = strrchr(mapping->name, '/') + 1;
     if (strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0)
-        process->shim = strdup(mapping->name);
+        note_shim(reading, mapping);
     else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
              strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
-        note_libc(process, mapping);
-    else if (strncmp(name, "libpython3.", 11) == 0 || strcmp(mapping->name, program) == 0)
-        note_python(process, mapping, program);
+        note_libc(reading, mapping);
+    else if (strncmp(name, "libpython3.", 11) == 0 || strcmp(mapping->name, reading->program) == 0)
+        note_python(reading, mapping);
 }
 
 /* Whether it runs as our user; if so, something else denies us access. */
@@ -137,9 +217,27 @@ static bool is_our_users(pid_t pid)
     return users && sscanf(users, "%*u %u", &user) == 1 && user == geteuid();
 }
 
-bool process_open(pid_t pid, struct process *process, const char **why)
+static void read_maps(struct process *process, char *maps, struct reading *reading)
 {
     struct mapping mapping;
+    char last[PATH_MAX] = "";
+    const char *exe = rooted(format("/proc/%d/exe", process->pid)), *why;
+    ssize_t length = readlink(exe, reading->program, sizeof reading->program - 1);
+    reading->process = process;
+    reading->program[length > 0 ? length : 0] = '\0';
+    if (length > 0)
+        elf_read(exe, &reading->own, &why);
+    process->has_pages = has_shims_page(maps);
+    while (next_mapping(&maps, &mapping)) {
+        if (strcmp(mapping.name, last) == 0)
+            continue;
+        strcpy(last, mapping.name);
+        note_mapping(reading, &mapping);
+    }
+}
+
+bool process_open(pid_t pid, struct process *process, const char **why)
+{
     *process = (struct process){.pid = pid, .start = process_start(pid)};
     *why = "no such process";
     if (!process->start)
@@ -148,23 +246,21 @@ bool process_open(pid_t pid, struct process *process, const char **why)
                ? "the kernel denies access: it has more rights than its user (set-user-ID, "
                  "capabilities), or has asked for that (prctl()): use sudo"
                : "cannot read its maps: run this as its user or root";
-    char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20), *text = maps;
-    process->is_hidden = !text && process_start(pid) == process->start;
-    if (!text)
+    char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20);
+    process->is_hidden = !maps && process_start(pid) == process->start;
+    if (!maps)
         return false;
+    struct reading reading = {0};
+    read_maps(process, maps, &reading);
+    free(maps);
     /* Also a zombie, or a thread of the kernel. */
     *why = "it does not run CPython";
-    char last[PATH_MAX] = "", program[PATH_MAX] = "";
-    ssize_t length = readlink(rooted(format("/proc/%d/exe", pid)), program, sizeof program - 1);
-    if (length > 0)
-        program[length] = '\0';
-    while (next_mapping(&text, &mapping)) {
-        if (strcmp(mapping.name, last) == 0)
-            continue;
-        strcpy(last, mapping.name);
-        note_mapping(process, &mapping, program);
+    if (!process->python.code && reading.gone) {
+        process->is_hidden = true;
+        *why = format("its %s was replaced or deleted while it runs, and only root can read what "
+                      "it has of that: run this as root, or restart it",
+                      printable(reading.gone));
     }
-    free(maps);
     return process->python.code != NULL;
 }
 
@@ -177,31 +273,41 @@ bool process_has_shim(const struct process *process)
     return process_open(process->pid, &now, &why) && now.start == process->start && now.shim;
 }
 
-static bool has_watcher(pid_t pid)
+static bool is_watchers_name(const char *name)
 {
-    glob_t names;
-    bool found = false;
-    if (glob(rooted(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &names) != 0)
-        return false;
-    for (size_t i = 0; i < names.gl_pathc && !found; i++) {
-        char *name = contents(names.gl_pathv[i], 64);
-        found = name && strcmp(name, WATCHER_NAME "\n") == 0;
+    static const char *const names[] = {WATCHER_NAME, WATCHER_NAME_NEW, WATCHER_NAME_NO_IDS,
+                                        WATCHER_NAME_FILTERED};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static char *watcher_of(pid_t pid)
+{
+    glob_t threads;
+    char *found = NULL;
+    if (glob(rooted(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+        return NULL;
+    for (size_t i = 0; i < threads.gl_pathc && !found; i++) {
+        char *name = contents(threads.gl_pathv[i], 64);
+        if (!name)
+            continue;
+        name[strcspn(name, "\n")] = '\0';
+        found = is_watchers_name(name) ? name : NULL;
     }
-    globfree(&names);
+    globfree(&threads);
     return found;
 }
 
-bool process_watches(const struct process *process)
+char *process_watcher(const struct process *process, long ms)
 {
-    return has_watcher(process->pid);
-}
-
-bool process_is_active(const struct process *process, long ms)
-{
-    for (long long end = now_ms() + ms; !has_watcher(process->pid); sleep_ms(10))
+    char *name;
+    for (long long end = now_ms() + ms;
+         !(name = watcher_of(process->pid)) || strcmp(name, WATCHER_NAME_NEW) == 0; sleep_ms(10))
         if (now_ms() > end || process_start(process->pid) != process->start)
-            return false;
-    return true;
+            break;
+    return name;
 }
 
 bool process_has_our_root(const struct process *process)

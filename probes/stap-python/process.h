@@ -14,13 +14,18 @@
 struct process {
     pid_t pid;
     unsigned long long start;  /* its start time: the PID alone may be reused */
-    bool is_hidden;            /* its maps can't be read: it may be a CPython or not */
+    bool is_hidden;            /* its maps, or its CPython's file, can't be read */
     char *shim;                /* the shim's file in its maps, or NULL */
+    char *shim_code;           /* the same, as we can open it; NULL: we can't */
+    bool has_other_shim;       /* that is not the file at the path where tracers look for it */
+    bool has_pages;            /* the shim's page is there: it supports this CPython, and is on */
     char *libc;                /* the file with dlopen(), as we can open it, or NULL */
     char *libc_name;           /* the same as in its maps */
+    bool libc_is_gone;         /* its file was deleted, and we can't open it any more */
     unsigned long libc_bias;   /* from that file's addresses to the process's */
     struct interpreter python; /* code: as we can open it */
     char *code_name;           /* the same as in its maps */
+    unsigned pythons;          /* of which we can't tell which one runs; usually 1 */
     const char *load_path;     /* where it is to load the shim from: attach sets it */
     bool is_mounted;           /* attach has mounted the shim at its own path there */
 };
@@ -44,12 +49,9 @@ char *process_text(pid_t pid, const char *name);
 /* Whether the shim is in its maps now, in the same process. */
 bool process_has_shim(const struct process *process);
 
-/* Whether the shim in it is active, now or within so many milliseconds: whether it watches for
- * tracers, by the thread that does so, which does not run while the program forks. */
-bool process_is_active(const struct process *process, long ms);
-
-/* The same, now. */
-bool process_watches(const struct process *process);
+/* The name of the shim's thread, which says what it does (watcher.h), now or within so many
+ * milliseconds; it does not run while the program forks.  NULL: there is none. */
+char *process_watcher(const struct process *process, long ms);
 
 /* Whether its root directory is ours. */
 bool process_has_our_root(const struct process *process);

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -59,6 +60,20 @@ bool processes_choose(struct processes *processes, pid_t pid)
     if (process)
         process->chosen = true;
     return process;
+}
+
+pid_t processes_parent(const struct processes *processes, pid_t pid)
+{
+    struct listed *process = find(processes, pid);
+    return process ? process->parent : 0;
+}
+
+bool in_pid_namespace(void)
+{
+    /* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h */
+    static const char outermost[] = "pid:[4026531836]";
+    char ours[64] = "";
+    return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) > 0 && strcmp(ours, outermost) != 0;
 }
 
 void processes_choose_descendants(struct processes *processes)

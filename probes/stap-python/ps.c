@@ -17,6 +17,7 @@
 #include "container.h"
 #include "process.h"
 #include "processes.h"
+#include "shim_state.h"
 #include "started.h"
 #include "text.h"
 
@@ -26,8 +27,9 @@ static const char usage[] =
     "Shows the CPythons that run, a line each:\n"
     "\n"
     "  SHIM       active: tracers see its markers; loaded: they will when Python code next runs;\n"
-    "             off: it was started with PYTHON_STAP=off; -: not loaded, stap-python attach PID\n"
-    "             loads it; can't: and why attach would refuse\n"
+    "             off: it was started with PYTHON_STAP=off; silent, unknown: tracers don't see\n"
+    "             it, or that can't be told, and why; -: not loaded, stap-python attach PID loads\n"
+    "             it; can't: and why attach would refuse\n"
     "  VENV       its virtual environment, by pyvenv.cfg, uwsgi's options or VIRTUAL_ENV\n"
     "  CONTAINER  its container; \"other root\" or \"other mounts\" if it sees other files than "
     "we\n"
@@ -55,14 +57,17 @@ static const char *user_of(pid_t pid)
 
 static void fill_in_shim(struct row *row, const struct process *process)
 {
+    static const char *const words[] = {[SHIM_ACTIVE] = "active",
+                                        [SHIM_WAITS] = "loaded",
+                                        [SHIM_SILENT] = "silent",
+                                        [SHIM_UNKNOWN] = "unknown"};
+    struct shim_status status = shim_status(process, 0);
     if ((row->reason = unfit(&process->python.file)))
         row->shim = "can't";
-    else if (process->shim && process_watches(process))
-        row->shim = "active";
-    else if (refused_by_environment(process))
+    else if (status.state != SHIM_ACTIVE && refused_by_environment(process))
         row->shim = "off";
-    else if (process->shim)
-        row->shim = "loaded";
+    else if (status.state != SHIM_ABSENT)
+        row->shim = words[status.state], row->reason = status.why;
     else if ((row->reason = refusal(process)))
         row->shim = "can't";
 }
@@ -110,7 +115,7 @@ static const char *cell(const struct row *row, int column)
         format("%d", row->pid), row->user,   row->version, row->shim, row->venv,
         row->container,         row->command};
     if (column == 3 && row->reason)
-        texts[3] = format("can't: %s", short_reason(row->reason));
+        texts[3] = format("%s: %s", row->shim, short_reason(row->reason));
     return texts[column] ? printable(texts[column]) : "-";
 }
 

@@ -20,9 +20,12 @@
 #include "command.h"
 #include "file.h"
 #include "installed.h"
+#include "attach_load.h"
 #include "process.h"
+#include "processes.h"
 #include "program.h"
 #include "shim.h"
+#include "shim_state.h"
 #include "text.h"
 
 const char *bpftrace_scripts(void)
@@ -85,7 +88,8 @@ static struct target read_arguments(char **arguments)
     return target;
 }
 
-static void check_process(const char *word)
+/* The path of the shim in the process where bpftrace finds no other: NULL: at its own path. */
+static const char *check_process(const char *word)
 {
     struct process process;
     const char *why;
@@ -94,8 +98,38 @@ static void check_process(const char *word)
         die(USAGE, "-x %s: give a PID", word);
     if (!process_open(pid, &process, &why))
         die(FAILED, "%d: %s", pid, why);
-    if (!process_has_shim(&process))
+    if (in_pid_namespace())
+        die(FAILED,
+            "%d: the kernel knows it by another PID, which this PID namespace does not show: run "
+            "this outside of the container, or leave out -x",
+            pid);
+    const char *elsewhere = shim_elsewhere(&process);
+    process.has_other_shim &= !elsewhere;
+    struct shim_status status = shim_status(&process, ACTIVE_MS);
+    if (status.state == SHIM_ABSENT)
         die(FAILED, "%d: the shim is not loaded: run stap-python attach %d", pid, pid);
+    if (status.state == SHIM_SILENT)
+        die(FAILED, "%d: %s", pid, shim_complaint(&status));
+    if (status.state == SHIM_UNKNOWN)
+        warn("%d: %s", pid, shim_complaint(&status));
+    if (elsewhere)
+        warn("%d: its shim is no longer the file at %s: bpftrace probes the one that it runs", pid,
+             shim_file());
+    return elsewhere;
+}
+
+/* The text of the script, which probes the shim at that path. */
+static char *script_with_shim(const char *script, const char *path)
+{
+    static const char before[] = "usdt:", behind[] = ":python:";
+    char *text = contents(script, 1 << 20), *made = "", *end;
+    for (char *at = text; at && (at = strstr(text, before)) && (end = strstr(at, behind));) {
+        made = format("%s%.*s%s%s", made, (int)(at - text), text, before, path);
+        text = end;
+        made = format("%s%s", made, behind);
+        text += sizeof behind - 1;
+    }
+    return format("%s%s", made, text ? text : "");
 }
 
 /* ---------------------------------------------------------------- bpftrace and the command */
@@ -191,28 +225,36 @@ static int trace_command(char **tracing, const char *command)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Its words; the one before the script's own arguments is the PID. */
+static char **bpftrace_command(char *script, const char *shim, const struct target *target)
+{
+    size_t count = 0, at = 0;
+    while (target->rest[count])
+        count++;
+    char **words = calloc(count + 5, sizeof *words);
+    if (!words)
+        abort();
+    words[at++] = "bpftrace";
+    if (shim)
+        words[at++] = "-e";
+    words[at++] = shim ? script_with_shim(script, shim) : script;
+    words[at++] = strdup(target->process ? target->process : "0");
+    memcpy(words + at, target->rest, count * sizeof *words);
+    return words;
+}
+
 int script_backend(const char *path, char **arguments)
 {
     if (!arguments[0] || strcmp(arguments[0], "bpftrace") != 0)
         die(USAGE, "--backend is bpftrace, or is left out: for stap");
     char *script = script_for(path);
     struct target target = read_arguments(arguments + 1);
-    size_t count = 0;
-    while (target.rest[count])
-        count++;
-    char **tracing = calloc(count + 4, sizeof *tracing);
-    if (!tracing)
-        abort();
-    tracing[0] = "bpftrace";
-    tracing[1] = script;
-    tracing[2] = strdup(target.process ? target.process : "0");
-    memcpy(tracing + 3, target.rest, count * sizeof *tracing);
     if (!program_in_path("bpftrace"))
         die(127, "bpftrace not found: install the package bpftrace");
     /* As many bytes of each name as fit on BPF's stack. */
     setenv("BPFTRACE_STRLEN", "128", 0);
-    if (target.process)
-        check_process(target.process);
+    const char *elsewhere = target.process ? check_process(target.process) : NULL;
+    char **tracing = bpftrace_command(script, elsewhere, &target);
     if (target.command)
         finish(trace_command(tracing, target.command));
     exec_program(tracing);

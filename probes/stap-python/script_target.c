@@ -16,6 +16,7 @@
 #include "file.h"
 #include "process.h"
 #include "processes.h"
+#include "shim_state.h"
 #include "text.h"
 
 /* ---------------------------------------------------------------- CPython's own markers */
@@ -86,23 +87,77 @@ static void say_why_unknown(const struct process *process, const char *why)
         warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
 
-/* SystemTap traces what a process starts from then on, but not what it has started. */
-static void say_what_is_left_out(pid_t pid)
+/* The Pythons among the chosen processes but for that one. */
+static unsigned pythons_beside(const struct processes *processes, pid_t pid)
 {
     unsigned pythons = 0;
     const char *why;
+    for (size_t i = 0; i < processes->count; i++) {
+        struct process process;
+        if (processes->all[i].chosen && processes->all[i].pid != pid)
+            pythons += process_open(processes->all[i].pid, &process, &why);
+    }
+    return pythons;
+}
+
+/* Of a worker whose parent, a master, is the same program: which of its siblings does the work is
+ * not known. */
+static void say_what_works_beside(pid_t pid)
+{
+    struct process process, parent;
+    const char *why;
+    struct processes processes = processes_find();
+    pid_t master = processes_parent(&processes, pid);
+    if (!master || !process_open(pid, &process, &why) || !process_open(master, &parent, &why) ||
+        strcmp(process.python.path, parent.python.path) != 0)
+        return;
+    processes_choose(&processes, master);
+    processes_choose_descendants(&processes);
+    unsigned pythons = pythons_beside(&processes, pid) - 1;
+    if (pythons)
+        warn("-x traces %d alone, not the %u other Python%s of its parent %d: to see all, "
+             "stap-python attach --children %d, then leave out -x",
+             pid, pythons, pythons == 1 ? "" : "s", master, master);
+}
+
+/* SystemTap traces what a process starts from then on, but not what it has started. */
+static void say_what_is_left_out(pid_t pid)
+{
     struct processes processes = processes_find();
     processes_choose(&processes, pid);
     processes_choose_descendants(&processes);
-    for (size_t i = 0; i < processes.count; i++) {
-        struct process process;
-        if (processes.all[i].chosen && processes.all[i].pid != pid)
-            pythons += process_open(processes.all[i].pid, &process, &why);
-    }
+    unsigned pythons = pythons_beside(&processes, pid);
     if (pythons)
         warn("-x does not trace the %u Python%s that %d has already started: to see %s, "
              "stap-python attach --children %d, then leave out -x",
              pythons, pythons == 1 ? "" : "s", pid, pythons == 1 ? "it" : "them", pid);
+}
+
+/* The shim is loaded: whether tracers see it. */
+static void look_at_shim(const struct process *process, enum own own)
+{
+    struct shim_status status = shim_status(process, ACTIVE_MS);
+    if (status.state == SHIM_SILENT && own == NOTHING)
+        die(FAILED, "%d: %s", process->pid, shim_complaint(&status));
+    if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
+        warn("%d: %s", process->pid, shim_complaint(&status));
+    else if (status.state == SHIM_WAITS)
+        warn("%d: the shim becomes active when Python code next runs there", process->pid);
+}
+
+static void say_attached(const struct process *process)
+{
+    struct process now;
+    const char *why;
+    if (!process_open(process->pid, &now, &why))
+        die(FAILED, "%d: %s", process->pid, why);
+    struct shim_status status = shim_status(&now, ACTIVE_MS);
+    if (status.state == SHIM_ACTIVE)
+        warn("attached to %d: active", now.pid);
+    else if (status.state == SHIM_WAITS)
+        warn("attached to %d: loaded; it becomes active when Python code next runs there", now.pid);
+    else
+        die(FAILED, "%d: %s", now.pid, shim_complaint(&status));
 }
 
 static void make_visible(const struct script_probes *script, pid_t pid)
@@ -113,37 +168,38 @@ static void make_visible(const struct script_probes *script, pid_t pid)
         say_why_unknown(&process, why);
         return;
     }
-    if (process.shim) {
-        if ((why = refused_by_environment(&process)))
-            die(FAILED, "%d: the shim is loaded but does nothing: %s", pid, why);
-        return;
-    }
     enum own own = own_markers_for(script, &process);
     if (own == ALL)
         return;
+    if (process.shim) {
+        look_at_shim(&process, own);
+        return;
+    }
     why = attach_process(&process);
     if (why && own == NOTHING)
         die(FAILED, "%d lacks the markers, and the shim can't be loaded: %s", pid, why);
     if (why)
         warn("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
     else
-        warn("attached to %d: %s", pid,
-             process_is_active(&process, ACTIVE_MS)
-                 ? "active"
-                 : "loaded; it becomes active when Python code next runs there");
+        say_attached(&process);
 }
 
 void prepare_target(const struct script_probes *script, pid_t pid)
 {
+    if (in_pid_namespace())
+        warn("the kernel knows %d by another PID, which this PID namespace does not show: -x sees "
+             "nothing here: run this outside of the container, or leave out -x",
+             pid);
     make_visible(script, pid);
     say_what_is_left_out(pid);
+    say_what_works_beside(pid);
 }
 
 /* ---------------------------------------------------------------- without */
 
 void say_what_runs(const struct script_probes *script)
 {
-    unsigned all = 0, with_shim = 0, with_own = 0;
+    unsigned all = 0, with_shim = 0, silent = 0, with_own = 0;
     if (!exists(rooted("/proc")))
         return;
     struct processes processes = processes_find();
@@ -153,7 +209,10 @@ void say_what_runs(const struct script_probes *script)
         if (!process_open(processes.all[i].pid, &process, &why))
             continue;
         all++;
-        if (process.shim)
+        struct shim_status status = shim_status(&process, 0);
+        if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
+            silent++;
+        else if (process.shim)
             with_shim++;
         else if (own_markers_for(script, &process) == ALL)
             with_own++;
@@ -163,10 +222,11 @@ void say_what_runs(const struct script_probes *script)
     if (!all)
         warn("no Python%s runs; stap-python run CMD starts one with the shim", whose);
     else
-        warn("%u Python%s%s run%s, %u with the shim%s%s", all, all == 1 ? "" : "s", whose,
+        warn("%u Python%s%s run%s, %u with the shim%s%s%s", all, all == 1 ? "" : "s", whose,
              all == 1 ? "s" : "", with_shim,
+             silent ? format(", %u in which it is silent: stap-python ps says why", silent) : "",
              with_own ? format(", %u with live markers of CPython's own", with_own) : "",
-             with_shim + with_own == all
+             with_shim + silent + with_own == all
                  ? ""
                  : "; stap-python attach --all loads it into the rest, which stap-python ps lists");
 }

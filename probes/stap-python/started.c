@@ -66,11 +66,41 @@ char *started_variable(pid_t pid, const char *name)
     return NULL;
 }
 
-/* Whether its program, and not only its libpython, is Python's. */
+bool started_environment_is_whole(pid_t pid)
+{
+    for (char **string = started_strings(pid, "environ"); *string; string++)
+        if (!strchr(*string, '='))
+            return false;
+    return true;
+}
+
+/* Whether its program is called python, and is not only one that has a libpython. */
 static bool is_called_python(const struct process *process)
 {
     const char *name = strrchr(process->python.path, '/');
     return name && strncmp(name, "/python", 7) == 0;
+}
+
+/* Whether its program takes a Python's command line: it is called python, or has or calls CPython's
+ * main function. */
+static bool is_pythons_program(const struct process *process)
+{
+    static const char *const mains[] = {"Py_BytesMain", "Py_Main"};
+    if (is_called_python(process))
+        return true;
+    const char *program = rooted(format("/proc/%d/exe", process->pid));
+    for (size_t i = 0; i < sizeof mains / sizeof *mains; i++)
+        if (elf_names(program, mains[i]))
+            return true;
+    return false;
+}
+
+/* A command line begins with a word by which a program can be called, and ends with a NUL. */
+char *started_title(const struct process *process)
+{
+    char **words = started_strings(process->pid, "cmdline"), *first = words[0];
+    bool whole = first && (strchr(first, '/') || !strpbrk(first, " :[")) && words[1];
+    return !first || whole ? NULL : started_command(process->pid);
 }
 
 /* ---------------------------------------------------------------- its script */
@@ -96,17 +126,28 @@ static char option_kind(const char *word, size_t *at, int *words)
     return option == 'c' || option == 'm' ? option : 'o';
 }
 
+/* The path, from the root of the process whose working directory it starts in. */
+static char *absolute(pid_t pid, char *path)
+{
+    char cwd[PATH_MAX] = "";
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    return *path != '/' && readlink(rooted(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0
+               ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path)
+               : path;
+}
+
 char *started_script(const struct process *process)
 {
     char **word = started_strings(process->pid, "cmdline");
-    if (!is_called_python(process) || !*word)
+    if (!*word || !is_pythons_program(process))
         return NULL;
     for (word++; *word;) {
         size_t at = 0;
         int words;
         switch (option_kind(*word, &at, &words)) {
         case 's':
-            return *word;
+            return absolute(process->pid, *word);
         case 'c':
             return NULL;
         case 'm':

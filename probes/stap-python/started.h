@@ -8,6 +8,7 @@
 #ifndef STARTED_H
 #define STARTED_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "process.h"
@@ -23,8 +24,16 @@ char *started_command(pid_t pid);
  * can't be read. */
 char *started_variable(pid_t pid, const char *name);
 
-/* The script that Python was to run, or the module of -m, as it stands in the command line; NULL:
- * there is none, or the program is not called python. */
+/* Whether its environment is as it was at the start; else the program has written a title over it
+ * or a part of it, and a variable that is not there may have been set. */
+bool started_environment_is_whole(pid_t pid);
+
+/* The title that the program has written over its command line, as servers do (setproctitle); NULL:
+ * that is as it was at the start, as far as can be told. */
+char *started_title(const struct process *process);
+
+/* The script that Python was to run, by its absolute path in the process's root, or the module of
+ * -m; NULL: there is none, or the program is not a Python of any name. */
 char *started_script(const struct process *process);
 
 /* The directory of the virtual environment, as the process sees it: by the pyvenv.cfg beside or

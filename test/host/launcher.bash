@@ -130,6 +130,12 @@ make_tree() {
   cp "$top/probes/python.d" "$BATS_TEST_TMPDIR/tree/probes"
 }
 
+# What attach says of a shim, or a Python, that is none: it was loaded, and does nothing.
+# usage: does_nothing PID
+does_nothing() {
+  echo "stap-python: attach: $1: the shim is loaded, but tracers don't see it: it found no CPython there that it supports: PYTHON_STAP_DEBUG=1 in the program's environment says why"
+}
+
 # Compiles a shim with an undefined symbol to the file $1.
 make_broken_shim() {
   cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'

@@ -155,6 +155,61 @@ stap-python
 SAID
 }
 
+@test "attach --name takes a script by any end of its path, an interpreter of another name, and the words of a title" {
+  alone '
+    mkdir -p "$dir/srv/shop"
+    cp "$dir/ticks.py" "$dir/srv/shop/serve.py"
+    cp /usr/bin/python3 "$dir/srv/interpreter"
+    wait_for() { for _ in {1..400}; do [ ! -e "$1" ] || return 0; sleep 0.05; done; return 1; }
+    cd "$dir/srv/shop"
+    ../interpreter ./serve.py & script=$!
+    wait_for "$dir/srv/shop/$script.ticks"
+    # as modules do that set titles: over argv[] and the environment
+    cat >"$dir/titled.py" <<PY
+import ctypes, sys
+fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
+first, last = int(fields[45]), int(fields[48])
+ctypes.memmove(first, sys.argv[1].encode().ljust(last - first, b"\\0")[:last - first], last - first)
+exec(open("$dir/ticks.py").read().replace("__file__", "\"$dir/titled.py\""))
+PY
+    /usr/bin/python3 "$dir/titled.py" "gunicorn: worker [shop]" & gunicorn=$!
+    wait_for "$dir/$gunicorn.ticks"
+    /usr/bin/python3 "$dir/titled.py" "[celeryd: celery@host:MainProcess] -active- (worker)" & celery=$!
+    wait_for "$dir/$celery.ticks"
+    echo "$script $gunicorn $celery"
+    try() {
+      echo "try $*"
+      "$launcher" attach "$@" 2>&1 | sed "s/:.*//" | paste -sd" "
+    }
+    try --name shop/serve.py
+    try --name ./serve.py
+    try --name "$dir/srv/shop/serve.py"
+    try --name interpreter
+    try --name gunicorn
+    try --name celery
+    try --name "gunicorn*"
+    try --name guni'
+  read -r script gunicorn celery <<<"${lines[0]}"
+  diff - <(printf '%s\n' "${lines[@]:1}") <<SAID
+try --name shop/serve.py
+$script
+try --name ./serve.py
+$script
+try --name $BATS_TEST_TMPDIR/srv/shop/serve.py
+$script
+try --name interpreter
+$script
+try --name gunicorn
+$gunicorn
+try --name celery
+$celery
+try --name gunicorn*
+$gunicorn
+try --name guni
+stap-python
+SAID
+}
+
 @test "attach --children takes the descendants that are Pythons, and a PID of another program" {
   alone '
     cat >"$dir/forks.py" <<PY

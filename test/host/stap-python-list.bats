@@ -358,7 +358,9 @@ PY
   pid=$!
   run launcher list "$pid"
   echo "$output"
-  grep -qxF "  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is off: $shim" <<<"$output"
+  [ "$status" = 1 ]
+  grep -qxF "  the shim: silent, $shim" <<<"$output"
+  grep -qxF "    it was started with PYTHON_STAP=off: restart it without" <<<"$output"
   [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
   refuses 1 'PYTHON_STAP' attach "$pid"
   # while no Python code runs, and then

@@ -233,7 +233,7 @@ STP
   refuses 1 "$program lacks the markers, and the shim can't be loaded: it was started with PYTHON_STAP=off$" pycalls -x "$program"
   program_ends
   start_program env PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
-  refuses 1 "$program: the shim is loaded but does nothing: it was started with PYTHON_STAP=off$" pycalls -x "$program"
+  refuses 1 "$program: the shim is loaded, but tracers don't see it: it was started with PYTHON_STAP=off: restart it without$" pycalls -x "$program"
   program_ends
 }
 

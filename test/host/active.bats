@@ -1,0 +1,171 @@
+# "Active" is said of a shim only where an event that is fired now reaches a tracer that is attached now; whatever
+# keeps it silent is said in a line, with the cure, by list, attach, ps and a script's -x.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031
+
+load ../helper
+load launcher
+
+# A tree of its own, whose shim can be replaced: $launcher and $shim are those.
+own_tree() {
+  make_tree
+  cp "$shim" "$BATS_TEST_TMPDIR/tree/build"
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python shim=$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0
+  mkdir "$BATS_TEST_TMPDIR/tree/build/bpftrace"
+  sed "s|@SHIM@|$shim|" "$top/scripts/bpftrace/pyflow.bt" >"$BATS_TEST_TMPDIR/tree/build/bpftrace/pyflow.bt"
+  mkdir "$BATS_TEST_TMPDIR/tree/scripts"
+  cp "$top/scripts/pyflow.stp" "$BATS_TEST_TMPDIR/tree/scripts"
+}
+
+# Starts a program that calls tick() for two minutes, fifty times a second, and writes a byte for each to the file $ticks;
+# first it does what BEFORE says, a line of Python.  Its PID is $program.
+# usage: ticking BEFORE [VARIABLE=VALUE...] PYTHON [ARGUMENTS...]
+ticking() {
+  local before=$1
+  shift
+  ticks=$BATS_TEST_TMPDIR/ticks.$BATS_TEST_NUMBER.$((++number))
+  cat >"$BATS_TEST_TMPDIR/ticking.py" <<'PY'
+import os, sys, time
+
+
+def tick():
+    os.write(ticks, b".")
+
+
+def title(text):
+    """Writes it over argv[] and the environment, as modules do that set titles."""
+    import ctypes
+
+    fields = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
+    first, last = int(fields[45]), int(fields[48])
+    ctypes.memmove(first, text.ljust(last - first, b"\0")[: last - first], last - first)
+    ctypes.CDLL(None).prctl(15, text, 0, 0, 0)
+
+
+def seccomp():
+    """A thread sets a filter that allows all."""
+    import ctypes, threading
+
+    def in_thread():
+        libc = ctypes.CDLL(None, use_errno=True)
+        code = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)
+
+        class Program(ctypes.Structure):
+            _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+
+        program = Program(1, ctypes.addressof(code))
+        assert libc.prctl(38, 1, 0, 0, 0) == 0
+        assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0, ctypes.get_errno()
+        ready.set()
+        time.sleep(120)
+
+    ready = threading.Event()
+    threading.Thread(target=in_thread, daemon=True).start()
+    ready.wait()
+
+
+ticks = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+exec(sys.argv[2])
+end = time.time() + 120
+while time.time() < end:
+    tick()
+    time.sleep(0.02)
+PY
+  env "$@" "$BATS_TEST_TMPDIR/ticking.py" "$ticks" "$before" 3>&- &
+  program=$!
+  programs+=("$program")
+  soon test -s "$ticks"
+}
+
+# Whether the program has ticked so many times more than it had.
+has_ticked() {
+  [ "$(stat -c %s "$ticks")" -ge "$1" ]
+}
+
+# Whether calls of tick() reach a tracer that is attached now to the file where tracers look for the shim.
+reaches() {
+  local tracer from
+  bpftrace -q -e "usdt:$shim:python:function__entry /pid == $program && str(arg1) == \"tick\"/ { printf(\"tick\\n\"); }" \
+    >"$BATS_TEST_TMPDIR/trace" 2>&1 3>&- &
+  tracer=$!
+  until is_attached "$tracer" 1 "$(sites_of_each)"; do
+    kill -0 "$tracer" || { cat "$BATS_TEST_TMPDIR/trace" && return 1; }
+    sleep 0.05
+  done
+  from=$(stat -c %s "$ticks")
+  until grep -qx tick "$BATS_TEST_TMPDIR/trace" || has_ticked $((from + 100)); do
+    sleep 0.05
+  done
+  kill -INT "$tracer"
+  wait "$tracer" || true
+  cat "$BATS_TEST_TMPDIR/trace"
+  grep -qx tick "$BATS_TEST_TMPDIR/trace"
+}
+
+# list says this of the program's shim, with this exit status, and the events reach a tracer if, and only if, that is active.
+# usage: is_said STATUS PATTERN
+is_said() {
+  run launcher list "$program"
+  echo "$output"
+  [ "$status" = "$1" ]
+  grep -qE "^  the shim: $2" <<<"$output"
+  if [[ $2 == active* ]]; then reaches; else refute reaches; fi
+}
+
+@test "a shim is active where its events reach a tracer, and nowhere else" {
+  can_bpftrace
+  own_tree
+  local number=0
+  ticking '' LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 0 'active, '
+  ticking '' PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -qx '    it was started with PYTHON_STAP=off: restart it without' <<<"$output"
+  ticking '' /usr/bin/python3
+  is_said 0 "not loaded; load it with stap-python attach $program"
+  if has_remote_calls; then
+    launcher attach "$program"
+    is_said 0 'active, '
+  fi
+  # another file of the shim
+  cp "$shim" "$BATS_TEST_TMPDIR/libpython-stap.so.0"
+  ticking '' LD_PRELOAD="$BATS_TEST_TMPDIR/libpython-stap.so.0" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -q "^    it is another file, $BATS_TEST_TMPDIR/libpython-stap.so.0, and tracers look in $shim: restart the program" <<<"$output"
+  # a thread's filter
+  ticking 'seccomp()' LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -q '^    a thread of it has set a seccomp filter, .*: restart it' <<<"$output"
+  # a title over the environment
+  ticking 'title(b"web: worker")' LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 0 'active, '
+  ticking 'title(b"web: worker")' PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -q "^    it is off, and why can't be told, as the program has overwritten its environment: restart it" <<<"$output"
+}
+
+@test "a shim whose file was replaced or deleted under a running program is silent, and --backend bpftrace finds it" {
+  can_bpftrace
+  own_tree
+  local number=0 gone
+  for gone in replaced deleted moved; do
+    ticking '' LD_PRELOAD="$shim" /usr/bin/python3
+    soon launcher list "$program" >/dev/null
+    cp "$shim" "$shim.new"
+    case $gone in
+      replaced) mv "$shim.new" "$shim" ;;
+      deleted) rm "$shim" && mv "$shim.new" "$shim" ;;
+      moved) mv "$shim" "$shim.old" && mv "$shim.new" "$shim" ;;
+    esac
+    is_said 1 'silent, '
+    grep -qE "^    it(s file was replaced or deleted while the program runs| is another file, .*), and tracers look in $shim: restart the program, or trace it by --backend bpftrace -x $program as root$" <<<"$output"
+    refuses 1 "attach: $program: the shim is loaded, but tracers don't see it: it.*: restart the program" attach "$program"
+    launcher ps --json 2>/dev/null | grep -q "\"pid\": $program,.* \"shim\": \"silent\", \"reason\": \"it.*restart"
+    STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: it.*restart" pyflow -x "$program"
+    "$launcher" pyflow --backend bpftrace -x "$program" >"$BATS_TEST_TMPDIR/flow" 2>&1 3>&- &
+    programs+=($!)
+    soon grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
+    kill -INT $!
+  done
+}
