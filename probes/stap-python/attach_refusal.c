@@ -101,6 +101,9 @@ const char *refusal(const struct process *process)
     if (process_has_remote_exec(process) && forbids_remote_exec(process))
         return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG or -X "
                "disable-remote-debug)";
+    if (!process->libc && process->libc_is_gone)
+        return "its C library was replaced or deleted while it runs, and only root can read what it "
+               "has of that: run this as root, or restart it";
     if (!process->libc)
         return "it has no dlopen(): it is statically linked, or its C library is not glibc";
     return NULL;

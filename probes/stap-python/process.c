@@ -257,9 +257,9 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     *why = "it does not run CPython";
     if (!process->python.code && reading.gone) {
         process->is_hidden = true;
-        *why = format("its %s was replaced or deleted while it runs, and only root can read what "
+        *why = format("its %.*s was replaced or deleted while it runs, and only root can read what "
                       "it has of that: run this as root, or restart it",
-                      printable(reading.gone));
+                      (int)strcspn(reading.gone, " "), printable(reading.gone));
     }
     return process->python.code != NULL;
 }
