@@ -107,7 +107,11 @@ static void note_python(struct process *process, const struct mapping *mapping, 
     const char *why, *name = strrchr(mapping->name, '/') + 1;
     char *file = file_of(process->pid, mapping);
     struct elf_file elf;
-    if (!elf_read(file, &elf, &why) || !elf.is_cpython)
+    if (!elf_read(file, &elf, &why))
+        return;
+    if (elf.other && !process->python.code)
+        process->python = (struct interpreter){.path = strdup(program), .file = elf};
+    if (!elf.is_cpython)
         return;
     /* file's own name may have no version, as in map_files. */
     if (elf.minor < 0)
@@ -125,7 +129,8 @@ static void note_mapping(struct process *process, const struct mapping *mapping,
     else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
              strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
         note_libc(process, mapping);
-    else if (strncmp(name, "libpython3.", 11) == 0 || strcmp(mapping->name, program) == 0)
+    else if (strncmp(name, "libpython3.", 11) == 0 || strncmp(name, "libpypy", 7) == 0 ||
+             strcmp(mapping->name, program) == 0)
         note_python(process, mapping, program);
 }
 
@@ -165,6 +170,9 @@ bool process_open(pid_t pid, struct process *process, const char **why)
         note_mapping(process, &mapping, program);
     }
     free(maps);
+    if (process->python.file.other)
+        *why = format("it runs %s, not CPython: nothing can be seen of it",
+                      process->python.file.other);
     return process->python.code != NULL;
 }
 

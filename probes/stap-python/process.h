@@ -19,7 +19,7 @@ struct process {
     char *libc;                /* the file with dlopen(), as we can open it, or NULL */
     char *libc_name;           /* the same as in its maps */
     unsigned long libc_bias;   /* from that file's addresses to the process's */
-    struct interpreter python; /* code: as we can open it */
+    struct interpreter python; /* code: as we can open it, NULL: another Python or none */
     char *code_name;           /* the same as in its maps */
     const char *load_path;     /* where it is to load the shim from: attach sets it */
     bool is_mounted;           /* attach has mounted the shim at its own path there */

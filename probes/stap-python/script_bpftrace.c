@@ -20,6 +20,7 @@
 #include "command.h"
 #include "file.h"
 #include "installed.h"
+#include "other_python.h"
 #include "process.h"
 #include "program.h"
 #include "shim.h"
@@ -213,6 +214,8 @@ int script_backend(const char *path, char **arguments)
     setenv("BPFTRACE_STRLEN", "128", 0);
     if (target.process)
         check_process(target.process);
+    if (target.command)
+        warn_of_other_python_in(target.command);
     if (target.command)
         finish(trace_command(tracing, target.command));
     exec_program(tracing);

@@ -80,8 +80,7 @@ static void say_why_unknown(const struct process *process, const char *why)
     if (!process->start)
         die(FAILED, "%d: %s", process->pid, why);
     if (!process->is_hidden)
-        warn("%d: it does not run CPython; only what it starts from now on is traced",
-             process->pid);
+        warn("%d: %s; only what it starts from now on is traced", process->pid, why);
     else
         warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
@@ -143,15 +142,19 @@ void prepare_target(const struct script_probes *script, pid_t pid)
 
 void say_what_runs(const struct script_probes *script)
 {
-    unsigned all = 0, with_shim = 0, with_own = 0;
+    unsigned all = 0, with_shim = 0, with_own = 0, others = 0;
+    const char *other = "";
     if (!exists(rooted("/proc")))
         return;
     struct processes processes = processes_find();
     for (size_t i = 0; i < processes.count; i++) {
         struct process process;
         const char *why;
-        if (!process_open(processes.all[i].pid, &process, &why))
+        if (!process_open(processes.all[i].pid, &process, &why)) {
+            others += process.python.file.other != NULL;
+            other = process.python.file.other ? process.python.file.other : other;
             continue;
+        }
         all++;
         if (process.shim)
             with_shim++;
@@ -169,4 +172,7 @@ void say_what_runs(const struct script_probes *script)
              with_shim + with_own == all
                  ? ""
                  : "; stap-python attach --all loads it into the rest, which stap-python ps lists");
+    if (others)
+        warn("%u process%s %s, not CPython: nothing can be seen of %s", others,
+             others == 1 ? " runs" : "es run", other, others == 1 ? "it" : "them");
 }
