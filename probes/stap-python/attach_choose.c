@@ -84,7 +84,7 @@ static void add_named(struct choice *choice, const struct wish *wish)
 /* A process, as process_open() saw it. */
 struct seen {
     struct process process;
-    bool is_python;
+    bool is_python; /* or another Python, of which attach says so */
 };
 
 /* Chooses the processes of the PIDs and names, or all. */
@@ -111,7 +111,8 @@ struct choice attach_choose(const struct wish *wish)
     if (!seen)
         abort();
     for (size_t i = 0; i < processes.count; i++)
-        seen[i].is_python = process_open(processes.all[i].pid, &seen[i].process, &why);
+        seen[i].is_python = process_open(processes.all[i].pid, &seen[i].process, &why) ||
+                            seen[i].process.python.file.other;
     choose(&processes, wish, seen);
     for (size_t i = 0; i < processes.count; i++) {
         bool is_chosen = processes.all[i].chosen;

@@ -337,6 +337,8 @@ static void read_dynamic(Elf *elf, struct elf_file *file)
         else if (entry.d_tag == DT_NEEDED && strncmp(text, "libpython3.", 11) == 0 &&
                  !strchr(text, '/'))
             file->libpython = file->libpython ? file->libpython : strdup(text);
+        else if (entry.d_tag == DT_NEEDED && strncmp(text, "libpypy", 7) == 0)
+            file->other = "PyPy";
         else if (entry.d_tag == DT_NEEDED && strncmp(text, "libc.musl", 9) == 0)
             file->is_musl = true;
     }
@@ -387,6 +389,11 @@ bool elf_read(const char *path, struct elf_file *file, const char **why)
         file->is_exported = find_symbol(elf, SHT_DYNSYM, "Py_GetVersion", &symbol);
         file->is_cpython =
             file->is_exported || find_symbol(elf, SHT_SYMTAB, "Py_GetVersion", &symbol);
+        /* A program has PyPy's code itself or needs its library. */
+        if (file->is_cpython)
+            file->other = NULL;
+        else if (find_symbol(elf, SHT_DYNSYM, "pypy_main_startup", &symbol))
+            file->other = "PyPy";
         if (file->is_cpython || file->entries)
             read_version(elf, path, file);
     }

@@ -13,12 +13,13 @@
 enum { MARKERS_MAX = 32 };
 
 struct elf_file {
-    bool wide;        /* 64 bits */
-    unsigned machine; /* e_machine */
-    bool is_static;   /* a program without a dynamic linker */
-    bool is_musl;     /* its dynamic linker is musl's */
-    bool is_cpython;  /* contains CPython's code: Py_GetVersion */
-    bool is_exported; /* and exports it */
+    bool wide;         /* 64 bits */
+    unsigned machine;  /* e_machine */
+    bool is_static;    /* a program without a dynamic linker */
+    bool is_musl;      /* its dynamic linker is musl's */
+    bool is_cpython;   /* contains CPython's code: Py_GetVersion */
+    bool is_exported;  /* and exports it */
+    const char *other; /* another Python whose code it contains or needs, "PyPy", or NULL */
     bool free_threaded;
     int minor;        /* of version 3.minor; -1: unknown */
     char *version;    /* "3.15.0rc1"; NULL: not known as exactly */

@@ -32,6 +32,7 @@ static const char pth[] = PTH_LINE "\n";
 
 struct site {
     const char *python;
+    char *implementation; /* "cpython" */
     char *folder, *pth, *link;
 };
 
@@ -46,17 +47,20 @@ static const char question[] =
     "import sysconfig\n"
     "folders = getattr(site, 'getsitepackages', lambda prefixes: [])([sys.prefix])\n"
     "folders = folders or [sysconfig.get_path('purelib')]\n"
+    "print('\\nimplementation:', sys.implementation.name)\n"
     "print('\\nsite:', sys.version_info[0], sys.version_info[1], sys.version.split()[0] "
     "if 't' in getattr(sys, 'abiflags', '') else '-', folders[0])\n";
 
-/* The interpreter's site-packages, as it says itself.  Exits if the shim does not support it. */
-static char *ask_for_folder(const char *python)
+/* The interpreter's site-packages, as it says itself, and what it says that it is.  Exits if the
+ * shim does not support that CPython. */
+static char *ask_for_folder(const char *python, char **implementation)
 {
     int status, major, minor, at = 0;
     char free_threaded[16]; /* its version, or "-": it is not */
     const char *const ask[] = {python, "-IS", "-c", question, NULL};
     char *answer = output_of(ask, 20, &status);
-    char *line = strstr(answer, "\nsite: ");
+    char *line = strstr(answer, "\nsite: "), *name = field_of(answer, "implementation");
+    *implementation = name ? strndup(name, strcspn(name, "\n")) : "cpython";
     if (status != 0 || !line ||
         sscanf(line, "\nsite: %d %d %15s %n", &major, &minor, free_threaded, &at) != 3 || !at)
         die(FAILED, "%s: not a working Python 3.6 or later", python);
@@ -90,7 +94,7 @@ static struct site find_site(const char *python)
     const char *unsafe = NULL;
     if (geteuid() == 0 && (unsafe = unsafe_python(site.python)))
         die(FAILED, "%s: %s", site.python, unsafe);
-    site.folder = ask_for_folder(site.python);
+    site.folder = ask_for_folder(site.python, &site.implementation);
     if (!exists(site.folder))
         die(FAILED, "%s: its directory %s does not exist", site.python, site.folder);
     if (geteuid() == 0 && (unsafe = unsafe_path(site.folder)))
@@ -170,9 +174,14 @@ int enable_python(const char *word)
 {
     const char *python = find_python(word), *shim = shim_file(), *at, *why;
     struct interpreter found;
-    if (interpreter_open(python, &found, &why) && (why = unfit(&found.file)))
+    if (!interpreter_open(python, &found, &why) && found.file.other)
+        die(FAILED, "%s: %s", python, why);
+    if (found.file.is_cpython && (why = unfit(&found.file)))
         die(FAILED, "%s: the shim does not support it: %s", python, why);
     struct site site = find_site(python);
+    if (strcmp(site.implementation, "cpython") != 0)
+        die(FAILED, "%s: it is %s, not CPython: nothing can be seen of it", python,
+            site.implementation);
     if (!exists(shim))
         die(FAILED, "%s", shim_not_found());
     refuse_others(&site);

@@ -64,6 +64,8 @@ bool tapset_looks_in(const char *path)
 
 char *short_version(const struct elf_file *file)
 {
+    if (file->other)
+        return strdup(file->other);
     return file->minor < 0 ? NULL : format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
 }
 
@@ -71,6 +73,8 @@ const char *unfit(const struct elf_file *file)
 {
     struct elf_file self;
     const char *why;
+    if (file->other)
+        return format("it is %s, not CPython: nothing can be seen of it", file->other);
     if (!file->is_exported)
         return "it does not export CPython's functions";
     if (file->is_static)
@@ -145,6 +149,9 @@ bool interpreter_open(const char *path, struct interpreter *found, const char **
             return false;
         found->code = library;
     }
+    *why = unfit(&found->file);
+    if (found->file.other)
+        return false;
     *why = "not a CPython, and it has no markers of provider python";
     if (!found->file.is_cpython && !found->file.entries)
         return false;
@@ -183,7 +190,8 @@ static void add(struct interpreters *list, const char *path)
 {
     struct interpreter found;
     const char *why;
-    if (!interpreter_open(path, &found, &why) || !found.file.is_cpython)
+    bool is_cpython = interpreter_open(path, &found, &why) && found.file.is_cpython;
+    if (!is_cpython && !(found.file.other && identify(&found)))
         return;
     for (size_t i = 0; i < list->count; i++)
         if (list->all[i].dev == found.dev && list->all[i].ino == found.ino)
@@ -220,8 +228,10 @@ size_t interpreters_find(struct interpreter **found)
         }
     char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
     for (char *folder; path && (folder = strsep(&path, ":"));)
-        if (*folder == '/')
+        if (*folder == '/') {
             add_matching(&list, format("%s/python3*", rooted(folder)));
+            add_matching(&list, format("%s/pypy3*", rooted(folder)));
+        }
     const char *home = getenv("PYENV_ROOT");
     if (!home && getenv("HOME"))
         home = format("%s/.pyenv", getenv("HOME"));

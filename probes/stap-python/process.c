@@ -157,8 +157,11 @@ static void note_python(struct reading *reading, const struct mapping *mapping)
     struct elf_file elf = reading->own;
     if (!file && !is_program)
         reading->gone = strdup(name);
-    if (!file || reading->has_own || (!is_program && !elf_read(file, &elf, &why)) ||
-        !elf.is_cpython)
+    if (!file || reading->has_own || (!is_program && !elf_read(file, &elf, &why)))
+        return;
+    if (elf.other && !process->python.code)
+        process->python = (struct interpreter){.path = strdup(reading->program), .file = elf};
+    if (!elf.is_cpython)
         return;
     if (is_program)
         reading->has_own = elf.is_exported;
@@ -205,7 +208,8 @@ static void note_mapping(struct reading *reading, const struct mapping *mapping)
     else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
              strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
         note_libc(reading, mapping);
-    else if (strncmp(name, "libpython3.", 11) == 0 || strcmp(mapping->name, reading->program) == 0)
+    else if (strncmp(name, "libpython3.", 11) == 0 || strncmp(name, "libpypy", 7) == 0 ||
+             strcmp(mapping->name, reading->program) == 0)
         note_python(reading, mapping);
 }
 
@@ -261,6 +265,9 @@ bool process_open(pid_t pid, struct process *process, const char **why)
                       "it has of that: run this as root, or restart it",
                       (int)strcspn(reading.gone, " "), printable(reading.gone));
     }
+    if (!process->python.code && process->python.file.other)
+        *why = format("it runs %s, not CPython: nothing can be seen of it",
+                      process->python.file.other);
     return process->python.code != NULL;
 }
 

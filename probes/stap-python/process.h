@@ -23,7 +23,7 @@ struct process {
     char *libc_name;           /* the same as in its maps */
     bool libc_is_gone;         /* its file was deleted, and we can't open it any more */
     unsigned long libc_bias;   /* from that file's addresses to the process's */
-    struct interpreter python; /* code: as we can open it */
+    struct interpreter python; /* code: as we can open it, NULL: another Python or none */
     char *code_name;           /* the same as in its maps */
     unsigned pythons;          /* of which we can't tell which one runs; usually 1 */
     const char *load_path;     /* where it is to load the shim from: attach sets it */

@@ -24,7 +24,7 @@
 static const char usage[] =
     "usage: stap-python ps [--json]\n"
     "\n"
-    "Shows the CPythons that run, a line each:\n"
+    "Shows the CPythons that run, a line each, and the PyPys, of which nothing can be seen:\n"
     "\n"
     "  SHIM       active: tracers see its markers; loaded: they will when Python code next runs;\n"
     "             off: it was started with PYTHON_STAP=off; silent, unknown: tracers don't see\n"
@@ -89,6 +89,19 @@ static struct row row_of(const struct process *process)
                       .command = command_of(pid)};
     fill_in_shim(&row, process);
     return row;
+}
+
+/* A process that runs another Python than CPython, for that reason not to be seen. */
+static struct row row_of_other(const struct process *process, const char *reason)
+{
+    return (struct row){.pid = process->pid,
+                        .user = user_of(process->pid),
+                        .version = process->python.file.other,
+                        .shim = "can't",
+                        .reason = reason,
+                        .venv = started_venv(process),
+                        .container = container_of(process),
+                        .command = command_of(process->pid)};
 }
 
 /* ---------------------------------------------------------------- the table */
@@ -206,6 +219,8 @@ int ps_main(char **arguments)
         const char *why;
         if (process_open(processes.all[i].pid, &process, &why))
             rows[count++] = row_of(&process);
+        else if (process.python.file.other)
+            rows[count++] = row_of_other(&process, why);
         else
             hidden += process.is_hidden;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "other_python.h"
 #include "program.h"
 #include "shim.h"
 
@@ -29,6 +30,7 @@ int run_main(char **arguments)
         die(USAGE, "run: unknown option '%s' (see stap-python run --help)", arguments[0]);
     if (!arguments[0])
         die(USAGE, "run: no command given (see stap-python run --help)");
+    warn_of_other_python(arguments);
     setenv("LD_PRELOAD", preload_value(), 1);
     exec_program(arguments);
 }

@@ -15,6 +15,7 @@
 #include "command.h"
 #include "file.h"
 #include "installed.h"
+#include "other_python.h"
 #include "process.h"
 #include "program.h"
 #include "script_bpftrace.h"
@@ -103,7 +104,9 @@ static void look_at_processes(const struct script_head *head, const struct stap_
         script.arguments++;
     if (given->target && pid_of(given->target))
         prepare_target(&script, pid_of(given->target));
-    else if (!given->target && !given->command)
+    else if (given->command)
+        warn_of_other_python_in(given->command);
+    else if (!given->target)
         say_what_runs(&script);
 }
 
@@ -134,11 +137,11 @@ static char **prepared_command(const char *path, const struct script_head *head,
     stap = stap && *stap ? stap : "stap";
     if (!program_in_path(stap))
         die(127, "%s not found: run stap-python doctor", stap);
-    add_shim(arguments);
     if (source_tree)
         setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
     if (given.is_run)
         look_at_processes(head, &given);
+    add_shim(arguments);
     bool says = given.is_run && !given.command && isatty(STDERR_FILENO);
     return stap_command(stap, path, arguments, says);
 }

@@ -17,10 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach_load.h"
 #include "command.h"
 #include "file.h"
 #include "installed.h"
-#include "attach_load.h"
+#include "other_python.h"
 #include "process.h"
 #include "processes.h"
 #include "program.h"
@@ -255,6 +256,8 @@ int script_backend(const char *path, char **arguments)
     setenv("BPFTRACE_STRLEN", "128", 0);
     const char *elsewhere = target.process ? check_process(target.process) : NULL;
     char **tracing = bpftrace_command(script, elsewhere, &target);
+    if (target.command)
+        warn_of_other_python_in(target.command);
     if (target.command)
         finish(trace_command(tracing, target.command));
     exec_program(tracing);

@@ -81,8 +81,7 @@ static void say_why_unknown(const struct process *process, const char *why)
     if (!process->start)
         die(FAILED, "%d: %s", process->pid, why);
     if (!process->is_hidden)
-        warn("%d: it does not run CPython; only what it starts from now on is traced",
-             process->pid);
+        warn("%d: %s; only what it starts from now on is traced", process->pid, why);
     else
         warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
@@ -200,14 +199,19 @@ void prepare_target(const struct script_probes *script, pid_t pid)
 void say_what_runs(const struct script_probes *script)
 {
     unsigned all = 0, with_shim = 0, silent = 0, with_own = 0;
+    unsigned others = 0;
+    const char *other = "";
     if (!exists(rooted("/proc")))
         return;
     struct processes processes = processes_find();
     for (size_t i = 0; i < processes.count; i++) {
         struct process process;
         const char *why;
-        if (!process_open(processes.all[i].pid, &process, &why))
+        if (!process_open(processes.all[i].pid, &process, &why)) {
+            others += process.python.file.other != NULL;
+            other = process.python.file.other ? process.python.file.other : other;
             continue;
+        }
         all++;
         struct shim_status status = shim_status(&process, 0);
         if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
@@ -229,4 +233,7 @@ void say_what_runs(const struct script_probes *script)
              with_shim + silent + with_own == all
                  ? ""
                  : "; stap-python attach --all loads it into the rest, which stap-python ps lists");
+    if (others)
+        warn("%u process%s %s, not CPython: nothing can be seen of %s", others,
+             others == 1 ? " runs" : "es run", other, others == 1 ? "it" : "them");
 }
