@@ -20,6 +20,7 @@
 #include "debug.h"
 #include "filter.h"
 #include "fork.h"
+#include "glibc.h"
 #include "layout.h"
 #include "module.h"
 #include "setup.h"
@@ -140,6 +141,8 @@ static void load(const char *library)
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
     debug_on = debug && *debug;
     const char *why;
+    if (!glibc_find())
+        return;
     if (!cpython_find(library, &why)) {
         if (why)
             debug_log("%s", why);
@@ -217,7 +220,7 @@ static int exec_module(PyObject *module)
 PyObject *PyInit_python_stap(void)
 {
     const char *why;
-    if (!py.Py_GetVersion) /* preloaded into a program that found its Python only later */
+    if (!py.Py_GetVersion && glibc_find()) /* preloaded into a program that found its Python late */
         cpython_find(NULL, &why);
     return module_python_stap(exec_module);
 }
