@@ -28,6 +28,16 @@ load ../helper
   [ "$(LD_PRELOAD=$built /usr/bin/python3 -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])')" = 2 ]
 }
 
+# A library that is loaded late shares with others what the dynamic linker has to spare: 1,664 bytes.
+@test "the shim's thread-local words take 152 bytes at most" {
+  need readelf
+  local bytes
+  bytes=$(readelf --wide --segments "$shim" | awk '$1 == "TLS" { print $6 }')
+  echo "$bytes"
+  [ "$((bytes))" -gt 0 ]
+  [ "$((bytes))" -le 152 ]
+}
+
 # Debian 11's root, whose glibc 2.31 has threads and dlopen() in libraries of their own: $old.
 need_old_root() {
   export old=$top/build/distros/bullseye
