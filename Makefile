@@ -55,7 +55,7 @@ large_files := $(if $(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null | grep __LP64_
 # no call.
 shim_cflags := -std=c11 -D_GNU_SOURCE $(large_files) -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden \
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
-shim_ldflags := -shared -pthread -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
+shim_ldflags := -shared -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 # One for each test/NAME/run but the benchmark's.
 long_checks := $(filter-out check-bench,$(patsubst test/%/run,check-%,$(wildcard test/*/run)))
@@ -111,13 +111,19 @@ help:
 	@echo "$$help_of_the_rest"
 
 $(shim): $(objects)
-	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^ -ldl
+	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^
 
 $(BUILD)/probes/%.o: probes/%.c | $(BUILD)/probes/markers_list.h $(BUILD)/probes/native_list.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
+# The shim asks for no date, and clocks of 64 bits on 32 came with glibc 2.34.
+$(objects): shim_cflags += -U_TIME_BITS
+
 # uprobes on 32-bit ARM know no Thumb instructions.
 $(BUILD)/probes/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)$(if $(filter arm%,$(shell $(CC) -dumpmachine)),-marm)
+
+# Its symbol's version is in an asm statement, which link-time optimisation separates from it.
+$(BUILD)/probes/glibc.o: shim_cflags += -fno-lto
 
 $(BUILD)/probes/markers_list.h: probes/generate/markers.awk probes/python.d | $(BUILD)/probes
 	awk -f $^ >$@

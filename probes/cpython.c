@@ -6,6 +6,8 @@
 #include "cpython.h"
 
 #include "free_threaded.h"
+#include "glibc.h"
+#include "number.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -57,7 +59,7 @@ static bool version_fits(const char **why)
     *why = "not CPython 3.6 or later";
     if (strncmp(version, "3.", 2) != 0)
         return false;
-    py.minor = atoi(version + 2);
+    py.minor = number_at(version + 2, NULL);
     py.free_threaded = strstr(version, "free-threading") != NULL;
     if (py.minor < CPYTHON_OLDEST_MINOR)
         return false;

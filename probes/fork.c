@@ -27,6 +27,9 @@ enum { MOST_TRIES = 320 };
  * Others may fork meanwhile: what is kept of a fork is the thread's. */
 static __thread bool forks_itself;
 
+/* That is another thread than the main one. */
+static __thread bool forking_by_thread;
+
 /* ---------------------------------------------------------------- called by CPython */
 
 /* Where the fork was called: the frame, which is only compared, and the instruction in it. */
@@ -212,8 +215,6 @@ static int start_pending(void *unused)
 }
 
 /* ---------------------------------------------------------------- called by the C library */
-
-static __thread bool forking_by_thread;
 
 static void prepare_fork(void)
 {

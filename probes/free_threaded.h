@@ -6,8 +6,9 @@
 #ifndef FREE_THREADED_H
 #define FREE_THREADED_H
 
+#include "number.h"
+
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What is missing in the others: before 3.14.4, and before 3.15's beta releases, two threads may
@@ -23,12 +24,13 @@
  * what Py_GetVersion() returns. */
 static inline bool free_threaded_is_fit(const char *version)
 {
-    int minor = 0, micro = 0, length = 0;
-    if (sscanf(version, "3.%d.%d%n", &minor, &micro, &length) != 2)
+    int minor, micro;
+    const char *end;
+    if (strncmp(version, "3.", 2) != 0 || !number_pair(version + 2, &minor, &micro, &end))
         return false;
     if (minor == 14)
         return micro >= 4;
-    bool is_alpha = minor == 15 && micro == 0 && version[length] == 'a';
+    bool is_alpha = minor == 15 && micro == 0 && *end == 'a';
     return minor > 14 && !is_alpha;
 }
 

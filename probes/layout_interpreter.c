@@ -18,9 +18,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* glibc's own: without it, as in musl, the shim is off, but its file must load. */
-#pragma weak dladdr1
-
 static struct layout_page *page;
 
 /* The one among so many words of an object that is this; 0: none or several, or the first. */
@@ -149,8 +146,8 @@ static struct part around_gil(const PyInterpreterState *interpreter)
     const ElfW(Sym) *symbol = NULL;
     if (py.minor >= 12)
         return (struct part){(const char *)interpreter, INTERPRETER_WORDS * sizeof(void *)};
-    if (!py.runtime || !dladdr1 || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) ||
-        !symbol || info.dli_saddr != py.runtime)
+    if (!py.runtime || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+        info.dli_saddr != py.runtime)
         return (struct part){NULL, 0};
     return (struct part){py.runtime, symbol->st_size};
 }

@@ -20,6 +20,7 @@
 #include "debug.h"
 #include "filter.h"
 #include "fork.h"
+#include "glibc.h"
 #include "layout.h"
 #include "module.h"
 #include "setup.h"
@@ -120,15 +121,17 @@ static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
     return MODE_OFF;
 }
 
-/* Imports the library as python_stap.  Protected: so is_second() finds this file's, not that of
- * another file that was loaded first. */
-__attribute__((visibility("protected"))) PyObject *PyInit_python_stap(void);
+/* Imports the library as python_stap. */
+__attribute__((visibility("default"))) PyObject *PyInit_python_stap(void);
+/* This file's, where that may be another file's that was loaded first.  A second name, as binutils
+ * before 2.39 can't link the address of a protected function. */
+__attribute__((visibility("hidden"), alias("PyInit_python_stap"))) PyObject *own_init(void);
 
 /* Another file of the shim is in this process: one is enough. */
 static bool is_second(void)
 {
     void *first = dlsym(RTLD_DEFAULT, "PyInit_python_stap");
-    return first && first != (void *)PyInit_python_stap;
+    return first && first != (void *)own_init;
 }
 
 /* The shim supports this CPython, and is or will be in it. */
@@ -140,6 +143,8 @@ static void load(const char *library)
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
     debug_on = debug && *debug;
     const char *why;
+    if (!glibc_find())
+        return;
     if (!cpython_find(library, &why)) {
         if (why)
             debug_log("%s", why);
@@ -217,7 +222,7 @@ static int exec_module(PyObject *module)
 PyObject *PyInit_python_stap(void)
 {
     const char *why;
-    if (!py.Py_GetVersion) /* preloaded into a program that found its Python only later */
+    if (!py.Py_GetVersion && glibc_find()) /* preloaded into a program that found its Python late */
         cpython_find(NULL, &why);
     return module_python_stap(exec_module);
 }

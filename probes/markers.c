@@ -19,6 +19,7 @@
 #include "markers.h"
 
 #include "fork_word.h"
+#include "number.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,8 +60,8 @@ static const int *is_wide = &never;
 void markers_start(void)
 {
     struct utsname kernel;
-    int major = 0, minor = 0;
-    if (uname(&kernel) != 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2 || major < 6 ||
+    int major, minor;
+    if (uname(&kernel) != 0 || !number_pair(kernel.release, &major, &minor, NULL) || major < 6 ||
         (major == 6 && minor < 18))
         return;
     const int *word = fork_word();

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -222,15 +221,15 @@ static bool read_file(const struct file *file, const struct object *object)
 static bool read_path(const struct object *object)
 {
     bool done = false;
-    struct stat status;
     /* A relative path may lead elsewhere by now, perhaps to a file that blocks open(). */
     if (object->path[0] != '/')
         return false;
     int fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-        size_t size = (size_t)status.st_size;
+    off_t end = lseek(fd, 0, SEEK_END); /* none of a pipe, and too great a one of a folder */
+    if (end > 0) {
+        size_t size = (size_t)end;
         void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (bytes != MAP_FAILED) {

@@ -26,7 +26,7 @@ struct block {
 
 static __thread struct calls {
     struct block *block;
-    size_t depth, room;
+    uint32_t depth, room;
     unsigned turn;
 } calls;
 
@@ -75,7 +75,7 @@ static __attribute__((noinline)) bool make_room(void)
         return false;
     bool is_first = !calls.block;
     calls.block = block;
-    calls.room = (size - sizeof *block) / sizeof *block->call;
+    calls.room = (uint32_t)((size - sizeof *block) / sizeof *block->call);
     if (is_first)
         forget_here();
     pthread_setspecific(at_thread_end, block);

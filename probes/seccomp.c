@@ -7,6 +7,8 @@
  */
 #include "seccomp.h"
 
+#include "number.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,8 +30,8 @@ static long filters_in(const char *status_path)
     const char *mode = strstr(text, "\nSeccomp:"), *count = strstr(text, "\nSeccomp_filters:");
     if (!mode)
         return -1;
-    return 1000 * (atol(mode + sizeof "\nSeccomp:") != 0) +
-           (count ? atol(count + sizeof "\nSeccomp_filters:") : 0); /* Linux 5.9 */
+    return 1000 * (number_at(mode + sizeof "\nSeccomp:", NULL) != 0) +
+           (count ? number_at(count + sizeof "\nSeccomp_filters:", NULL) : 0); /* Linux 5.9 */
 }
 
 /* Whether a thread of this part of /proc/self/task has more filters than that. */

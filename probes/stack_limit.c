@@ -14,6 +14,10 @@
 
 enum { KILOBYTE = 1024, MEGABYTE = 1024 * KILOBYTE };
 
+/* The main thread's in 3.11.  Its stack grows as far as RLIMIT_STACK allows at that moment, which
+ * the program may have lowered, as it needs little: asked for anew with each STEP. */
+static __thread bool moves;
+
 __thread char *stack_limit;
 
 /* The main thread's. */
@@ -54,10 +58,6 @@ static bool is_on_main_stack(const char *here)
     return main_stack_end && gettid() == getpid() &&
            is_within(here, main_stack_end - main_stack_size, main_stack_size);
 }
-
-/* The main thread's in 3.11.  Its stack grows as far as RLIMIT_STACK allows at that moment, which
- * the program may have lowered, as it needs little: asked for anew with each STEP. */
-static __thread bool moves;
 
 static char *step_down(char *here)
 {

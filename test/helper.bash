@@ -20,6 +20,8 @@ export SLOW=${SLOW:-1}
 source "$top/test/helpers/files.bash"
 # shellcheck source=test/helpers/checks.bash
 source "$top/test/helpers/checks.bash"
+# shellcheck source=test/helpers/glibc.bash
+source "$top/test/helpers/glibc.bash"
 # shellcheck source=test/helpers/interpreters.bash
 source "$top/test/helpers/interpreters.bash"
 # shellcheck source=test/helpers/markers.bash

@@ -175,19 +175,31 @@ static bool has_room(pid_t pid, unsigned long stack)
     return room >= 128 * 1024 || (room >= 0 && strcmp(name, "[stack]") == 0);
 }
 
-/* The text of dlerror() in it, or what of that is in one page. */
+/* What to do about an error of the dynamic linker's. */
+static const char *cure_of(const char *error)
+{
+    return strstr(error, "static TLS") ? ": libraries that it has loaded take all of that; start "
+                                         "it with stap-python run CMD"
+                                       : "";
+}
+
+/* The text of dlerror() in it, as far as it can be read. */
 static const char *dlopen_error(struct thread *thread, const struct places *places)
 {
     static char text[512];
     unsigned long message = 0;
     if (!places->dlerror || thread_call(thread, places->dlerror, "", &message) || !message)
         return "dlopen() failed in it";
-    size_t size = 4096 - message % 4096;
-    struct iovec ours = {text, size < sizeof text ? size : sizeof text - 1},
-                 its = {(void *)message, ours.iov_len};
-    if (process_vm_readv(thread->pid, &ours, 1, &its, 1, 0) <= 0)
+    size_t size = 4096 - message % 4096, room = sizeof text - 1;
+    size = size < room ? size : room;
+    /* In two parts, as what follows it may be missing. */
+    struct iovec ours = {text, room},
+                 its[] = {{(void *)message, size}, {(void *)(message + size), room - size}};
+    ssize_t got = process_vm_readv(thread->pid, &ours, 1, its, 2, 0);
+    if (got <= 0)
         return "dlopen() failed in it";
-    return format("dlopen() failed in it: %s", text);
+    text[got] = '\0';
+    return format("dlopen() failed in it: %s%s", text, cure_of(text));
 }
 
 /* Calls dlopen() in the saved thread; NULL, or why that fails. */

@@ -237,6 +237,7 @@ static const struct call calls[] = {
     CALL(openat, 0, 0, 0, O_RDONLY | O_CLOEXEC),
     CALL(read, 0),
     CALL(pread64, 0),
+    CALL(lseek, 0),
     CALL(fstat, ENOSYS),
     CALL(newfstatat, 0),
     CALL(uname, ANY_ERROR),

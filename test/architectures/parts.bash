@@ -55,17 +55,19 @@ both() {
 part_notes() {
   diff <(sort "test/markers.$(machine_of "$arch")") <(marker_notes "$shim" | sort -u)
   [ "$(readelf --wide --dynamic "$shim" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^ld')" = libc.so.6 ]
+  needs_newer_glibc "$shim" "$(newest_glibc "$(machine_of "$arch")")" >"$work/newer"
+  refute_lines . "$work/newer"
   [ "$arch" != armhf ] || sites_are_arm
   is_wide "$arch" || files_are_large
   echo "result: $(marker_notes "$shim" | sort -u | wc -l) markers"
 }
 
-# On 32 bits stat() and the like fail with an inode of 64 bits, stat64() does not.
+# On 32 bits stat(), open() and the like fail with an inode or a size of 64 bits, stat64() and open64() do not.
 files_are_large() {
   local file
   for file in "$shim" "$made/stap-python"; do
     readelf --wide --dyn-syms "$file" | sed -n 's/.* UND \([a-z0-9_]*\)@.*/\1/p' >"$work/functions"
-    grep -E '^f?stat64$|^__f?stat64_time64$' "$work/functions"
+    grep -E '^open64$' "$work/functions"
     refute_lines '^([fl]?stat|open|openat|fopen|readdir|glob|globfree|pread|pwrite|mmap|lseek)$' "$work/functions"
   done
 }

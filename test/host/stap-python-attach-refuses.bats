@@ -251,3 +251,25 @@ VERSIONS
   sleep 0.3
   attach_refuses 'its C library is musl'
 }
+
+@test "attach says what to do where a library has used up the room for thread-local words; with run there is room" {
+  need gcc
+  # all that the linker has to spare, for libraries that are loaded later
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/big.so" -x c - <<'C'
+__thread char big[1600] __attribute__((tls_model("initial-exec")));
+char *touch(void) { return big; }
+C
+  cat >"$BATS_TEST_TMPDIR/taken.py" <<PY
+import ctypes, sys
+ctypes.CDLL("$BATS_TEST_TMPDIR/big.so")
+sys.argv.pop(0)
+exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"))
+PY
+  start_program /usr/bin/python3 "$BATS_TEST_TMPDIR/taken.py"
+  attach_refuses 'dlopen\(\) failed in it: .*static TLS block: libraries that it has loaded take all of that; start it with stap-python run CMD$'
+  program_ends
+  start_program "$launcher" run /usr/bin/python3 "$BATS_TEST_TMPDIR/taken.py"
+  run launcher attach "$program"
+  [ "$status $output" = "0 $program: already active: $shim" ]
+  program_ends
+}

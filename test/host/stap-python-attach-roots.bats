@@ -206,3 +206,20 @@ os.execv(sys.argv[1], sys.argv[1:])'
   attach_refuses "dlopen\(\) failed in it: .*version .${newest/_2/_9}. not found"
   program_ends
 }
+
+@test "attach to a Python of an older glibc's root, Debian 11's" {
+  export old=$top/build/distros/bullseye
+  [ -x "$old/usr/bin/python3.9" ] || skip "needs Debian 11's root: make check-distros"
+  make_root
+  mkdir "$BATS_TEST_TMPDIR"/{upper,work}
+  start_in_root 'mount -t overlay overlay -o "lowerdir=$old,upperdir=$folder/upper,workdir=$folder/work" "$root"
+    mkdir -p "$root$folder"
+    cp "$folder/program.py" "$root$folder"
+    mount -t proc none "$root/proc"'
+  [[ $(readlink -f "/proc/$program/exe") == */python3.9 ]]
+  attaches "$shim"
+  can_bpftrace
+  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @ = count(); }" sleep 0.5
+  [ "$(sed -n 's/^@: //p' "$trace")" -gt 0 ]
+  program_ends
+}
