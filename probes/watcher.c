@@ -266,7 +266,7 @@ static void *watch(void *data)
     uint64_t asked = ~0ul; /* filter_want() */
     bool filtered = false;
     self->id = gettid();
-    pthread_setname_np(pthread_self(), self->attach ? WATCHER_NAME "-new" : WATCHER_NAME);
+    pthread_setname_np(pthread_self(), self->attach ? WATCHER_NAME_NEW : WATCHER_NAME);
     begun++;
     futex_wake(&begun);
     if (self->attach && !attach_first(self))

@@ -177,6 +177,13 @@ bool process_has_shim(const struct process *process)
     return process_open(process->pid, &now, &why) && now.start == process->start && now.shim;
 }
 
+/* Whether it is the name of a watcher that an interpreter has met, in whatever state. */
+static bool is_watcher(const char *name)
+{
+    return strncmp(name, WATCHER_NAME, sizeof WATCHER_NAME - 1) == 0 &&
+           strcmp(name, WATCHER_NAME_NEW "\n") != 0;
+}
+
 static bool has_watcher(pid_t pid)
 {
     glob_t names;
@@ -185,7 +192,7 @@ static bool has_watcher(pid_t pid)
         return false;
     for (size_t i = 0; i < names.gl_pathc && !found; i++) {
         char *name = contents(names.gl_pathv[i], 64);
-        found = name && strcmp(name, WATCHER_NAME "\n") == 0;
+        found = name && is_watcher(name);
     }
     globfree(&names);
     return found;
