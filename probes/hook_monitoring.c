@@ -63,14 +63,16 @@ static PyObject *globals_of(PyObject *code)
 static void entry_here(PyObject *code, struct code *record, int line, struct fires fires)
 {
     layout_meet_current();
-    fire_entry(record, line, shown_now(code, SHOWN_ENTRY), fires);
+    struct shown shown = shown_now(code, SHOWN_ENTRY, &fires);
+    fire_entry(record, line, shown, fires);
 }
 
 static void return_here(PyObject *code, struct code *record, int line, struct outcome outcome,
                         struct fires fires)
 {
     layout_meet_current();
-    fire_return(record, line, shown_now(code, SHOWN_RETURN), outcome, fires);
+    struct shown shown = shown_now(code, SHOWN_RETURN, &fires);
+    fire_return(record, line, shown, outcome, fires);
 }
 
 /* ---------------------------------------------------------------- frames that run already */

@@ -99,6 +99,28 @@ EVENTS
   done
 }
 
+@test "frames that are on no stack when the tracer comes report no return, or have an entry before it" {
+  local python target program=$BATS_TEST_TMPDIR/suspended.py
+  export BESIDE=$BATS_TEST_TMPDIR/beside.so
+  "${CC:-cc}" -shared -fPIC -o "$BESIDE" "$top/test/workloads/beside.c"
+  cp "$top/test/workloads/suspended.py" "$program"
+  for python in $(pythons); do
+    echo "$python"
+    trace_running "$python" "$(function_markers)"
+    # > or <, file, function, line, frame
+    awk -v file="$program" '
+      $2 != file { next }
+      $3 == "later" && $1 == ">" { later++ }
+      $1 == ">" { open[$5]++ }
+      $1 == "<" && open[$5]-- < 1 { print "no entry of", $0; untold++ }
+      END {
+        print later + 0, "calls seen"
+        for (frame in open) if (open[frame] > 0) { print "no return of", frame; untold++ }
+        exit untold || later != 4
+      }' "$trace"
+  done
+}
+
 # All interpreters run hooks.py, while the markers that match PATTERN are probed for a second.  Each must print
 # the text for its version meanwhile, and before and after that no hooks are installed.  An empty text leaves
 # a version out: Python can't see the hooks there.
