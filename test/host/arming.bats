@@ -340,3 +340,32 @@ while time.time() < end:
     grep -qE '^libpython-stap\[[0-9]+\]: gc hook: removed$' "$BATS_TEST_TMPDIR/log"
   done
 }
+
+@test "frames that C makes up, as Cython's do, have neither entries nor returns nor lines, and what they call has all" {
+  local python target headers tried=0 program=$BATS_TEST_TMPDIR/made_up.py
+  cp "$top/test/workloads/made_up.py" "$program"
+  for python in $(pythons); do
+    [[ $(version_of "$python") == 3.[6-9] || $(version_of "$python") == 3.1[01] ]] || continue
+    headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    [ -e "$headers/Python.h" ] || continue
+    tried=1
+    gcc -shared -fPIC -I "$headers" -o "$BATS_TEST_TMPDIR/made_up.so" "$top/test/workloads/made_up.c"
+    echo "$python"
+    trace_running "$python" "$(function_markers && line_markers)
+      usdt:$shim:python:exception__raise { printf(\"! %s %s %d\n\", str(arg0), str(arg1), arg2); }"
+    refute grep compiled "$trace"
+    diff - <(awk '/made_up/ && $3 ~ /^(leaf|nested|fails)$/ { print $1, $3 }' "$trace" | sort | uniq -c | sed 's/^ *//') <<'EVENTS'
+3 ! fails
+3 . fails
+6 . leaf
+3 . nested
+3 < fails
+6 < leaf
+3 < nested
+3 > fails
+6 > leaf
+3 > nested
+EVENTS
+  done
+  [ "$tried" = 1 ] || skip "needs Python.h of a CPython up to 3.11"
+}
