@@ -55,6 +55,8 @@ static void log_result(const struct hook *hook, unsigned want, enum hook_result 
     markers_named(want, names);
     if (result == HOOK_NEVER)
         debug_log("%s: can't be installed here, which leaves out: %s", hook->name, names);
+    else if (result == HOOK_LACKS)
+        return;
     else if (result == HOOK_LATER)
         debug_log("%s: CPython is not ready for it yet; wanted for: %s", hook->name, names);
     else if (want)
@@ -94,7 +96,7 @@ static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
         interp->filter = filter;
     if (result == HOOK_DONE)
         interp->armed |= want;
-    else
+    else if (result == HOOK_NEVER)
         interp->never |= hook->markers;
     return true;
 }

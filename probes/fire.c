@@ -17,7 +17,8 @@ void fire_entry_of(PyFrameObject *frame, int line)
     if (!fires.plain && !fires.filtered)
         return;
     layout_meet(frame);
-    fire_entry(record, line, shown_by_object(frame, SHOWN_ENTRY), fires);
+    struct shown shown = shown_by_object(frame, SHOWN_ENTRY, &fires);
+    fire_entry(record, line, shown, fires);
 }
 
 void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome)
@@ -27,7 +28,8 @@ void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome)
     if (!fires.plain && !fires.filtered)
         return;
     layout_meet(frame);
-    fire_return(record, line, shown_by_object(frame, SHOWN_RETURN), outcome, fires);
+    struct shown shown = shown_by_object(frame, SHOWN_RETURN, &fires);
+    fire_return(record, line, shown, outcome, fires);
 }
 
 void fire_cfunction_entry(struct code *caller, PyObject *globals, int line, PyObject *callable)
@@ -85,7 +87,7 @@ void fire_entries(PyFrameObject *const *frames, size_t depth, struct tracer_ente
         if (!fires.plain && !fires.filtered)
             continue;
         layout_meet(frame);
-        fire_entry(record, py.PyFrame_GetLineNumber(frame), shown_by_object(frame, SHOWN_ENTRY),
-                   fires);
+        struct shown shown = shown_by_object(frame, SHOWN_LATE_ENTRY, &fires);
+        fire_entry(record, py.PyFrame_GetLineNumber(frame), shown, fires);
     }
 }

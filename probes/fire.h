@@ -14,11 +14,6 @@
 #include "shown.h"
 #include "tracer.h"
 
-/* Which markers of an event fire: its own, and the filtered one. */
-struct fires {
-    bool plain, filtered;
-};
-
 static inline struct fires fire_at_entry(struct code *record, PyObject *globals)
 {
     return (struct fires){TRACER_ON(function__entry),

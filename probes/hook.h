@@ -14,6 +14,8 @@
 enum hook_result {
     HOOK_DONE,
     HOOK_LATER, /* CPython isn't ready yet: try again */
+    HOOK_LACKS, /* the program has what it needs: asked again at each look; debug_log() says so once
+                 */
     HOOK_NEVER, /* it can't be had here; debug_log() says why, or that what it needs is missing */
 };
 

@@ -63,14 +63,16 @@ static PyObject *globals_of(PyObject *code)
 static void entry_here(PyObject *code, struct code *record, int line, struct fires fires)
 {
     layout_meet_current();
-    fire_entry(record, line, shown_now(code, SHOWN_ENTRY), fires);
+    struct shown shown = shown_now(code, SHOWN_ENTRY, &fires);
+    fire_entry(record, line, shown, fires);
 }
 
 static void return_here(PyObject *code, struct code *record, int line, struct outcome outcome,
                         struct fires fires)
 {
     layout_meet_current();
-    fire_return(record, line, shown_now(code, SHOWN_RETURN), outcome, fires);
+    struct shown shown = shown_now(code, SHOWN_RETURN, &fires);
+    fire_return(record, line, shown, outcome, fires);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -394,9 +396,10 @@ static const struct monitoring_event events[] = {
 enum { EVENTS = sizeof events / sizeof *events };
 
 /* In the process. */
-static void note_wanted(void)
+static void note_wanted(PyObject *monitoring)
 {
     unsigned wanted = wanted_markers();
+    monitoring_give_way(monitoring, wanted & ALL, events, EVENTS);
     tracer_wants(wanted);
     tally_wants(wanted);
     parting_set(wanted & TALLY_MARKERS);
@@ -436,14 +439,12 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
     if (!wanted) {
         if (interp->tool >= 0)
             monitoring_give_up(monitoring, interp, events, EVENTS);
-        note_wanted();
+        note_wanted(monitoring);
         return HOOK_DONE;
     }
     if (interp->tool < 0) {
-        if (!monitoring_take(monitoring, interp)) {
-            debug_log("sys.monitoring has no free tool id");
-            return HOOK_NEVER;
-        }
+        if (!monitoring_take(monitoring, interp))
+            return HOOK_LACKS;
         if (!monitoring_register(monitoring, interp, events, EVENTS)) {
             debug_log("sys.monitoring refused a callback");
             monitoring_give_up(monitoring, interp, events, EVENTS);
@@ -451,7 +452,7 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
         }
     }
     find_disable(monitoring);
-    note_wanted();
+    note_wanted(monitoring);
     start_is_silent = !(wanted & BEGINS);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
@@ -478,17 +479,13 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     return result;
 }
 
-static void end(struct interp *interp)
-{
-    cpython_drop(&interp->tool_name);
-}
-
 const struct hook hook_monitoring = {
     .name = "monitoring hook",
     .markers = ALL,
     .uses_code = true,
     .can_be_lost = true,
     .fits = fits,
+    .start = monitoring_look,
     .set = set,
-    .end = end,
+    .end = monitoring_end,
 };

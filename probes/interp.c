@@ -64,6 +64,14 @@ struct interp *interp_main(void)
     return interp;
 }
 
+bool interp_lacks_id(void)
+{
+    struct interp *interp = interps;
+    while (interp && !interp->lacks_id)
+        interp = interp->next;
+    return interp;
+}
+
 bool interp_arming(void)
 {
     struct interp *interp = interps;

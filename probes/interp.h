@@ -29,6 +29,7 @@ struct interp {
     enum { CODE_UNTRIED, CODE_READY, CODE_UNUSABLE } code;
     void *front;            /* hook_frame: the evaluator in front of our hook, which it calls */
     int tool;               /* hook_monitoring: the tool id, or -1 */
+    atomic_bool lacks_id;   /* hook_monitoring: others had all of them when it last looked */
     PyObject *tool_name;    /* hook_monitoring: by which the id is known for ours */
     PyObject *gc_callbacks; /* hook_gc: gc.callbacks as CPython has it */
     PyObject *gc_callback;  /* hook_gc: what is in it, or NULL */
@@ -51,6 +52,9 @@ struct interp *interp_first(void);
 /* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes.
  */
 struct interp *interp_main(void);
+
+/* Whether one that lives lacks_id.  Any thread, no lock, as above. */
+bool interp_lacks_id(void);
 
 /* The lock guards the list and each record's `ended`.  No GIL is waited for under it. */
 void interp_lock(void);

@@ -1,12 +1,25 @@
 /*
  * See monitoring.h.
  *
+ * The program must be able to take each id as if no tool of ours were there.  So while we hold one,
+ * sys.monitoring.use_tool_id() calls a function of ours: what is replaced is the pointer by which
+ * CPython calls it (its PyMethodDef), as in parting.c, and the function stays the same object.  If
+ * the program asks for the id that is ours, we leave it for another one, and the program is given
+ * it.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "monitoring.h"
 
-/* The ids that PEP 669 leaves free. */
-static const int tool_ids[] = {4, 3};
+#include "callable.h"
+#include "debug.h"
+#include "hook.h"
+
+#include <string.h>
+
+/* In this order: first the two that PEP 669 leaves without a name, last the debugger's. */
+static const int tool_ids[] = {4, 3, 5, 2, 1, 0};
+enum { IDS = sizeof tool_ids / sizeof *tool_ids };
 static const char tool_name[] = "systemtap";
 
 long monitoring_bit(PyObject *monitoring, const char *name)
@@ -22,16 +35,46 @@ long monitoring_bit(PyObject *monitoring, const char *name)
     return result;
 }
 
+/* ---------------------------------------------------------------- the id */
+
+static void set_lacking(struct interp *interp, bool lacking)
+{
+    if (lacking && !interp->lacks_id)
+        debug_log("all ids of sys.monitoring are taken by others: no markers of functions, lines, "
+                  "C functions and exceptions until one is free");
+    interp->lacks_id = lacking;
+}
+
+void monitoring_look(struct interp *interp)
+{
+    PyObject *monitoring = cpython_sys("monitoring");
+    bool free = !monitoring;
+    for (int i = 0; i < IDS && !free; i++) {
+        PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", tool_ids[i]);
+        free = !owner || owner == py.none;
+        cpython_done(owner);
+    }
+    py.PyErr_Clear();
+    cpython_drop(&monitoring);
+    set_lacking(interp, !free);
+}
+
+void monitoring_end(struct interp *interp)
+{
+    interp->lacks_id = false;
+    cpython_drop(&interp->tool_name);
+}
+
 bool monitoring_take(PyObject *monitoring, struct interp *interp)
 {
     if (!interp->tool_name)
         interp->tool_name = py.PyUnicode_FromString(tool_name);
-    for (size_t i = 0;
-         i < sizeof tool_ids / sizeof *tool_ids && interp->tool < 0 && interp->tool_name; i++)
+    for (int i = 0; i < IDS && interp->tool < 0 && interp->tool_name; i++)
         if (cpython_done(py.PyObject_CallMethod(monitoring, "use_tool_id", "iO", tool_ids[i],
                                                 interp->tool_name)))
             interp->tool = tool_ids[i];
     py.PyErr_Clear();
+    set_lacking(interp, interp->tool < 0);
     return interp->tool >= 0;
 }
 
@@ -62,6 +105,8 @@ static bool register_callback(PyObject *monitoring, struct interp *interp,
     return done;
 }
 
+/* ---------------------------------------------------------------- callbacks */
+
 bool monitoring_register(PyObject *monitoring, struct interp *interp,
                          const struct monitoring_event *events, size_t count)
 {
@@ -89,4 +134,98 @@ void monitoring_give_up(PyObject *monitoring, struct interp *interp,
 void monitoring_restart(PyObject *monitoring)
 {
     cpython_done(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
+}
+
+/* ---------------------------------------------------------------- giving way */
+
+/* What monitoring_give_way() was given. */
+static const struct monitoring_event *given;
+static size_t given_count;
+
+/* What use_tool_id() is called by; NULL: not found. */
+static PyMethodDef *_Atomic definition;
+
+/* METH_FASTCALL: its module, the arguments. */
+typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
+static _Atomic(PyCFunction) original;
+
+/* Our events are set at the new id and at none in one go: no Python code runs in between, which
+ * would report its calls twice, or not at all. */
+static void move_to_another_id(PyObject *monitoring, struct interp *interp)
+{
+    struct interp before = *interp;
+    interp->tool = -1;
+    bool moved = monitoring_take(monitoring, interp) &&
+                 monitoring_register(monitoring, interp, given, given_count);
+    PyObject *set = py.PyObject_CallMethod(monitoring, "get_events", "i", before.tool);
+    cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "ii", before.tool, 0));
+    if (moved && set)
+        cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "iO", interp->tool, set));
+    cpython_drop(&set);
+    if (py.minor == 13) /* hook_monitoring.c, needs_restart() */
+        monitoring_restart(monitoring);
+    monitoring_give_up(monitoring, &before, given, given_count);
+    if (!moved && interp->tool >= 0)
+        monitoring_give_up(monitoring, interp, given, given_count);
+}
+
+/* Whether the program was refused the id that is ours, which it can have now.  An exception is in
+ * flight; none is after that if it is true. */
+static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct interp *interp = interp_of(cpython_interpreter());
+    if (count != 2 || !interp || interp->tool < 0 || atomic_exchange(&interp->arming, true))
+        return false; /* or another thread sets our hooks */
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    bool was_busy = hook_set_busy(true);
+    bool gives = py.PyLong_AsLong(arguments[0]) == interp->tool &&
+                 py.PyType_IsSubtype(cpython_type(arguments[1]), cpython_type(interp->tool_name)) &&
+                 monitoring_owned(monitoring, interp);
+    py.PyErr_Clear();
+    if (gives)
+        move_to_another_id(monitoring, interp);
+    py.PyErr_Clear();
+    hook_set_busy(was_busy);
+    if (gives)
+        cpython_drop(&type), cpython_drop(&value), cpython_drop(&traceback);
+    else
+        py.PyErr_Restore(type, value, traceback);
+    atomic_store(&interp->arming, false);
+    return gives;
+}
+
+/* In the place of use_tool_id(id, name). */
+static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
+{
+    fast_function use = (fast_function)(void *)original;
+    PyObject *result = use(monitoring, arguments, count);
+    if (result || hook_busy() || !gives_way(monitoring, arguments, count))
+        return result;
+    return use(monitoring, arguments, count);
+}
+
+static void find_definition(PyObject *monitoring)
+{
+    PyObject *function = py.PyObject_GetAttrString(monitoring, "use_tool_id");
+    PyMethodDef *found = function && cpython_type(function) == py.cfunction_type
+                             ? callable_definition(function)
+                             : NULL; /* the program has put something else there */
+    if (found && found->flags == METH_FASTCALL && strcmp(found->name, "use_tool_id") == 0) {
+        original = found->function;
+        definition = found;
+    }
+    cpython_drop(&function);
+    py.PyErr_Clear();
+}
+
+void monitoring_give_way(PyObject *monitoring, bool on, const struct monitoring_event *events,
+                         size_t count)
+{
+    given = events;
+    given_count = count;
+    if (on && !definition)
+        find_definition(monitoring);
+    if (definition)
+        definition->function = on ? (PyCFunction)(void *)use_tool_id : original;
 }

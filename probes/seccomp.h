@@ -12,4 +12,9 @@
  * the watcher, on its own thread, without the GIL; it makes system calls. */
 bool seccomp_filtered(void);
 
+/* A number that is greater for more filters, of the calling thread; never 0.  It makes system
+ * calls.
+ */
+long seccomp_own(void);
+
 #endif

@@ -243,14 +243,23 @@ static void fire_raise(PyFrameObject *frame, int what, PyObject *argument)
                    py.PyTuple_GetItem(argument, 1), py.PyTuple_GetItem(argument, 2));
 }
 
+/* Whether CPython calls for the frame.  C code may do it, too, for frames that it has made up, as
+ * what Cython compiles with profile=True does.  The frame hook sees no such frame begin: so no
+ * marker reports it. */
+static bool is_running(PyFrameObject *frame)
+{
+    return py.PyEval_GetFrame() == frame;
+}
+
 static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
     struct traced_thread *thread = record_here();
     Py_tracefunc program = thread ? thread->trace : NULL;
-    if (what == TRACE_LINE && EVENT_ON(line))
+    bool runs = is_running(frame);
+    if (runs && what == TRACE_LINE && EVENT_ON(line))
         fire_line(code_of(frame_code(frame)), frame_globals(frame),
                   py.PyFrame_GetLineNumber(frame));
-    if (EVENT_ON(exception__raise))
+    if (runs && EVENT_ON(exception__raise))
         fire_raise(frame, what, argument);
     if (!wants_trace() && !setting) {
         PyThreadState *state = py.PyThreadState_Get();
@@ -306,13 +315,14 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
         object = functions_of(thread->state)->profile_object;
     }
     Py_tracefunc program = thread->profile;
-    if (tracer_is_new(&thread->seen) && what != TRACE_CALL) {
+    bool runs = is_running(frame);
+    if (runs && tracer_is_new(&thread->seen) && what != TRACE_CALL) {
         py.Py_IncRef((PyObject *)frame);
         catch_up(thread, frame);
     }
-    if (what == TRACE_RETURN)
+    if (runs && what == TRACE_RETURN)
         fire_old_return(thread, frame, argument);
-    else if (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN)
+    else if (runs && (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN))
         fire_cfunction(frame, what, argument);
     if (!wants_profile(thread) && !setting)
         set_profile(thread->state, program);

@@ -9,10 +9,7 @@
 
 enum { RETURNS = MARKER_BITS(function__return) };
 
-atomic_uint tracer_number, tracer_attached, tracer_known;
-
-/* Of TRACER_PLAIN alone. */
-static atomic_uint plain_number;
+atomic_uint tracer_number, tracer_plain, tracer_filtered, tracer_known;
 
 void tracer_wants(unsigned wanted)
 {
@@ -20,9 +17,9 @@ void tracer_wants(unsigned wanted)
     unsigned fresh = wanted & ~atomic_exchange(&tracer_known, wanted);
     fresh &= TRACER_PLAIN | TRACER_FILTERED;
     if ((fresh & TRACER_PLAIN) && (wanted & MARKER_BIT(function__return)))
-        atomic_fetch_add(&plain_number, 1);
-    if (fresh && (wanted & RETURNS))
-        atomic_fetch_add(&tracer_attached, 1);
+        atomic_fetch_add(&tracer_plain, 1);
+    if ((fresh & TRACER_FILTERED) && (wanted & MARKER_BIT(filtered__function__return)))
+        atomic_fetch_add(&tracer_filtered, 1);
     if ((fresh || other) && (wanted & RETURNS))
         atomic_fetch_add(&tracer_number, 1);
 }
@@ -30,7 +27,7 @@ void tracer_wants(unsigned wanted)
 struct tracer_enters tracer_catch_up(struct tracer_seen *seen)
 {
     struct tracer_seen before = *seen;
-    *seen = (struct tracer_seen){tracer_number, plain_number, filter_armed};
+    *seen = (struct tracer_seen){tracer_number, tracer_plain, filter_armed};
     return (struct tracer_enters){
         .plain = before.plain != seen->plain && TRACER_ON(function__entry) &&
                  TRACER_ON(function__return),

@@ -13,8 +13,10 @@
 /* Counted: another number is another tracer, or other patterns. */
 extern atomic_uint tracer_number __attribute__((visibility("hidden"))); /* read without the GOT */
 
-/* The same of tracers alone. */
-extern atomic_uint tracer_attached __attribute__((visibility("hidden"))); /* read without the GOT */
+/* Counted: another number is another tracer of all functions, or of filtered ones, whatever the
+ * patterns. */
+extern atomic_uint tracer_plain __attribute__((visibility("hidden"))); /* read without the GOT */
+extern atomic_uint tracer_filtered __attribute__((visibility("hidden")));
 
 /* What the hooks are set for; the semaphores may already say more, or less. */
 extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read without the GOT */
@@ -44,7 +46,7 @@ void tracer_wants(unsigned wanted);
 /* What a thread has caught up with. */
 struct tracer_seen {
     unsigned number, /* tracer_number then */
-        plain,       /* of those tracers that have no patterns */
+        plain,       /* tracer_plain */
         filter;      /* filter_version() */
 };
 

@@ -213,7 +213,7 @@ static bool attach_first(struct watcher *self)
         if (main_thread_left_us() || !sleep_ms(self, PERIOD_MS))
             return false;
     }
-    pthread_setname_np(pthread_self(), WATCHER_NAME);
+    watcher_name_change(false);
     return true;
 }
 
@@ -266,12 +266,13 @@ static void *watch(void *data)
     uint64_t asked = ~0ul; /* filter_want() */
     bool filtered = false;
     self->id = gettid();
-    pthread_setname_np(pthread_self(), self->attach ? WATCHER_NAME_NEW : WATCHER_NAME);
+    watcher_name_first(self->attach);
     begun++;
     futex_wake(&begun);
     if (self->attach && !attach_first(self))
         return end(self);
     do {
+        watcher_name_change(filtered);
         if (!wanted_at_rest(self, &wanted) || main_thread_left_us())
             break;
         tally_watch(wanted);
@@ -287,6 +288,7 @@ static void *watch(void *data)
         if (look || (change && !filtered && periods % wait == 0)) {
             bool was_filtered = filtered;
             leave_files(self);
+            watcher_name_safe();
             filtered = seccomp_filtered();
             if (filtered && !was_filtered)
                 debug_log("a thread has set a seccomp filter: hooks stay as they are");

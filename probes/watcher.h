@@ -8,23 +8,10 @@
 #ifndef WATCHER_H
 #define WATCHER_H
 
+#include "watcher_name.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
-
-/* The thread's name, in /proc/PID/task/TID/comm, which may be read without the right to trace the
- * process: the shim is active. */
-#define WATCHER_NAME "python-stap"
-/* What else it is called, in at most 15 characters: */
-/* - loaded into a running Python, which has not run any code since; */
-#define WATCHER_NAME_NEW WATCHER_NAME "-new"
-/* - active, but in an interpreter of the process all ids of sys.monitoring are taken by others, so
- *   that there are no markers of functions, lines, C functions and exceptions, and no sums.  Known
- *   from the last look, which was at attach or, while a marker is wanted, within the last second;
- *   when a Python starts that has the shim preloaded none was taken; */
-#define WATCHER_NAME_NO_IDS WATCHER_NAME "-ids"
-/* - active, but a thread has set a seccomp filter, so that hooks stay as they are.  Known from the
- *   last look, while a marker is wanted. */
-#define WATCHER_NAME_FILTERED WATCHER_NAME "-sec"
 
 /* The main interpreter lives, and atexit will call us: a watcher may run.  Written by setup.c, GIL
  * held. */

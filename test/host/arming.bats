@@ -99,6 +99,28 @@ EVENTS
   done
 }
 
+@test "frames that are on no stack when the tracer comes report no return, or have an entry before it" {
+  local python target program=$BATS_TEST_TMPDIR/suspended.py
+  export BESIDE=$BATS_TEST_TMPDIR/beside.so
+  "${CC:-cc}" -shared -fPIC -o "$BESIDE" "$top/test/workloads/beside.c"
+  cp "$top/test/workloads/suspended.py" "$program"
+  for python in $(pythons); do
+    echo "$python"
+    trace_running "$python" "$(function_markers)"
+    # > or <, file, function, line, frame
+    awk -v file="$program" '
+      $2 != file { next }
+      $3 == "later" && $1 == ">" { later++ }
+      $1 == ">" { open[$5]++ }
+      $1 == "<" && open[$5]-- < 1 { print "no entry of", $0; untold++ }
+      END {
+        print later + 0, "calls seen"
+        for (frame in open) if (open[frame] > 0) { print "no return of", frame; untold++ }
+        exit untold || later != 4
+      }' "$trace"
+  done
+}
+
 # All interpreters run hooks.py, while the markers that match PATTERN are probed for a second.  Each must print
 # the text for its version meanwhile, and before and after that no hooks are installed.  An empty text leaves
 # a version out: Python can't see the hooks there.
@@ -317,4 +339,33 @@ while time.time() < end:
     grep -qE '^libpython-stap\[[0-9]+\]: gc hook: installed for: gc__start, gc__done$' "$BATS_TEST_TMPDIR/log"
     grep -qE '^libpython-stap\[[0-9]+\]: gc hook: removed$' "$BATS_TEST_TMPDIR/log"
   done
+}
+
+@test "frames that C makes up, as Cython's do, have neither entries nor returns nor lines, and what they call has all" {
+  local python target headers tried=0 program=$BATS_TEST_TMPDIR/made_up.py
+  cp "$top/test/workloads/made_up.py" "$program"
+  for python in $(pythons); do
+    [[ $(version_of "$python") == 3.[6-9] || $(version_of "$python") == 3.1[01] ]] || continue
+    headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    [ -e "$headers/Python.h" ] || continue
+    tried=1
+    gcc -shared -fPIC -I "$headers" -o "$BATS_TEST_TMPDIR/made_up.so" "$top/test/workloads/made_up.c"
+    echo "$python"
+    trace_running "$python" "$(function_markers && line_markers)
+      usdt:$shim:python:exception__raise { printf(\"! %s %s %d\n\", str(arg0), str(arg1), arg2); }"
+    refute grep compiled "$trace"
+    diff - <(awk '/made_up/ && $3 ~ /^(leaf|nested|fails)$/ { print $1, $3 }' "$trace" | sort | uniq -c | sed 's/^ *//') <<'EVENTS'
+3 ! fails
+3 . fails
+6 . leaf
+3 . nested
+3 < fails
+6 < leaf
+3 < nested
+3 > fails
+6 > leaf
+3 > nested
+EVENTS
+  done
+  [ "$tried" = 1 ] || skip "needs Python.h of a CPython up to 3.11"
 }

@@ -108,6 +108,11 @@ need_own_files() {
   goes_on forks_under_a_filter_that_kills_what_is_new True function__entry
 }
 
+@test "the watcher's name says that a thread has a filter, for as long as it has" {
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  goes_on tells_of_a_filter_by_its_name True function__entry
+}
+
 # One processor, and no other thread runs until the main one waits: a thread that Python's start has made has not
 # begun when the filter comes.
 @test "a filter for all threads, set before a thread of ours would have run, ends no program" {

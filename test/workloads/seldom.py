@@ -284,19 +284,52 @@ def closes_a_pipe_that_was_its_output():
     return "fine" if select.select([reader], [], [], 0)[0] else "the pipe is still open for writing"
 
 
-def forks_under_a_filter_that_kills_what_is_new():
-    "At close_range(), which the child's watcher inherits."
+def set_filter(codes):
+    "Of the calling thread.  Whether that can be done."
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
-    # the call's number; 436: the process is killed; else the call is allowed
-    codes = [(0x20, 0, 0, 0), (0x15, 0, 1, 436), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7FFF0000)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *instruction) for instruction in codes))
     program = Program(len(codes), ctypes.addressof(code))
     prctl = ctypes.CDLL(None).prctl
     prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    if prctl(22, 2, ctypes.byref(program)) != 0:  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    return prctl(22, 2, ctypes.byref(program)) == 0  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+
+
+def tells_of_a_filter_by_its_name():
+    done = threading.Event()
+
+    def limit():
+        if set_filter([(0x06, 0, 0, 0x7FFF0000)]):  # all calls are allowed
+            done.wait()
+
+    def named(name):
+        end, names = time.monotonic() + 20, []
+        while name not in names and time.monotonic() < end:
+            step(1)
+            time.sleep(0.01)
+            names = []
+            for task in os.listdir("/proc/self/task"):
+                with open("/proc/self/task/%s/comm" % task) as comm:
+                    names.append(comm.read().strip())
+        return name in names
+
+    probe(1)
+    names = [named("python-stap")]
+    thread = threading.Thread(target=limit)
+    thread.start()
+    names.append(named("python-stap-sec"))
+    done.set()
+    thread.join()
+    names.append(named("python-stap"))
+    return "fine" if all(names) else names
+
+
+def forks_under_a_filter_that_kills_what_is_new():
+    "At close_range(), which the child's watcher inherits."
+    # the call's number; 436: the process is killed; else the call is allowed
+    if not set_filter([(0x20, 0, 0, 0), (0x15, 0, 1, 436), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7FFF0000)]):
         return "no filter can be set"
     child = os.fork()
     if child == 0:
