@@ -11,8 +11,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The thread's name, by which stap-python knows that the shim is active. */
+/* The thread's name, by which stap-python knows that the shim is active; that before it is active;
+ * and that while it takes the hooks out, to end then. */
 #define WATCHER_NAME "python-stap"
+#define WATCHER_NEW WATCHER_NAME "-new"
+#define WATCHER_DETACHES WATCHER_NAME "-end"
 
 /* The main interpreter lives, and atexit will call us: a watcher may run.  Written by setup.c, GIL
  * held. */

@@ -106,7 +106,8 @@ static void print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
     const char *reason = unfit(file);
-    bool active = !reason && process->shim && process_is_active(process, FORK_MS);
+    bool detached = process->shim && process_is_detached(process),
+         active = !reason && process->shim && !detached && process_is_active(process, FORK_MS);
     printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
     if (strcmp(process->python.path, process->code_name) != 0)
         printf("  its code: %s\n", printable(process->code_name));
@@ -114,6 +115,14 @@ static void print_process(const struct process *process)
         printf("  the shim does not support it: %s\n", reason);
     else if (active)
         printf("  the shim: active, %s\n", printable(process->shim));
+    else if (detached)
+        printf("  the shim: detached, %s; stap-python attach %d makes it active again\n",
+               printable(process->shim), process->pid);
+    else if (process->shim && process_detaches(process))
+        printf(
+            "  the shim: detaching: it has no events any more, and its hooks go when Python code "
+            "next runs there: %s\n",
+            printable(process->shim));
     else if (process->shim)
         printf("  the shim: loaded and not active: no Python code has run since, or PYTHON_STAP is "
                "off: %s\n",

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #include "clock.h"
 #include "file.h"
+#include "filter_page.h"
 #include "text.h"
 #include "watcher.h"
 
@@ -120,10 +122,12 @@ static void note_mapping(struct process *process, const struct mapping *mapping,
                          const char *program)
 {
     const char *name = strrchr(mapping->name, '/') + 1;
-    if (strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0)
+    if (strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0) {
         process->shim = strdup(mapping->name);
-    else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
-             strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
+        process->shim_start = mapping->start;
+        process->shims++;
+    } else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
+               strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
         note_libc(process, mapping);
     else if (strncmp(name, "libpython3.", 11) == 0 || strcmp(mapping->name, program) == 0)
         note_python(process, mapping, program);
@@ -177,15 +181,17 @@ bool process_has_shim(const struct process *process)
     return process_open(process->pid, &now, &why) && now.start == process->start && now.shim;
 }
 
-static bool has_watcher(pid_t pid)
+/* One of its threads whose name matches the shell pattern; 0: there is none. */
+static pid_t thread_named(pid_t pid, const char *pattern)
 {
     glob_t names;
-    bool found = false;
+    pid_t found = 0;
     if (glob(rooted(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &names) != 0)
-        return false;
+        return 0;
     for (size_t i = 0; i < names.gl_pathc && !found; i++) {
         char *name = contents(names.gl_pathv[i], 64);
-        found = name && strcmp(name, WATCHER_NAME "\n") == 0;
+        if (name && fnmatch(pattern, name, 0) == 0)
+            found = (pid_t)atoi(strstr(names.gl_pathv[i], "/task/") + strlen("/task/"));
     }
     globfree(&names);
     return found;
@@ -193,15 +199,47 @@ static bool has_watcher(pid_t pid)
 
 bool process_watches(const struct process *process)
 {
-    return has_watcher(process->pid);
+    return thread_named(process->pid, WATCHER_NAME "\n");
+}
+
+bool process_detaches(const struct process *process)
+{
+    return thread_named(process->pid, WATCHER_DETACHES "\n");
+}
+
+pid_t process_watcher(const struct process *process)
+{
+    return thread_named(process->pid, WATCHER_NAME "*\n");
 }
 
 bool process_is_active(const struct process *process, long ms)
 {
-    for (long long end = now_ms() + ms; !has_watcher(process->pid); sleep_ms(10))
+    for (long long end = now_ms() + ms; !process_watches(process); sleep_ms(10))
         if (now_ms() > end || process_start(process->pid) != process->start)
             return false;
     return true;
+}
+
+static bool is_page_of_shim(unsigned long start, unsigned long end)
+{
+    for (int i = 0; i < FILTER_ADDRESSES; i++)
+        if (start <= filter_addresses[i] && filter_addresses[i] < end)
+            return true;
+    return false;
+}
+
+/* By its page (filter_page.h), which is read-only then. */
+bool process_is_detached(const struct process *process)
+{
+    char *maps = contents(rooted(format("/proc/%d/maps", process->pid)), 16 << 20), *text = maps,
+         *line, rights[5];
+    unsigned long start, end, inode;
+    bool found = false;
+    while (!found && process->shim && (line = strsep(&text, "\n")))
+        found = sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
+                inode == 0 && strcmp(rights, "r--p") == 0 && is_page_of_shim(start, end);
+    free(maps);
+    return found;
 }
 
 bool process_has_our_root(const struct process *process)

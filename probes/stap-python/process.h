@@ -16,6 +16,8 @@ struct process {
     unsigned long long start;  /* its start time: the PID alone may be reused */
     bool is_hidden;            /* its maps can't be read: it may be a CPython or not */
     char *shim;                /* the shim's file in its maps, or NULL */
+    unsigned long shim_start;  /* where that is mapped */
+    unsigned shims;            /* how many such files are */
     char *libc;                /* the file with dlopen(), as we can open it, or NULL */
     char *libc_name;           /* the same as in its maps */
     unsigned long libc_bias;   /* from that file's addresses to the process's */
@@ -50,6 +52,16 @@ bool process_is_active(const struct process *process, long ms);
 
 /* The same, now. */
 bool process_watches(const struct process *process);
+
+/* Whether the shim in it is detached: it has neither hooks nor a thread, until attach makes it
+ * active again. */
+bool process_is_detached(const struct process *process);
+
+/* Whether it is asked to detach, and waits for its hooks to go. */
+bool process_detaches(const struct process *process);
+
+/* The shim's thread in it, in whatever state; 0: none runs. */
+pid_t process_watcher(const struct process *process);
 
 /* Whether its root directory is ours. */
 bool process_has_our_root(const struct process *process);

@@ -26,8 +26,10 @@ static const char usage[] =
     "Shows the CPythons that run, a line each:\n"
     "\n"
     "  SHIM       active: tracers see its markers; loaded: they will when Python code next runs;\n"
-    "             off: it was started with PYTHON_STAP=off; -: not loaded, stap-python attach PID\n"
-    "             loads it; can't: and why attach would refuse\n"
+    "             detached, by stap-python detach; detaching: it will be when Python code next\n"
+    "             runs; off: it was started with PYTHON_STAP=off; -: not loaded, stap-python "
+    "attach\n"
+    "             PID loads it; can't: and why attach would refuse\n"
     "  VENV       its virtual environment, by pyvenv.cfg, uwsgi's options or VIRTUAL_ENV\n"
     "  CONTAINER  its container; \"other root\" or \"other mounts\" if it sees other files than "
     "we\n"
@@ -61,8 +63,10 @@ static void fill_in_shim(struct row *row, const struct process *process)
         row->shim = "active";
     else if (refused_by_environment(process))
         row->shim = "off";
+    else if (process->shim && process_is_detached(process))
+        row->shim = "detached";
     else if (process->shim)
-        row->shim = "loaded";
+        row->shim = process_detaches(process) ? "detaching" : "loaded";
     else if ((row->reason = refusal(process)))
         row->shim = "can't";
 }

@@ -96,6 +96,8 @@ static void check_process(const char *word)
         die(FAILED, "%d: %s", pid, why);
     if (!process_has_shim(&process))
         die(FAILED, "%d: the shim is not loaded: run stap-python attach %d", pid, pid);
+    if (process_is_detached(&process) || process_detaches(&process))
+        die(FAILED, "%d: the shim is detached: run stap-python attach %d", pid, pid);
 }
 
 /* ---------------------------------------------------------------- bpftrace and the command */

@@ -113,7 +113,8 @@ static void make_visible(const struct script_probes *script, pid_t pid)
         say_why_unknown(&process, why);
         return;
     }
-    if (process.shim) {
+    bool again = process.shim && process_lacks_watcher(&process);
+    if (process.shim && !again) {
         if ((why = refused_by_environment(&process)))
             die(FAILED, "%d: the shim is loaded but does nothing: %s", pid, why);
         return;
@@ -127,7 +128,7 @@ static void make_visible(const struct script_probes *script, pid_t pid)
     if (why)
         warn("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
     else
-        warn("attached to %d: %s", pid,
+        warn("attached%s to %d: %s", again ? " again" : "", pid,
              process_is_active(&process, ACTIVE_MS)
                  ? "active"
                  : "loaded; it becomes active when Python code next runs there");
@@ -153,7 +154,7 @@ void say_what_runs(const struct script_probes *script)
         if (!process_open(processes.all[i].pid, &process, &why))
             continue;
         all++;
-        if (process.shim)
+        if (process.shim && !process_is_detached(&process))
             with_shim++;
         else if (own_markers_for(script, &process) == ALL)
             with_own++;
