@@ -310,15 +310,30 @@ void ask_interpreters(unsigned wanted, bool look)
     for_each_311(ask_one_311, wanted);
 }
 
+/* Whether the interpreter may have ended.  Under the list's lock. */
+static bool may_be_gone(const struct interp *interp)
+{
+    return py.minor < 8 ? !interp->is_main : interp->ended;
+}
+
 bool ask_done(unsigned wanted)
 {
     bool done = true;
     interp_lock();
     for (struct interp *interp = interp_first(); interp && done; interp = interp->next)
-        done = !interp->started || interp->armed_for == filter_want(wanted) ||
-               (py.minor < 8 ? !interp->is_main : interp->ended);
+        done = !interp->started || interp->armed_for == filter_want(wanted) || may_be_gone(interp);
     interp_unlock();
     return done;
+}
+
+bool ask_is_clear(void)
+{
+    bool clear = true;
+    interp_lock();
+    for (struct interp *interp = interp_first(); interp && clear; interp = interp->next)
+        clear = may_be_gone(interp) || !(interp->armed || interp->arming || interp->knocked);
+    interp_unlock();
+    return clear;
 }
 
 static void attach_one_311(struct interp *interp, unsigned unused)

@@ -34,6 +34,10 @@ bool ask_answered(void);
  * lock. */
 bool ask_done(unsigned wanted);
 
+/* Whether no interpreter has a hook of ours, or is about to bring its hooks to what is wanted.
+ * Called as ask_done() is. */
+bool ask_is_clear(void);
+
 /* Has a thread of the main interpreter's call this soon, in a CPython that runs already; it is to
  * call arm_start().  As ask_interpreters() for threads and GIL.  False: try again. */
 bool ask_attach(void (*meet)(void));

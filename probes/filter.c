@@ -4,6 +4,7 @@
 #include "filter.h"
 
 #include "debug.h"
+#include "detach.h"
 #include "filter_match.h"
 #include "filter_page.h"
 #include "fixed_page.h"
@@ -35,9 +36,11 @@ void filter_publish(void)
 {
     page = fixed_page_map(filter_addresses, FILTER_ADDRESSES, sizeof *page, PROT_READ | PROT_WRITE);
     if (!page) {
-        debug_log("no stap-python filter: the program uses the addresses where its page belongs");
+        debug_log("no stap-python filter, nor detach: the program uses the addresses where their "
+                  "page belongs");
         return;
     }
+    detach_use(page);
     const char *patterns = secure_getenv("PYTHON_STAP_FILTER");
     page->magic = FILTER_MAGIC;
     if (patterns && strlen(patterns) < sizeof page->patterns)

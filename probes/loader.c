@@ -18,6 +18,7 @@
 #include "arm.h"
 #include "ask.h"
 #include "debug.h"
+#include "detach.h"
 #include "filter.h"
 #include "fork.h"
 #include "glibc.h"
@@ -105,6 +106,13 @@ static void meet_interpreter(void)
         setup_main();
 }
 
+/* The same, unless the shim was detached before a thread came to call it.  GIL held. */
+static void meet_if_attached(void)
+{
+    if (!detach_is_asked())
+        meet_interpreter();
+}
+
 /* ---------------------------------------------------------------- the process */
 
 /* PYTHON_STAP=auto (or unset): CPython's own markers while a tracer probes them, the shim's for the
@@ -127,6 +135,15 @@ __attribute__((visibility("default"))) PyObject *PyInit_python_stap(void);
  * before 2.39 can't link the address of a protected function. */
 __attribute__((visibility("hidden"), alias("PyInit_python_stap"))) PyObject *own_init(void);
 
+/* By the linker: where the library's first mapping starts. */
+extern const char __ehdr_start __attribute__((visibility("hidden")));
+
+/* What stap-python attach has called where the shim is detached, by ptrace() as it has dlopen()
+ * called, NULL if it is not detached; and by sys.remote_exec(), as the module python_stap_attach.
+ */
+__attribute__((visibility("protected"))) void *python_stap_attach(void);
+__attribute__((visibility("protected"))) PyObject *PyInit_python_stap_attach(void);
+
 /* Another file of the shim is in this process: one is enough. */
 static bool is_second(void)
 {
@@ -136,6 +153,16 @@ static bool is_second(void)
 
 /* The shim supports this CPython, and is or will be in it. */
 static bool loaded;
+
+/* By the linker: where the library's first mapping starts. */
+extern const char __ehdr_start __attribute__((visibility("hidden")));
+
+/* What stap-python attach has called where the shim is detached, by ptrace() as it has dlopen()
+ * called.  NULL: it is not detached.  Any thread, with the GIL or without. */
+static void *attach_again(void)
+{
+    return setup_attach_again(meet_if_attached) ? &loaded : NULL;
+}
 
 /* library: as cpython_find() takes it. */
 static void load(const char *library)
@@ -166,8 +193,9 @@ static void load(const char *library)
     markers_start();
     layout_publish();
     filter_publish();
+    detach_publish((uint32_t)((uintptr_t)attach_again - (uintptr_t)&__ehdr_start));
     if (py.Py_IsInitialized())
-        setup_attach(meet_interpreter);
+        setup_attach(meet_if_attached);
     else
         wait_for_interpreters();
 }
@@ -224,5 +252,12 @@ PyObject *PyInit_python_stap(void)
     const char *why;
     if (!py.Py_GetVersion && glibc_find()) /* preloaded into a program that found its Python late */
         cpython_find(NULL, &why);
+    return module_python_stap(exec_module);
+}
+
+/* GIL held, no exception in flight. */
+PyObject *PyInit_python_stap_attach(void)
+{
+    attach_again();
     return module_python_stap(exec_module);
 }

@@ -11,6 +11,7 @@
 #include "code.h"
 #include "daemons.h"
 #include "debug.h"
+#include "detach.h"
 #include "fork.h"
 #include "layout.h"
 #include "main_thread.h"
@@ -90,4 +91,14 @@ void setup_attach(void (*attach)(void))
     }
     if (fork_prepare())
         watcher_attach(attach);
+}
+
+bool setup_attach_again(void (*attach)(void))
+{
+    bool ended;
+    if (!detach_undo(&ended))
+        return false;
+    if (ended)
+        setup_attach(watcher_set_up ? watcher_start : attach);
+    return true;
 }

@@ -6,6 +6,8 @@
 #ifndef SETUP_H
 #define SETUP_H
 
+#include <stdbool.h>
+
 /* Starts the watcher in the main interpreter, and has atexit end it.  Called by the loader, GIL
  * held; an exception in flight stays.  Called again it does nothing. */
 void setup_main(void);
@@ -14,5 +16,10 @@ void setup_main(void);
  * interpreter; it is to call setup_main().  Called by the loader on any thread, with the GIL or
  * without. */
 void setup_attach(void (*attach)(void));
+
+/* Attaches again after stap-python detach: the watcher starts soon, as with setup_attach().  False:
+ * the shim is not detached, or is just about to be.  Called by the loader on any thread, with the
+ * GIL or without. */
+bool setup_attach_again(void (*attach)(void));
 
 #endif

@@ -6,6 +6,7 @@
 #include "wanted.h"
 
 #include "debug.h"
+#include "detach.h"
 #include "native.h"
 
 bool wanted_all;
@@ -24,9 +25,12 @@ unsigned wanted_markers(void)
     for (int i = 0; i < MARKERS; i++)
         if (*marker_info[i].semaphore)
             probed |= 1u << i;
-    if (probed && !wanted_all)
+    bool detached = detach_is_asked();
+    if (detached)
+        silent = ~0u;
+    else if (probed && !wanted_all)
         silent = native_probed();
-    if (atomic_exchange(&wanted_silent, silent) != silent)
+    if (atomic_exchange(&wanted_silent, silent) != silent && !detached)
         log_silent(silent);
     return probed & ~silent;
 }

@@ -27,8 +27,9 @@ enum {
  * is armed. */
 extern bool wanted_all;
 
-/* The markers, as bits, for which the shim is silent because a tracer is attached to CPython's own.
- * As of the latest wanted_markers(): the watcher calls it every 50 ms. */
+/* The markers, as bits, for which the shim is silent: because a tracer is attached to CPython's
+ * own, or all while the shim is detached.  As of the latest wanted_markers(): the watcher calls it
+ * every 50 ms. */
 extern atomic_uint wanted_silent;
 
 /* Whether the marker is to be fired: a tracer is attached to it right now, and the shim is its

@@ -11,9 +11,6 @@
  * A program may leave its threads few system calls (seccomp).  While no tracer is attached the
  * thread makes only futex(), and ends if that is refused.  Nor does the program's end need another.
  *
- * A thread's start takes system calls that the C library does not do without, and a filter for all
- * threads may come at any time: so the thread that makes ours waits until those are made.
- *
  * The thread opens files in a table of descriptors of its own, and does not call malloc(): a
  * thread's first call takes 64 MB of address space, which the program may be short of.  Up to 3.11
  * PyThreadState_New() makes one.
@@ -25,6 +22,8 @@
 #include "ask.h"
 #include "ask_lock.h"
 #include "debug.h"
+#include "descriptors.h"
+#include "detach.h"
 #include "filter.h"
 #include "fork_word.h"
 #include "futex.h"
@@ -32,26 +31,21 @@
 #include "no_gil.h"
 #include "seccomp.h"
 #include "tally.h"
+#include "thread.h"
 #include "thread_states.h"
 #include "wanted.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20, STACK_SIZE = 512 * 1024 };
+enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
-enum { REST_MS = 2, RESTS = 10, FORK_WAIT_MS = 100, BEGIN_MS = 2000 };
+enum { REST_MS = 2, RESTS = 10 };
 /* How long an answer may take: while all wait in C; while a thread has the GIL, maybe no CPU. */
 enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 
@@ -60,7 +54,9 @@ struct watcher {
     pthread_t thread;
     pid_t id;             /* the kernel's, which the thread sets first */
     void (*attach)(void); /* what it has called first, on a thread of the program's; or NULL */
-    bool left_files;      /* leave_files() was called, by the thread itself */
+    bool detaches;        /* as its name says */
+    unsigned looks;       /* for filters, before its end */
+    bool left_files;      /* by descriptors_leave() */
     atomic_uint state;    /* the bits below */
 };
 enum {
@@ -70,6 +66,7 @@ enum {
     IDLE = 8,      /* the interpreter has ended */
     LEFT = 16,     /* it is not joined */
     ENDED = 32,
+    GONE = 64, /* it has detached, and is not joined, but for one that was STOPPING before */
 };
 
 atomic_bool watcher_set_up;
@@ -84,9 +81,6 @@ static struct watcher *_Atomic running;
 
 /* The thread of watcher_attach(), until watcher_start() takes it for the running one. */
 static struct watcher *_Atomic attaching;
-
-/* How many threads have their start behind them, and have a name. */
-static atomic_uint begun;
 
 /* What all interpreters were last asked to bring their hooks to, and did.  ~0u meanwhile: a thread
  * may answer after the watcher that asked was stopped for a fork. */
@@ -165,26 +159,53 @@ static enum begin begin_to_ask(struct watcher *self)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Linux 5.9; with older headers nothing is called. */
-#ifndef SYS_close_range
-#define SYS_close_range (-1)
-#endif
-enum { UNSHARE = 1 << 1 }; /* CLOSE_RANGE_UNSHARE */
-
-/* Called before this thread opens a file: gives it an empty table of descriptors.  A program may
- * close all that it doesn't know, and be given the number of one that this thread is about to
- * close; and its pipes are to end when it closes them.  Not under a filter, which may kill at a
- * system call that is newer than itself. */
-static void leave_files(struct watcher *self)
+/* Whether the shim is to detach; the thread's name says so, while it waits for the hooks to go. */
+static bool is_to_detach(struct watcher *self)
 {
-    if (self->left_files)
-        return;
-    self->left_files = true;
-    if (prctl(PR_GET_SECCOMP) != 0 ||
-        syscall(SYS_close_range, debug_on ? STDERR_FILENO + 1 : 0, ~0u, UNSHARE) != 0 || !debug_on)
-        return;
-    close(STDIN_FILENO);
-    close(STDOUT_FILENO);
+    bool asked = detach_is_asked();
+    if (asked != self->detaches) {
+        watcher_name_change(asked                             ? WATCHER_DETACHES
+                            : self->attach && running != self ? WATCHER_IS_NEW
+                                                              : WATCHER_IS_ACTIVE);
+        debug_log(asked ? "detaching" : "attached again before it was detached");
+    }
+    self->detaches = asked;
+    return asked;
+}
+
+/* Whether this thread is to end now: no hook is left, and no thread of the program has a filter, by
+ * which a system call of a thread's end might be forbidden. */
+static bool begins_to_leave(struct watcher *self)
+{
+    if (!is_to_detach(self) || settled != 0 || !ask_is_clear() ||
+        self->looks++ % PERIODS_UNTIL_LOOK != 0)
+        return false;
+    descriptors_leave(&self->left_files);
+    return !seccomp_filtered() && detach_begin(wanted_raised());
+}
+
+/* True: this thread is to end now; self belongs to another one. */
+static bool has_detached(struct watcher *self)
+{
+    if (!begins_to_leave(self))
+        return false;
+    if (!(atomic_fetch_or(&self->state, GONE) & STOPPING))
+        pthread_detach(pthread_self());
+    detach_done();
+    debug_log("detached: no hook is left");
+    return true;
+}
+
+/* The same before watcher_start() has taken this thread for the running one. */
+static bool has_detached_first(struct watcher *self)
+{
+    struct watcher *expected = self;
+    if (!begins_to_leave(self) || !atomic_compare_exchange_strong(&attaching, &expected, NULL))
+        return false;
+    atomic_fetch_or(&self->state, LEFT);
+    pthread_detach(pthread_self());
+    detach_done();
+    return true;
 }
 
 /* In a Python that runs already: until watcher_start() has been called on a thread of the
@@ -193,7 +214,9 @@ static bool attach_first(struct watcher *self)
 {
     bool asked = false;
     for (unsigned periods = 0; running != self; periods++) {
-        if (!asked && periods % PERIODS_UNTIL_LOOK == 0) {
+        if (has_detached_first(self))
+            return false;
+        if (!asked && !self->detaches && periods % PERIODS_UNTIL_LOOK == 0) {
             /* At the end of Python no thread waits for the attaching one. */
             enum begin begin = begin_to_ask(self);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
@@ -213,7 +236,8 @@ static bool attach_first(struct watcher *self)
         if (main_thread_left_us() || !sleep_ms(self, PERIOD_MS))
             return false;
     }
-    watcher_name_change(false);
+    watcher_name_change(WATCHER_IS_ACTIVE);
+    self->detaches = false;
     return true;
 }
 
@@ -222,7 +246,7 @@ static bool attach_first(struct watcher *self)
 static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
 {
     if (wanted_raised())
-        leave_files(self);
+        descriptors_leave(&self->left_files);
     *wanted = wanted_markers();
     bool rests = *wanted == settled;
     for (int i = 0; i < RESTS && !rests; i++) {
@@ -267,16 +291,19 @@ static void *watch(void *data)
     bool filtered = false;
     self->id = gettid();
     watcher_name_first(self->attach);
-    begun++;
-    futex_wake(&begun);
+    thread_begun();
     if (self->attach && !attach_first(self))
         return end(self);
     do {
-        watcher_name_change(filtered);
+        watcher_name_change(self->detaches ? WATCHER_DETACHES
+                            : filtered     ? WATCHER_IS_FILTERED
+                                           : WATCHER_IS_ACTIVE);
         if (!wanted_at_rest(self, &wanted) || main_thread_left_us())
             break;
         tally_watch(wanted);
         filter_watch(wanted);
+        if (has_detached(self))
+            return NULL;
         bool change = wanted != settled || (wanted && !ask_done(wanted));
         if (!change && !wanted)
             continue;
@@ -287,7 +314,7 @@ static void *watch(void *data)
         bool look = ++periods % PERIODS_UNTIL_LOOK == 0;
         if (look || (change && !filtered && periods % wait == 0)) {
             bool was_filtered = filtered;
-            leave_files(self);
+            descriptors_leave(&self->left_files);
             watcher_name_safe();
             filtered = seccomp_filtered();
             if (filtered && !was_filtered)
@@ -310,25 +337,6 @@ static void *watch(void *data)
         if (!futex_wait_us(&self->state, IDLE, PERIOD_MS * 1000L))
             break;
     return end(self);
-}
-
-static bool make_thread(struct watcher *watcher)
-{
-    /* The program's signals are for the program's threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    unsigned begun_before = begun;
-    bool made = pthread_create(&watcher->thread, &attributes, watch, watcher) == 0;
-    pthread_attr_destroy(&attributes);
-    for (int i = 0; made && i < BEGIN_MS / PERIOD_MS && begun == begun_before; i++)
-        if (!futex_wait_us(&begun, begun_before, PERIOD_MS * 1000L))
-            break;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return made;
 }
 
 static struct watcher *make_watcher(void (*attach)(void))
@@ -362,6 +370,7 @@ void watcher_forget(bool told)
 {
     running = attaching = NULL;
     is_left = false;
+    detach_forked();
     changing = (struct no_gil_lock){0};
     ask_lock_forget();
     *here = 1;
@@ -377,34 +386,20 @@ static void begin_to_change(void)
     no_gil_lock_long(&changing);
 }
 
-/* A thread that has been joined is counted among the process's until the kernel has taken it out, a
- * moment later.  3.12 and later read that count, to warn of threads at a fork
- * (Modules/posixmodule.c, warn_about_fork_with_threads). */
-static void wait_until_gone(pid_t id)
+/* Waits for the end of one that is STOPPING, and was in that state before; GIL held, and not
+ * released. */
+static void join(struct watcher *watcher, unsigned before)
 {
-    char path[64];
-    struct timespec pause = {0, 100000};
-    snprintf(path, sizeof path, "/proc/self/task/%d", id);
-    for (int i = 0; i < 10 * FORK_WAIT_MS; i++) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC); /* as CPython is about to open its own */
-        if (fd < 0)
-            return;
-        close(fd);
-        nanosleep(&pause, NULL);
-    }
-}
-
-/* Waits for the end of one that is STOPPING; GIL held, and not released. */
-static void join(struct watcher *watcher)
-{
-    bool woken = futex_wake(&watcher->state);
-    if (woken)
+    bool woken = before & GONE || futex_wake(&watcher->state);
+    if (before & GONE)
+        ;
+    else if (woken)
         pthread_join(watcher->thread, NULL);
     else /* the C library can't wait either */
         while (pthread_tryjoin_np(watcher->thread, NULL) == EBUSY)
             sched_yield();
     if (woken && py.minor >= 12)
-        wait_until_gone(watcher->id);
+        thread_wait_until_gone(watcher->id);
     free(watcher);
 }
 
@@ -412,9 +407,10 @@ static void join(struct watcher *watcher)
 static void stop(struct watcher *watcher)
 {
     running = NULL;
-    bool release = atomic_fetch_or(&watcher->state, STOPPING) & TAKES_GIL; /* it won't begin to */
+    unsigned before = atomic_fetch_or(&watcher->state, STOPPING);
+    bool release = before & TAKES_GIL; /* it won't begin to */
     PyThreadState *state = release ? py.PyEval_SaveThread() : NULL;
-    join(watcher);
+    join(watcher, before);
     if (release)
         py.PyEval_RestoreThread(state);
 }
@@ -424,8 +420,9 @@ static void stop(struct watcher *watcher)
 static void stop_for_fork(struct watcher *watcher)
 {
     running = NULL;
-    if (!(atomic_fetch_or(&watcher->state, STOPPING) & TAKES_GIL)) {
-        join(watcher);
+    unsigned before = atomic_fetch_or(&watcher->state, STOPPING);
+    if (!(before & TAKES_GIL)) {
+        join(watcher, before);
         return;
     }
     pthread_detach(watcher->thread);
@@ -457,9 +454,9 @@ void watcher_stop_at_exit(void)
 static void start(void)
 {
     struct watcher *watcher = running;
-    if (watcher && (watcher->state & IDLE)) /* of the interpreter before */
+    if (watcher && (watcher->state & (IDLE | GONE))) /* IDLE: of the interpreter before */
         stop(watcher);
-    if (running || !watcher_set_up || watcher_barred)
+    if (running || !watcher_set_up || watcher_barred || detach_has_ended())
         return;
     watcher = atomic_exchange(&attaching, NULL);
     if (watcher) {
@@ -467,7 +464,7 @@ static void start(void)
         return;
     }
     watcher = make_watcher(NULL);
-    if (watcher && make_thread(watcher)) {
+    if (watcher && thread_start(&watcher->thread, watch, watcher)) {
         running = watcher;
         return;
     }
@@ -489,7 +486,7 @@ void watcher_attach(void (*attach)(void))
         return;
     main_thread_know();
     attaching = watcher;
-    if (!make_thread(watcher)) {
+    if (!thread_start(&watcher->thread, watch, watcher)) {
         attaching = NULL;
         free(watcher);
         debug_log("no thread could be started: the shim does nothing in this running Python");

@@ -30,11 +30,14 @@ void watcher_name_safe(void)
         filters = seccomp_own();
 }
 
-void watcher_name_change(bool filtered)
+void watcher_name_change(enum watcher_state state)
 {
-    const char *other = filtered            ? WATCHER_NAME_FILTERED
-                        : interp_lacks_id() ? WATCHER_NAME_NO_IDS
-                                            : WATCHER_NAME;
+    static const char *const names[] = {[WATCHER_IS_NEW] = WATCHER_NAME_NEW,
+                                        [WATCHER_IS_ACTIVE] = WATCHER_NAME,
+                                        [WATCHER_IS_FILTERED] = WATCHER_NAME_FILTERED,
+                                        [WATCHER_DETACHES] = WATCHER_NAME_END};
+    bool lacks_id = state == WATCHER_IS_ACTIVE && interp_lacks_id();
+    const char *other = lacks_id ? WATCHER_NAME_NO_IDS : names[state];
     if (other != name && (!filters || filters == seccomp_own()))
         set(other);
 }

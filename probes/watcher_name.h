@@ -24,13 +24,17 @@
  *   last look, while a marker is wanted. */
 #define WATCHER_NAME_FILTERED WATCHER_NAME "-sec"
 
-/* Gives the calling thread, the watcher, its name.  is_new: WATCHER_NAME_NEW. */
+/* - Asked to detach: it fires nothing any more, and ends when all hooks are gone. */
+#define WATCHER_NAME_END WATCHER_NAME "-end"
+
+enum watcher_state { WATCHER_IS_NEW, WATCHER_IS_ACTIVE, WATCHER_IS_FILTERED, WATCHER_DETACHES };
+
+/* Gives the calling thread, the watcher, its first name. */
 void watcher_name_first(bool is_new);
 
-/* Gives it the name of another state, if that is another one; filtered: WATCHER_NAME_FILTERED.
- * Only then it makes system calls, of which prctl() only if this thread has no more filters than at
- * watcher_name_safe().  No GIL. */
-void watcher_name_change(bool filtered);
+/* Gives it the name of another state, if that is another one.  Only then it makes system calls, of
+ * which prctl() only if this thread has no more filters than at watcher_name_safe().  No GIL. */
+void watcher_name_change(enum watcher_state state);
 
 /* Called at each look, of which the first is to remember.  It looks at a file. */
 void watcher_name_safe(void);

@@ -66,8 +66,8 @@ static void add(struct choice *choice, const struct process *process, bool is_na
     choice->all = reallocarray(choice->all, choice->count + 1, sizeof *choice->all);
     if (!choice->all)
         abort();
-    choice->all[choice->count++] =
-        (struct chosen){process->pid, process->start, is_named, process->shim};
+    choice->all[choice->count++] = (struct chosen){process->pid, process->start, is_named,
+                                                   process->shim, process_is_detached(process)};
 }
 
 static void add_named(struct choice *choice, const struct wish *wish)

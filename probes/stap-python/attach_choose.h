@@ -24,6 +24,7 @@ struct chosen {
     unsigned long long start; /* its start time */
     bool is_named;            /* by its PID: it must be there, and be a CPython */
     bool has_shim;
+    bool is_detached; /* the shim in it */
 };
 
 struct choice {

@@ -24,16 +24,29 @@
 /* For the main thread to run Python code. */
 enum { REMOTE_MS = 2000 };
 
-static bool is_loaded_within(const struct process *process, long ms)
+bool process_lacks_watcher(const struct process *process)
 {
-    for (long long end = now_ms() + ms; !process_has_shim(process); sleep_ms(10))
+    enum shim_state state = shim_status(process, 0).state;
+    return state == SHIM_DETACHED || state == SHIM_DETACHES;
+}
+
+/* Whether the shim is loaded, and attached if it was detached. */
+static bool is_attached(const struct process *process)
+{
+    return process_has_shim(process) && !(process->shim && process_lacks_watcher(process));
+}
+
+static bool is_attached_within(const struct process *process, long ms)
+{
+    for (long long end = now_ms() + ms; !is_attached(process); sleep_ms(10))
         if (now_ms() > end || process_start(process->pid) != process->start)
             return false;
     return true;
 }
 
-/* since: "already " or "".  NULL, or why the shim there does nothing. */
-static const char *print_state(const char *since, const struct process *process, const char *shim)
+/* since: "already " or "", again: " again" or "".  NULL, or why the shim there does nothing. */
+static const char *print_state(const char *since, const struct process *process, const char *again,
+                               const char *shim)
 {
     struct process now = *process;
     const char *why;
@@ -43,8 +56,8 @@ static const char *print_state(const char *since, const struct process *process,
     if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
         return shim_complaint(&status);
     bool active = status.state == SHIM_ACTIVE;
-    printf("%d: %s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", printable(shim),
-           active ? "" : "; it becomes active when Python code next runs there");
+    printf("%d: %s%s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", again,
+           printable(shim), active ? "" : "; it becomes active when Python code next runs there");
     return NULL;
 }
 
@@ -72,13 +85,15 @@ static const char *attach(const struct process *process)
     char *script = NULL;
     const char *why;
     bool asked = process_has_remote_exec(process) && may_start_its_python(process) &&
-                 !has_filters(process->pid);
+                 !has_filters(process->pid) &&
+                 (!process->shim || strcmp(process->shim, shim_file()) == 0);
     if (asked && (why = attach_by_remote_exec(process, &script)))
         return why;
     /* A main thread that waits in C may do so for long. */
-    why = asked && is_loaded_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
-    if (!why && !process_has_shim(process))
-        why = "dlopen() returned, but the shim is not loaded";
+    why = asked && is_attached_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
+    if (!why && !is_attached_within(process, process->shim ? ACTIVE_MS : 0))
+        why = process->shim ? "it is still detached: try again"
+                            : "dlopen() returned, but the shim is not loaded";
     if (!why)
         return NULL;
     /* While it runs, its main thread still wants the script: another user must not take its name.
@@ -96,7 +111,7 @@ static const char *attach(const struct process *process)
 const char *attach_process(struct process *process)
 {
     const char *why = refusal(process);
-    if (why || (why = bring_shim(process)))
+    if (why || (!process->shim && (why = bring_shim(process))))
         return process_has_ended(process) ? "it has ended" : why;
     return attach(process);
 }
@@ -110,11 +125,14 @@ const char *attach_to(pid_t pid)
         return why;
     if (!process_open(pid, &process, &why))
         return why;
-    if (process.shim && !unfit(&process.python.file))
-        return print_state("already ", &process, process.shim);
+    bool again = process.shim && process_lacks_watcher(&process);
+    if (process.shim && !again && !unfit(&process.python.file))
+        return print_state("already ", &process, "", process.shim);
     if ((why = attach_process(&process)))
         return why;
-    if ((why = print_state("", &process, process.load_path)))
+    if (again)
+        return print_state("", &process, " again", process.shim);
+    if ((why = print_state("", &process, "", process.load_path)))
         return why;
     print_place(&process);
     return NULL;

@@ -25,6 +25,7 @@
 #include "clock.h"
 #include "command.h"
 #include "file.h"
+#include "page.h"
 #include "remote_call.h"
 
 enum {
@@ -32,11 +33,15 @@ enum {
     REST_MS = 25,       /* a thread that stays so long in a system call sleeps there */
 };
 
-/* The addresses of dlopen() and dlerror() (or 0) in the process. */
+/* The addresses of dlopen(), or what a detached shim has in its place, and dlerror() (or 0) in the
+ * process. */
 struct places {
-    unsigned long dlopen, dlerror;
-    long offset; /* of dlopen in its mapping: with the C library's name, what exec() changes */
+    unsigned long function, dlerror;
+    const char *name; /* of the function's file, in the maps */
+    long offset;      /* of the function in its mapping: with the name, what exec() changes */
 };
+
+static const char another_program[] = "it now runs another program: try again";
 
 /* ---------------------------------------------------------------- a thread, by /proc */
 
@@ -130,22 +135,49 @@ static long offset_in_mapping(pid_t pid, unsigned long address, const char **nam
 static bool has_places(const struct process *process, const struct places *places)
 {
     const char *name;
-    return offset_in_mapping(process->pid, places->dlopen, &name) == places->offset &&
-           strcmp(name, process->libc_name) == 0;
+    return offset_in_mapping(process->pid, places->function, &name) == places->offset &&
+           strcmp(name, places->name) == 0;
 }
 
-/* False: the process is not what process_open() saw. */
-static bool find_places(const struct process *process, struct places *places)
+/* dlopen(), or the function by which a detached shim attaches again; NULL, or why that can't be
+ * known. */
+static const char *find_function(const struct process *process, struct places *places)
+{
+    struct filter_page page;
+    const char *why;
+    if (!process->shim) {
+        places->name = process->libc_name;
+        places->function = elf_symbol(process->libc, "dlopen") + process->libc_bias;
+        places->dlerror = elf_symbol(process->libc, "dlerror");
+        if (places->dlerror)
+            places->dlerror += process->libc_bias;
+        return NULL;
+    }
+    if (process->shims > 1)
+        return "two files of the shim are mapped in it: restart the program";
+    int memory = page_open(process, &why);
+    if (memory < 0)
+        return why;
+    uint64_t at = page_read(memory, process, &page, &why);
+    close(memory);
+    places->name = process->shim;
+    places->function = process->shim_start + page.attach;
+    return at ? NULL : why;
+}
+
+/* NULL, or why there are none: the process is not what process_open() saw. */
+static const char *find_places(const struct process *process, struct places *places)
 {
     struct process now;
-    const char *name, *why;
-    places->dlopen = elf_symbol(process->libc, "dlopen") + process->libc_bias;
-    places->dlerror = elf_symbol(process->libc, "dlerror");
-    if (places->dlerror)
-        places->dlerror += process->libc_bias;
-    places->offset = offset_in_mapping(process->pid, places->dlopen, &name);
-    return places->offset >= 0 && strcmp(name, process->libc_name) == 0 &&
-           process_open(process->pid, &now, &why) && now.libc_bias == process->libc_bias;
+    const char *name, *why = find_function(process, places);
+    if (why)
+        return why;
+    places->offset = offset_in_mapping(process->pid, places->function, &name);
+    return places->offset >= 0 && strcmp(name, places->name) == 0 &&
+                   process_open(process->pid, &now, &why) && now.libc_bias == process->libc_bias &&
+                   now.shim_start == process->shim_start
+               ? NULL
+               : another_program;
 }
 
 /* ---------------------------------------------------------------- a stopped thread */
@@ -183,11 +215,14 @@ static const char *cure_of(const char *error)
                                        : "";
 }
 
-/* The text of dlerror() in it, as far as it can be read. */
-static const char *dlopen_error(struct thread *thread, const struct places *places)
+/* Why the function returned NULL: the text of dlerror() in it, as far as it can be read. */
+static const char *call_error(const struct process *process, struct thread *thread,
+                              const struct places *places)
 {
     static char text[512];
     unsigned long message = 0;
+    if (process->shim)
+        return "it is still detached: try again";
     if (!places->dlerror || thread_call(thread, places->dlerror, "", &message) || !message)
         return "dlopen() failed in it";
     size_t size = 4096 - message % 4096, room = sizeof text - 1;
@@ -202,7 +237,7 @@ static const char *dlopen_error(struct thread *thread, const struct places *plac
     return format("dlopen() failed in it: %s%s", text, cure_of(text));
 }
 
-/* Calls dlopen() in the saved thread; NULL, or why that fails. */
+/* Makes the call in the saved thread; NULL, or why that fails. */
 static const char *load_in(const struct process *process, struct thread *thread,
                            const struct places *places)
 {
@@ -211,9 +246,11 @@ static const char *load_in(const struct process *process, struct thread *thread,
     /* Only SIGKILL may end us while the call is made. */
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &old);
-    const char *why = thread_call(thread, places->dlopen, process->load_path, &handle);
+    thread->called = process->shim ? "attaching again" : "dlopen()";
+    const char *why =
+        thread_call(thread, places->function, process->shim ? "" : process->load_path, &handle);
     if (!why && !handle)
-        why = dlopen_error(thread, places);
+        why = call_error(process, thread, places);
     if (!thread_restore(thread) && !why)
         why = format("cannot restore its thread: %s", strerror(errno));
     sigprocmask(SIG_SETMASK, &old, NULL);
@@ -239,7 +276,7 @@ static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
     return false;
 }
 
-/* Loads the shim in this thread if it is at a safe point: *done is set then, and if it can't be
+/* Makes the call in this thread if it is at a safe point: *done is set then, and if it can't be
  * traced.  NULL, or why that fails.  waiting: as for is_safe(). */
 static const char *try_thread(const struct process *process, const struct places *places, pid_t tid,
                               const char *waiting, bool *done)
@@ -259,8 +296,8 @@ static const char *try_thread(const struct process *process, const struct places
     if (status >> 16 != PTRACE_EVENT_STOP) {
         signal = WSTOPSIG(status);
     } else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-               has_places(process, places) && !refused_by_root(process) && thread_save(&thread) &&
-               is_safe(process, &thread, waiting) &&
+               has_places(process, places) && (process->shim || !refused_by_root(process)) &&
+               thread_save(&thread) && is_safe(process, &thread, waiting) &&
                has_room(process->pid, stack_of(&thread.registers.general))) {
         *done = true;
         why = has_shadow_stack(tid) ? refused_for_shadow_stack : refused_by_filters(tid);
@@ -299,18 +336,17 @@ static const char *try_threads(const struct process *process, const struct place
 
 const char *attach_by_ptrace(const struct process *process)
 {
-    static const char another[] = "it now runs another program: try again";
-    struct places places;
-    const char *why = NULL;
+    struct places places = {0};
+    const char *why = find_places(process, &places);
     bool done = false;
-    if (!find_places(process, &places))
-        return another;
+    if (why)
+        return why;
     for (long long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
         if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
             return "it has ended";
         if (!has_places(process, &places))
-            return another;
-        if ((why = refused_by_root(process)))
+            return another_program;
+        if (!process->shim && (why = refused_by_root(process)))
             return why;
         why = try_threads(process, &places, &done);
     }
@@ -319,9 +355,26 @@ const char *attach_by_ptrace(const struct process *process)
                          PATIENCE_MS / 1000);
 }
 
+const char *refused_to_thread(pid_t pid, pid_t tid)
+{
+    int status;
+    const char *why = NULL;
+    if (!stop_thread(pid, tid, &status, &why))
+        return why;
+    why = refused_by_filters(tid);
+    ptrace(PTRACE_DETACH, tid, NULL, NULL);
+    return why;
+}
+
 #else
 
 #include "attach_remote_exec.h"
+
+const char *refused_to_thread(pid_t pid, pid_t tid)
+{
+    (void)pid, (void)tid;
+    return NULL;
+}
 
 const char *attach_by_ptrace(const struct process *process)
 {

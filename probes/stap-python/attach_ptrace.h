@@ -14,9 +14,13 @@
 
 #include "process.h"
 
-/* Loads the shim into the process.  NULL, or why that fails: no thread reached a safe point, the
- * process is another by now, the kernel or dlopen() refuses, or this is
- * an architecture without remote_registers.h's calls. */
+/* Loads the shim into the process, or has one that is detached there attach again.  NULL, or why
+ * that fails: no thread reached a safe point, the process is another by now, the kernel or dlopen()
+ * refuses, or this is an architecture without remote_registers.h's calls. */
 const char *attach_by_ptrace(const struct process *process);
+
+/* Why the filters of a thread of it forbid what the shim calls, or what can't be known of them:
+ * refused_by_filters().  NULL: they don't, or this is an architecture without these calls. */
+const char *refused_to_thread(pid_t pid, pid_t tid);
 
 #endif

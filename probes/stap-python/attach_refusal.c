@@ -73,18 +73,26 @@ static bool forbids_remote_exec(const struct process *process)
 const char refused_for_shadow_stack[] =
     "its shadow stack forbids injected calls: start it with stap-python run";
 
-/* Why its state, by /proc/PID/status, forbids to trace it. */
-static const char *refused_by_state(pid_t pid)
+/* Why nothing runs in it, by its state. */
+static const char *refused_as_stopped(pid_t pid, const char *state)
 {
-    const char *status = process_text(pid, "status");
-    char *state = field_of(status, "State"), *tracer = field_of(status, "TracerPid"),
-         *threads = field_of(status, "x86_Thread_features");
-    if (tracer && atoi(tracer) > 0)
-        return format("process %s already traces it (a debugger or strace?)", tracer);
     if (state && strchr("Tt", *state))
         return format("it is stopped: resume it with kill -CONT %d", pid);
     if (state && strchr("ZX", *state))
         return "it has ended";
+    return NULL;
+}
+
+/* Why its state, by /proc/PID/status, forbids to trace it. */
+static const char *refused_by_state(pid_t pid)
+{
+    const char *status = process_text(pid, "status"), *why;
+    char *state = field_of(status, "State"), *tracer = field_of(status, "TracerPid"),
+         *threads = field_of(status, "x86_Thread_features");
+    if (tracer && atoi(tracer) > 0)
+        return format("process %s already traces it (a debugger or strace?)", tracer);
+    if ((why = refused_as_stopped(pid, state)))
+        return why;
     if (threads && strstr(threads, "shstk"))
         return refused_for_shadow_stack;
     return NULL;
@@ -102,9 +110,16 @@ const char *refusal(const struct process *process)
         return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG or -X "
                "disable-remote-debug)";
     if (!process->libc && process->libc_is_gone)
-        return "its C library was replaced or deleted while it runs, and only root can read what it "
+        return "its C library was replaced or deleted while it runs, and only root can read what "
+               "it "
                "has of that: run this as root, or restart it";
     if (!process->libc)
         return "it has no dlopen(): it is statically linked, or its C library is not glibc";
     return NULL;
+}
+
+const char *refusal_to_detach(const struct process *process)
+{
+    const char *why = refused_by_yama(), *status = process_text(process->pid, "status");
+    return why ? why : refused_as_stopped(process->pid, field_of(status, "State"));
 }

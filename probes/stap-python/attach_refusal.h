@@ -28,4 +28,7 @@ extern const char refused_for_shadow_stack[];
  * trying; NULL: nothing. */
 const char *refusal(const struct process *process);
 
+/* What forbids to ask the process to detach, but for its seccomp filters; NULL: nothing. */
+const char *refusal_to_detach(const struct process *process);
+
 #endif

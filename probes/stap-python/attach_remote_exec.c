@@ -28,7 +28,7 @@ static const char loading[] =
     "        posix.unlink(%s)\n"
     "    except OSError:\n"
     "        pass\n"
-    "    _imp.create_dynamic(_frozen_importlib.ModuleSpec('python_stap', None, origin=%s))\n"
+    "    _imp.create_dynamic(_frozen_importlib.ModuleSpec(%s, None, origin=%s))\n"
     "load()\n"
     "del load\n";
 
@@ -66,7 +66,8 @@ static char *make_script(const struct process *process)
     int fd = mkstemps(path, strlen(".py"));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    char *text = format(loading, python_string(path), python_string(shim_file()));
+    const char *module = process->shim ? "'python_stap_attach'" : "'python_stap'";
+    char *text = format(loading, python_string(path), module, python_string(shim_file()));
 #pragma GCC diagnostic pop
     ssize_t length = (ssize_t)strlen(text);
     if (fd < 0)

@@ -16,8 +16,8 @@
  * starts no Python that another user can change. */
 bool may_start_its_python(const struct process *process);
 
-/* Asks the process to load the shim.  NULL, and *script is the path of the script that the process
- * is to run and remove; else why that fails. */
+/* Asks the process to load the shim, or to attach again one that is detached.  NULL, and *script is
+ * the path of the script that the process is to run and remove; else why that fails. */
 const char *attach_by_remote_exec(const struct process *process, char **script);
 
 #endif

@@ -5,15 +5,14 @@
  */
 #include "filter_process.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "filter_page.h"
 #include "command.h"
+#include "filter_page.h"
+#include "page.h"
 #include "process.h"
 #include "text.h"
 
@@ -37,46 +36,19 @@ static const char usage[] =
     "from\n"
     "its start gets them in PYTHON_STAP_FILTER, with spaces between.\n";
 
-static int open_memory(const struct process *process)
-{
-    int memory = open(format("/proc/%d/mem", process->pid), O_RDWR | O_CLOEXEC);
-    if (memory < 0)
-        die(FAILED, "%d: its memory can't be opened (%s): run as root", process->pid,
-            strerror(errno));
-    return memory;
-}
-
-/* Returns where it is. */
-static uint64_t read_page(int memory, const struct process *process, struct filter_page *page)
-{
-    for (int i = 0; process->shim && i < FILTER_ADDRESSES; i++) {
-        if (pread(memory, page, sizeof *page, (off_t)filter_addresses[i]) !=
-                (ssize_t)sizeof *page ||
-            page->magic != FILTER_MAGIC)
-            continue;
-        page->patterns[sizeof page->patterns - 1] = '\0';
-        return filter_addresses[i];
-    }
-    die(FAILED, "%d: the shim of this version isn't active in it: stap-python attach %d",
-        process->pid, process->pid);
-}
-
-static void put(int memory, const struct process *process, uint64_t at, const void *data,
-                size_t size)
-{
-    if (pwrite(memory, data, size, (off_t)at) != (ssize_t)size)
-        die(FAILED, "%d: its memory can't be written: %s", process->pid, strerror(errno));
-}
-
 /* The shim reads the patterns while the generation is even, and when it is another one. */
-static void write_patterns(int memory, const struct process *process, uint64_t page,
-                           uint32_t generation, const char *patterns)
+static const char *write_patterns(int memory, uint64_t page, uint32_t generation,
+                                  const char *patterns)
 {
     uint32_t during = (generation + 1) | 1, after = during + 1;
-    put(memory, process, page + offsetof(struct filter_page, generation), &during, sizeof during);
-    put(memory, process, page + offsetof(struct filter_page, patterns), patterns,
-        strlen(patterns) + 1);
-    put(memory, process, page + offsetof(struct filter_page, generation), &after, sizeof after);
+    const char *why;
+    (void)((why = page_write(memory, page + offsetof(struct filter_page, generation), &during,
+                             sizeof during)) ||
+           (why = page_write(memory, page + offsetof(struct filter_page, patterns), patterns,
+                             strlen(patterns) + 1)) ||
+           (why = page_write(memory, page + offsetof(struct filter_page, generation), &after,
+                             sizeof after)));
+    return why;
 }
 
 static char *joined(char **patterns)
@@ -109,11 +81,16 @@ int filter_main(char **arguments)
     char *patterns = joined(arguments + 1);
     if (!process_open(pid, &process, &why))
         die(FAILED, "%d: %s", pid, why);
-    int memory = open_memory(&process);
-    uint64_t at = read_page(memory, &process, &page);
-    if (all || *patterns)
-        write_patterns(memory, &process, at, page.generation, patterns);
-    else
+    if (process_is_detached(&process))
+        die(FAILED, "%d: the shim is detached: stap-python attach %d", pid, pid);
+    int memory = page_open(&process, &why);
+    uint64_t at = memory < 0 ? 0 : page_read(memory, &process, &page, &why);
+    if (!at)
+        die(FAILED, "%d: %s", pid, why);
+    if (all || *patterns) {
+        if ((why = write_patterns(memory, at, page.generation, patterns)))
+            die(FAILED, "%d: %s", pid, why);
+    } else
         puts(*page.patterns ? printable(page.patterns) : "all functions");
     close(memory);
     return 0;

@@ -113,6 +113,14 @@ static void print_shim(const struct process *process, const struct shim_status *
         printf("  the shim: not loaded; load it with stap-python attach %d\n", process->pid);
     else if (status->state == SHIM_ACTIVE)
         printf("  the shim: active, %s\n", file);
+    else if (status->state == SHIM_DETACHED)
+        printf("  the shim: detached, %s; stap-python attach %d makes it active again\n", file,
+               process->pid);
+    else if (status->state == SHIM_DETACHES)
+        printf(
+            "  the shim: detaching: it has no events any more, and its hooks go when Python code "
+            "next runs there: %s\n",
+            file);
     else if (status->state == SHIM_WAITS)
         printf("  the shim: loaded; it becomes active when Python code next runs there: %s\n",
                file);

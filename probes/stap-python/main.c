@@ -9,6 +9,7 @@
 
 #include "attach.h"
 #include "command.h"
+#include "detach_process.h"
 #include "doctor.h"
 #include "enable.h"
 #include "filter_process.h"
@@ -29,6 +30,7 @@ static const char usage[] =
     "wrong\n"
     "  list [PYTHON|PID|FILE]  show the markers of an interpreter, and who provides them\n"
     "  attach PID...           load the shim into running Pythons; also by name, or into all\n"
+    "  detach PID...           undo attach: take the shim's hooks and its thread out again\n"
     "  ps                      show the Pythons that run, and whether the shim is active in them\n"
     "  filter PID PATTERN...   the functions that a process's filtered markers are for\n"
     "  record, top, dump       where a process uses the CPU, and what its threads do, by samples\n"
@@ -67,7 +69,7 @@ int main(int count, char **arguments)
     } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
                     {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main},
                     {"ps", ps_main},         {"record", record_main}, {"top", top_main},
-                    {"dump", dump_main},     {"filter", filter_main}};
+                    {"dump", dump_main},     {"filter", filter_main}, {"detach", detach_main}};
     (void)count;
     find_source_tree();
     if (!arguments[0] || !arguments[1])

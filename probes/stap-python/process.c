@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -83,15 +84,24 @@ static bool next_mapping(char **text, struct mapping *mapping)
     return false;
 }
 
-/* Whether a mapping begins at one of the addresses where the shim maps its page of patterns. */
-static bool has_shims_page(const char *maps)
+static bool is_page_of_shim(unsigned long start, unsigned long end)
 {
-    for (size_t i = 0; i < FILTER_ADDRESSES; i++) {
-        const char *address = format("%llx-", (unsigned long long)filter_addresses[i]);
-        const char *line = format("\n%s", address);
-        if (strncmp(maps, address, strlen(address)) == 0 || strstr(maps, line))
+    for (int i = 0; i < FILTER_ADDRESSES; i++)
+        if (start <= filter_addresses[i] && filter_addresses[i] < end)
             return true;
-    }
+    return false;
+}
+
+/* Whether the shim's page (filter_page.h) is among these lines of /proc/PID/maps; read_only: and is
+ * as the shim leaves it when it has detached. */
+static bool has_page(const char *maps, bool read_only)
+{
+    unsigned long start, end, inode;
+    char rights[5];
+    for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
+        if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
+            inode == 0 && is_page_of_shim(start, end))
+            return !read_only || strcmp(rights, "r--p") == 0;
     return false;
 }
 
@@ -196,6 +206,8 @@ static void note_shim(struct reading *reading, const struct mapping *mapping)
 {
     struct process *process = reading->process;
     process->shim = strdup(mapping->name);
+    process->shim_start = mapping->start;
+    process->shims++;
     process->shim_code = file_of(process->pid, mapping, reading->program);
     process->has_other_shim = !is_where_tracers_look(process, mapping);
 }
@@ -231,7 +243,7 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
     reading->program[length > 0 ? length : 0] = '\0';
     if (length > 0)
         elf_read(exe, &reading->own, &why);
-    process->has_pages = has_shims_page(maps);
+    process->has_pages = has_page(maps, false);
     while (next_mapping(&maps, &mapping)) {
         if (strcmp(mapping.name, last) == 0)
             continue;
@@ -283,38 +295,56 @@ bool process_has_shim(const struct process *process)
 static bool is_watchers_name(const char *name)
 {
     static const char *const names[] = {WATCHER_NAME, WATCHER_NAME_NEW, WATCHER_NAME_NO_IDS,
-                                        WATCHER_NAME_FILTERED};
+                                        WATCHER_NAME_FILTERED, WATCHER_NAME_END};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
     return false;
 }
 
-static char *watcher_of(pid_t pid)
+/* The shim's thread, and its name; 0: there is none. */
+static pid_t watcher_of(pid_t pid, char **watcher)
 {
     glob_t threads;
-    char *found = NULL;
+    pid_t found = 0;
     if (glob(rooted(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &threads) != 0)
-        return NULL;
+        return 0;
     for (size_t i = 0; i < threads.gl_pathc && !found; i++) {
         char *name = contents(threads.gl_pathv[i], 64);
         if (!name)
             continue;
         name[strcspn(name, "\n")] = '\0';
-        found = is_watchers_name(name) ? name : NULL;
+        if (!is_watchers_name(name))
+            continue;
+        found = (pid_t)atoi(strstr(threads.gl_pathv[i], "/task/") + strlen("/task/"));
+        *watcher = name;
     }
     globfree(&threads);
     return found;
 }
 
-char *process_watcher(const struct process *process, long ms)
+pid_t process_watcher_thread(const struct process *process)
 {
     char *name;
+    return watcher_of(process->pid, &name);
+}
+
+char *process_watcher(const struct process *process, long ms)
+{
+    char *name = NULL;
     for (long long end = now_ms() + ms;
-         !(name = watcher_of(process->pid)) || strcmp(name, WATCHER_NAME_NEW) == 0; sleep_ms(10))
+         !watcher_of(process->pid, &name) || strcmp(name, WATCHER_NAME_NEW) == 0; sleep_ms(10))
         if (now_ms() > end || process_start(process->pid) != process->start)
             break;
     return name;
+}
+
+bool process_is_detached(const struct process *process)
+{
+    char *maps = contents(rooted(format("/proc/%d/maps", process->pid)), 16 << 20);
+    bool is = process->shim && maps && has_page(maps, true);
+    free(maps);
+    return is;
 }
 
 bool process_has_our_root(const struct process *process)

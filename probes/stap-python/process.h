@@ -19,6 +19,8 @@ struct process {
     char *shim_code;           /* the same, as we can open it; NULL: we can't */
     bool has_other_shim;       /* that is not the file at the path where tracers look for it */
     bool has_pages;            /* the shim's page is there: it supports this CPython, and is on */
+    unsigned long shim_start;  /* where that is mapped */
+    unsigned shims;            /* how many such files are */
     char *libc;                /* the file with dlopen(), as we can open it, or NULL */
     char *libc_name;           /* the same as in its maps */
     bool libc_is_gone;         /* its file was deleted, and we can't open it any more */
@@ -52,6 +54,13 @@ bool process_has_shim(const struct process *process);
 /* The name of the shim's thread, which says what it does (watcher.h), now or within so many
  * milliseconds; it does not run while the program forks.  NULL: there is none. */
 char *process_watcher(const struct process *process, long ms);
+
+/* Whether the shim in it is detached: it has neither hooks nor a thread, until attach makes it
+ * active again. */
+bool process_is_detached(const struct process *process);
+
+/* The shim's thread in it, in whatever state; 0: none runs. */
+pid_t process_watcher_thread(const struct process *process);
 
 /* Whether its root directory is ours. */
 bool process_has_our_root(const struct process *process);

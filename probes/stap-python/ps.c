@@ -27,9 +27,10 @@ static const char usage[] =
     "Shows the CPythons that run, a line each, and the PyPys, of which nothing can be seen:\n"
     "\n"
     "  SHIM       active: tracers see its markers; loaded: they will when Python code next runs;\n"
-    "             off: it was started with PYTHON_STAP=off; silent, unknown: tracers don't see\n"
-    "             it, or that can't be told, and why; -: not loaded, stap-python attach PID loads\n"
-    "             it; can't: and why attach would refuse\n"
+    "             detached, by stap-python detach; detaching: it will be when Python code next\n"
+    "             runs; off: it was started with PYTHON_STAP=off; silent, unknown: tracers don't\n"
+    "             see it, or that can't be told, and why; -: not loaded, stap-python attach PID\n"
+    "             loads it; can't: and why attach would refuse\n"
     "  VENV       its virtual environment, by pyvenv.cfg, uwsgi's options or VIRTUAL_ENV\n"
     "  CONTAINER  its container; \"other root\" or \"other mounts\" if it sees other files than "
     "we\n"
@@ -57,10 +58,9 @@ static const char *user_of(pid_t pid)
 
 static void fill_in_shim(struct row *row, const struct process *process)
 {
-    static const char *const words[] = {[SHIM_ACTIVE] = "active",
-                                        [SHIM_WAITS] = "loaded",
-                                        [SHIM_SILENT] = "silent",
-                                        [SHIM_UNKNOWN] = "unknown"};
+    static const char *const words[] = {
+        [SHIM_ACTIVE] = "active", [SHIM_DETACHED] = "detached", [SHIM_DETACHES] = "detaching",
+        [SHIM_WAITS] = "loaded",  [SHIM_SILENT] = "silent",     [SHIM_UNKNOWN] = "unknown"};
     struct shim_status status = shim_status(process, 0);
     if ((row->reason = unfit(&process->python.file)))
         row->shim = "can't";

@@ -121,9 +121,9 @@ static enum waited wait_patiently(const struct thread *thread, int *status)
     enum waited waited = wait_for_stop(thread->tid, CALL_MS, status);
     if (waited == LATE)
         fprintf(stderr,
-                "stap-python: attach: %d: dlopen() is slow in it: waiting, as to end now would "
+                "stap-python: attach: %d: %s is slow in it: waiting, as to end now would "
                 "kill the program\n",
-                thread->pid);
+                thread->pid, thread->called);
     while (waited == LATE)
         waited = wait_for_stop(thread->tid, CALL_MS, status);
     return waited;
@@ -147,9 +147,9 @@ const char *thread_call(struct thread *thread, unsigned long function, const cha
             *result = result_of(&now);
             return NULL;
         }
-        return "dlopen() caused a fault in it";
+        return format("%s caused a fault in it", thread->called);
     }
-    return "it ended during dlopen()";
+    return format("it ended during %s", thread->called);
 }
 
 #endif

@@ -22,6 +22,7 @@ struct thread {
     struct registers registers; /* with which it resumes */
     bool is_set_back;           /* by is_set_back(): the caller sets it after thread_save() */
     uint64_t blocked;           /* its signal mask, as the kernel has it */
+    const char *called;         /* "dlopen()", for messages; the caller sets it */
 };
 
 enum waited { STOPPED, LATE, GONE };

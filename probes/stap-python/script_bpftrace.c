@@ -109,6 +109,8 @@ static const char *check_process(const char *word)
     struct shim_status status = shim_status(&process, ACTIVE_MS);
     if (status.state == SHIM_ABSENT)
         die(FAILED, "%d: the shim is not loaded: run stap-python attach %d", pid, pid);
+    if (status.state == SHIM_DETACHED || status.state == SHIM_DETACHES)
+        die(FAILED, "%d: the shim is detached: run stap-python attach %d", pid, pid);
     if (status.state == SHIM_SILENT)
         die(FAILED, "%d: %s", pid, shim_complaint(&status));
     if (status.state == SHIM_UNKNOWN)

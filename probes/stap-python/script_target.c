@@ -144,7 +144,7 @@ static void look_at_shim(const struct process *process, enum own own)
         warn("%d: the shim becomes active when Python code next runs there", process->pid);
 }
 
-static void say_attached(const struct process *process)
+static void say_attached(const struct process *process, bool again)
 {
     struct process now;
     const char *why;
@@ -152,9 +152,10 @@ static void say_attached(const struct process *process)
         die(FAILED, "%d: %s", process->pid, why);
     struct shim_status status = shim_status(&now, ACTIVE_MS);
     if (status.state == SHIM_ACTIVE)
-        warn("attached to %d: active", now.pid);
+        warn("attached%s to %d: active", again ? " again" : "", now.pid);
     else if (status.state == SHIM_WAITS)
-        warn("attached to %d: loaded; it becomes active when Python code next runs there", now.pid);
+        warn("attached%s to %d: loaded; it becomes active when Python code next runs there",
+             again ? " again" : "", now.pid);
     else
         die(FAILED, "%d: %s", now.pid, shim_complaint(&status));
 }
@@ -170,7 +171,8 @@ static void make_visible(const struct script_probes *script, pid_t pid)
     enum own own = own_markers_for(script, &process);
     if (own == ALL)
         return;
-    if (process.shim) {
+    bool again = process.shim && process_lacks_watcher(&process);
+    if (process.shim && !again) {
         look_at_shim(&process, own);
         return;
     }
@@ -180,7 +182,7 @@ static void make_visible(const struct script_probes *script, pid_t pid)
     if (why)
         warn("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
     else
-        say_attached(&process);
+        say_attached(&process, again);
 }
 
 void prepare_target(const struct script_probes *script, pid_t pid)
@@ -216,7 +218,7 @@ void say_what_runs(const struct script_probes *script)
         struct shim_status status = shim_status(&process, 0);
         if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
             silent++;
-        else if (process.shim)
+        else if (process.shim && !process_lacks_watcher(&process))
             with_shim++;
         else if (own_markers_for(script, &process) == ALL)
             with_own++;

@@ -69,7 +69,11 @@ struct shim_status shim_status(const struct process *process, long ms)
 {
     if (!process->shim)
         return (struct shim_status){SHIM_ABSENT, NULL};
+    if (process_is_detached(process))
+        return (struct shim_status){SHIM_DETACHED, NULL};
     const char *name = process_watcher(process, ms), *why;
+    if (name && strcmp(name, WATCHER_NAME_END) == 0)
+        return (struct shim_status){SHIM_DETACHES, NULL};
     if (name && strcmp(name, WATCHER_NAME_NEW) == 0)
         return (struct shim_status){SHIM_WAITS, NULL};
     if (!name)

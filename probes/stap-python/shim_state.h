@@ -10,11 +10,13 @@
 #include "process.h"
 
 enum shim_state {
-    SHIM_ABSENT,  /* it is not loaded */
-    SHIM_ACTIVE,  /* its events reach tracers */
-    SHIM_WAITS,   /* loaded: it becomes active when Python code next runs there */
-    SHIM_SILENT,  /* tracers see nothing of it, or not all: why has the cause and the cure */
-    SHIM_UNKNOWN, /* it can't be told: why says that */
+    SHIM_ABSENT,   /* it is not loaded */
+    SHIM_ACTIVE,   /* its events reach tracers */
+    SHIM_DETACHED, /* by stap-python detach; attach makes it active again */
+    SHIM_DETACHES, /* it will be when Python code next runs there */
+    SHIM_WAITS,    /* loaded: it becomes active when Python code next runs there */
+    SHIM_SILENT,   /* tracers see nothing of it, or not all: why has the cause and the cure */
+    SHIM_UNKNOWN,  /* it can't be told: why says that */
 };
 
 struct shim_status {

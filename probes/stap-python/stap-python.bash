@@ -32,14 +32,14 @@ _stap_python_script() {
 }
 
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach ps filter record top dump enable disable'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach detach ps filter record top dump enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # names only: what compgen -W is given, it expands
     words="$commands help --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
   else
     case ${COMP_WORDS[1]} in
-      list | attach | filter) words=$(_stap_python_pids) ;;&
+      list | attach | detach | filter) words=$(_stap_python_pids) ;;&
       enable | disable)
         if ((COMP_CWORD == 3)) && [[ ${COMP_WORDS[2]} == --service ]]; then
           words+=" $(systemctl list-unit-files --type=service --no-legend --no-pager 2>/dev/null | grep -oE '^[A-Za-z0-9:_.@-]+')"
@@ -78,11 +78,11 @@ _stap_python() {
           record*) words+=' --output --format --native --threads' ;;
         esac
         ;;
-      attach | doctor | ps) ;;
+      attach | detach | doctor | ps) ;;
       *) _stap_python_script ;;
     esac
     case ${COMP_WORDS[1]} in
-      attach) words+=' --all --children --name' ;;
+      attach | detach) words+=' --all --children --name' ;;
       ps) words+=' --json' ;;
     esac
     [ "$COMP_CWORD" != 2 ] || words+=' --help'

@@ -210,3 +210,39 @@ attach_refuses() {
   refuses 1 "attach: $program: .*($1)" attach "$program"
   refute grep -q libpython-stap "/proc/$program/maps"
 }
+
+# Runs the script $1 of bash with PIDs and a /proc of its own, in which $launcher, $shim, $top and $dir are
+# set, and these functions: attach --all and --name would reach other programs of this machine, too.
+alone() {
+  [ "$(id -u)" = 0 ] || skip "needs root, for PIDs of its own"
+  need unshare
+  cat >"$BATS_TEST_TMPDIR/functions" <<'SH'
+set -eu
+# Starts a program that runs Python code now and then, for a minute, with these words; its PID is $!.
+python() {
+  "${@:-/usr/bin/python3}" "$dir/ticks.py" &
+  started $!
+}
+started() {
+  for _ in {1..400}; do
+    ! [ -e "$dir/$1.ticks" ] || return 0
+    sleep 0.05
+  done
+  return 1
+}
+SH
+  cat >"$BATS_TEST_TMPDIR/ticks.py" <<'PY'
+import os, sys, time
+
+if "COMM" in os.environ:
+    open("/proc/self/comm", "w").write(os.environ["COMM"])
+open("%s/%d.ticks" % (os.path.dirname(os.path.abspath(__file__)), os.getpid()), "w").close()
+for _ in range(3000):
+    time.sleep(0.02)
+PY
+  # shellcheck disable=SC2016
+  printf '. "$dir/functions"\n%s\n' "$1" >"$BATS_TEST_TMPDIR/script"
+  run env dir="$BATS_TEST_TMPDIR" launcher="$launcher" shim="$shim" top="$top" \
+    timeout -k 5 60 unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
+  echo "$output"
+}

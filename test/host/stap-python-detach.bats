@@ -1,0 +1,521 @@
+# stap-python: detach, which undoes attach, and what is left of the shim then.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2030,SC2031
+
+load ../helper
+load launcher
+
+# Starts workloads/watched.py, as $program, with the words of $watched.
+# usage: start_watched COMMAND...
+start_watched() {
+  local fifo=$BATS_TEST_TMPDIR/fifo
+  program_output=$BATS_TEST_TMPDIR/output
+  rm -f "$fifo" "$program_output"
+  mkfifo "$fifo"
+  # shellcheck disable=SC2086
+  "$@" "$top/test/workloads/watched.py" ${watched:-} <"$fifo" >"$program_output" 2>&1 3>&- &
+  program=$!
+  programs+=("$program")
+  exec 7>"$fifo"
+  soon grep -qs started "$program_output"
+}
+
+# What the program says of itself now, in $said: threads, hooks, functions of the shim's by their names.
+ask() {
+  local lines distance
+  lines=$(wc -l <"$program_output")
+  echo >&7
+  soon has_lines "$((lines + 1))"
+  said=$(tail -n 1 "$program_output")
+  for distance in $(tr , '\n' <<<"${said##* }"); do
+    [ "$distance" = - ] || said=${said/$distance/$(name_at "$distance")}
+  done
+}
+
+has_lines() {
+  [ "$(wc -l <"$program_output")" -ge "$1" ]
+}
+
+# The function of the shim that is so far from its start.
+name_at() {
+  nm "$shim" | awk -v at="$(printf %016x "0x$1")" '$1 == at { print $3; exit }'
+}
+
+# Whether the program says so, or not.
+says() {
+  ask
+  # shellcheck disable=SC2053 # a pattern
+  [[ $said == $1 ]]
+}
+says_not() {
+  refute says "$1"
+}
+
+# Two threads and no hook.  What stays is what CPython calls when it frees a code object that the shim knows, an
+# audit hook, which CPython can't remove, and an old entry in the ring of pending calls.
+nothing_is_left() {
+  ask
+  echo "after: $said"
+  [[ $said =~ ^2\ \.\ (-|((ask_pending|code_free|on_audit),?)+)$ ]]
+}
+
+# The program ends as it would have without the shim.
+watched_ends() {
+  exec 7>&-
+  wait "$program"
+  [ "$(tail -n 1 "$program_output")" = ended ]
+  refute grep -vE '^(started|ended|[0-9]+ [^ ].* [0-9a-f,-]+)$' "$program_output"
+}
+
+# How many threads and descriptors the program has, and how many mappings.
+size_of() {
+  echo "$(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l) $(find "/proc/$1/fd" -mindepth 1 -maxdepth 1 | wc -l) $(wc -l <"/proc/$1/maps")"
+}
+
+detached_line() {
+  echo "$1: detached: $shim; the library stays mapped, stap-python attach $1 makes it active again"
+}
+
+@test "detach leaves no thread and no hook in a program that is traced, and attach makes it active again" {
+  need nm
+  can_bpftrace
+  need_remote_calls
+  local python before round
+  for python in $(pythons); do
+    start_watched "$python"
+    ask
+    before=$said
+    echo "$python: before: $said"
+    [[ $before == '2 . -' ]]
+    bpftrace_beside "$(all_markers)"
+    programs+=("$stays")
+    for round in 1 2; do
+      run launcher attach "$program"
+      echo "$output"
+      [ "$status" = 0 ]
+      [[ $output == "$program: active"*": $shim" ]]
+      # what shows that hooks are in place: from 3.9 on each of them can be seen by Python
+      soon says '3 *import. *'
+      soon says '3 *gc*'
+      echo "traced: $said"
+      run launcher detach "$program"
+      echo "$output"
+      [ "$status" = 0 ]
+      [ "${lines[0]}" = "$(detached_line "$program")" ]
+      [ "${lines[1]}" = "$program: a tracer still probes its markers, and gets no events of it" ]
+      ask
+      echo "after: $said"
+      nothing_is_left
+      grep -q "$shim" "/proc/$program/maps"
+    done
+    end_bpftrace "$stays"
+    watched_ends
+  done
+}
+
+@test "detach works the same for a shim that was preloaded" {
+  need nm
+  can_bpftrace
+  local python
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    start_watched env LD_PRELOAD="$shim" "$python"
+    soon says '3 .*'
+    bpftrace_beside "$(all_markers)"
+    programs+=("$stays")
+    soon says '3 *gc*import. *'
+    echo "traced: $said"
+    [ "$(launcher detach "$program" | head -n 1)" = "$(detached_line "$program")" ]
+    nothing_is_left
+    end_bpftrace "$stays"
+    watched_ends
+  done
+}
+
+@test "no hook is left in a subinterpreter" {
+  need nm
+  can_bpftrace
+  local python watched=sub
+  for python in $(pythons); do
+    "$python" -c 'try: import _interpreters
+except ImportError: import _xxsubinterpreters' 2>/dev/null || continue
+    echo "$python"
+    start_watched env LD_PRELOAD="$shim" "$python"
+    soon says '3 .*'
+    bpftrace_beside "$(all_markers)"
+    programs+=("$stays")
+    soon says '3 *gc*import. *'
+    echo "traced: $said"
+    [ "$(launcher detach "$program" | head -n 1)" = "$(detached_line "$program")" ]
+    nothing_is_left
+    end_bpftrace "$stays"
+    watched_ends
+  done
+}
+
+@test "no event comes of a detached program, and all come again when it is attached" {
+  can_bpftrace
+  need_remote_calls
+  local python counted=$BATS_TEST_TMPDIR/counted detached again
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    start_watched "$python"
+    launcher attach "$program"
+    # what comes in each fifth of a second, of a hook and of sums
+    bpftrace -q -e "usdt:$shim:python:function__entry /pid == $program/ { @ = count(); }
+      usdt:$shim:python:function__count /pid == $program/ { @sums = count(); }
+      interval:ms:200 { print(@); print(@sums); clear(@); clear(@sums); printf(\".\n\"); }" >"$counted" 2>&1 3>&- &
+    programs+=($!)
+    soon counts '@: [1-9]'
+    soon counts '@sums: [1-9]'
+    launcher detach "$program"
+    detached=$(wc -l <"$counted")
+    # the first two intervals may have begun before
+    soon has_intervals "$((detached + 30))"
+    tail -n +"$((detached + 9))" "$counted" | sed -n 1,15p
+    refute grep -E '[1-9]' <(tail -n +"$((detached + 9))" "$counted" | head -n 15)
+    launcher attach "$program"
+    again=$(wc -l <"$counted")
+    soon counts '@: [1-9]' "$again"
+    soon counts '@sums: [1-9]' "$again"
+    kill -KILL "${programs[-1]}"
+    wait "${programs[-1]}" || true
+    watched_ends
+  done
+}
+
+# Whether a line of $counted behind the first $2 matches.
+counts() {
+  grep -qE "$1" <(tail -n +"$((${2:-0} + 1))" "$counted")
+}
+
+has_intervals() {
+  [ "$(wc -l <"$counted")" -ge "$1" ]
+}
+
+@test "list, ps, attach, filter and -x tell a detached shim from one that is active" {
+  need_remote_calls
+  start_watched /usr/bin/python3
+  launcher attach "$program"
+  launcher list "$program" | grep -qx "  the shim: active, $shim"
+  launcher detach "$program"
+  launcher list "$program" >"$BATS_TEST_TMPDIR/list"
+  grep -qx "  the shim: detached, $shim; stap-python attach $program makes it active again" "$BATS_TEST_TMPDIR/list"
+  refute grep -E ' the shim$| yes ' "$BATS_TEST_TMPDIR/list"
+  [ "$(launcher ps 2>/dev/null | awk -v pid="$program" '$1 == pid { print $4 }')" = detached ]
+  [ "$(launcher ps --json 2>/dev/null | grep "\"pid\": $program," | grep -o '"shim": "[a-z]*"')" = '"shim": "detached"' ]
+  [ "$(launcher detach "$program")" = "$program: already detached: $shim" ]
+  refuses 1 "$program: the shim is detached: stap-python attach $program" filter "$program" 'app.*'
+  [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
+  [ "$(launcher attach "$program")" = "$program: already active: $shim" ]
+  launcher detach "$program"
+  STAP=/bin/true launcher pycalls -x "$program" >"$BATS_TEST_TMPDIR/said" 2>&1
+  cat "$BATS_TEST_TMPDIR/said"
+  [ "$(cat "$BATS_TEST_TMPDIR/said")" = "stap-python: attached again to $program: active" ]
+  launcher list "$program" | grep -qx "  the shim: active, $shim"
+  watched_ends
+}
+
+@test "attached and detached fifty times, a program has no more threads, descriptors, mappings or memory" {
+  need_remote_calls
+  local python round first data
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    start_watched "$python"
+    for round in {1..50}; do
+      [[ $(launcher attach "$program") == "$program: active"*": $shim" ]]
+      [ "$(launcher detach "$program")" = "$(detached_line "$program")" ]
+      [ "$round" != 5 ] || first=$(size_of "$program") data=$(awk '/VmData/ { print $2 }' "/proc/$program/status")
+    done
+    echo "$first, $data kB; then $(size_of "$program"), $(awk '/VmData/ { print $2 }' "/proc/$program/status") kB"
+    [ "$(size_of "$program")" = "$first" ]
+    # a thread's stack that is left has 512 kB
+    [ "$(awk '/VmData/ { print $2 }' "/proc/$program/status")" -lt $((data + 400)) ]
+    watched_ends
+  done
+}
+
+@test "a child of a detached program is detached, one of an attached program is not, and each can be changed alone" {
+  need_remote_calls
+  local python child
+  cat >"$BATS_TEST_TMPDIR/parent.py" <<'PY'
+import os, select, sys, time, warnings
+
+warnings.simplefilter("error")
+print("started", flush=True)
+while True:
+    if not select.select([0], [], [], 0.01)[0]:
+        continue
+    if not os.read(0, 1):
+        break
+    child = os.fork()
+    if not child:
+        while True:
+            time.sleep(0.01)
+    print(child, flush=True)
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    start_parent "$python"
+    launcher attach "$program"
+    fork_one
+    soon has_state "$child" active
+    launcher detach "$program"
+    has_state "$child" active
+    launcher detach "$child"
+    fork_one
+    soon has_state "$child" detached
+    [ "$(find "/proc/$child/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]
+    [ "$(launcher attach "$child")" = "$child: active again: $shim" ]
+    has_state "$program" detached
+    launcher attach "$program"
+    fork_one
+    soon has_state "$child" active
+    exec 7>&-
+    wait "$program"
+    refute grep -vE '^(started|[0-9]+)$' "$program_output"
+  done
+}
+
+# Starts parent.py as $program, and has it fork: $child.
+start_parent() {
+  rm -f "$BATS_TEST_TMPDIR/fifo"
+  mkfifo "$BATS_TEST_TMPDIR/fifo"
+  program_output=$BATS_TEST_TMPDIR/output
+  "$@" "$BATS_TEST_TMPDIR/parent.py" <"$BATS_TEST_TMPDIR/fifo" >"$program_output" 2>&1 3>&- &
+  program=$!
+  programs+=("$program")
+  exec 7>"$BATS_TEST_TMPDIR/fifo"
+  soon grep -qs started "$program_output"
+}
+fork_one() {
+  local lines
+  lines=$(wc -l <"$program_output")
+  echo >&7
+  soon has_lines "$((lines + 1))"
+  child=$(tail -n 1 "$program_output")
+  programs+=("$child")
+}
+
+# Whether ps says so of the process.
+has_state() {
+  [ "$(launcher ps --json 2>/dev/null | grep "\"pid\": $1," | grep -o '"shim": "[a-z]*"')" = "\"shim\": \"$2\"" ]
+}
+
+@test "a program that forks all the time is detached and attached without a warning, a hang or a lost child" {
+  need_remote_calls
+  local python
+  cat >"$BATS_TEST_TMPDIR/forks.py" <<'PY'
+import os, sys, warnings
+
+warnings.simplefilter("error")
+print("started", flush=True)
+forks = 0
+while not os.path.exists(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        os._exit(7)
+    assert os.waitpid(child, 0)[1] == 7 << 8
+    forks += 1
+print("ended", forks > 100, flush=True)
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    end=$BATS_TEST_TMPDIR/end program_output=$BATS_TEST_TMPDIR/output
+    rm -f "$end"
+    "$python" "$BATS_TEST_TMPDIR/forks.py" "$end" >"$program_output" 2>&1 3>&- &
+    program=$!
+    programs+=("$program")
+    soon grep -qs started "$program_output"
+    for _ in {1..15}; do
+      launcher attach "$program" | grep -E ': (active|loaded|already active)'
+      soon launcher detach "$program"
+    done
+    : >"$end"
+    wait "$program"
+    [ "$(cat "$program_output")" = $'started\nended True' ]
+  done
+}
+
+@test "a program that executes another one starts anew" {
+  need_remote_calls
+  local exec='import os, sys, time
+print("started", flush=True)
+sys.stdin.readline()
+os.execv(sys.executable, [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"])'
+  echo "$exec" >"$BATS_TEST_TMPDIR/parent.py"
+  start_parent env LD_PRELOAD="$shim" /usr/bin/python3
+  soon has_state "$program" active
+  launcher detach "$program"
+  echo >&7
+  soon has_lines 2
+  soon has_state "$program" active
+  exec 7>&-
+}
+
+@test "while all threads wait in C, detach says that hooks go later, and attach takes it back" {
+  can_bpftrace
+  need_remote_calls
+  local python
+  for python in $(pythons_by_hook); do
+    [ "$("$python" -c 'import sys; print(sys.version_info >= (3, 12))')" = True ] || continue
+    echo "$python"
+    cat >"$BATS_TEST_TMPDIR/parent.py" <<'PY'
+import sys, time
+
+print("started", flush=True)
+# until the shim has its hooks, of which its tool is the first
+while not any(map(sys.monitoring.get_tool, range(6))):
+    time.sleep(0.01)
+time.sleep(0.1)
+while sys.stdin.readline():
+    print(1, flush=True)
+PY
+    start_parent "$python"
+    bpftrace_beside "$(all_markers)"
+    programs+=("$stays")
+    launcher attach "$program"
+    soon waits_in_read
+    refuses 1 "detach: $program: detaching: it has no events any more; hooks and thread end when Python code next runs there" detach "$program"
+    has_state "$program" detaching
+    launcher list "$program" | grep -x "  the shim: detaching: it has no events any more, and its hooks go when Python code next runs there: $shim"
+    [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
+    has_state "$program" active
+    refuses 1 detaching detach "$program"
+    echo >&7
+    soon has_lines 2
+    soon has_state "$program" detached
+    [ "$(find "/proc/$program/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]
+    end_bpftrace "$stays"
+    exec 7>&-
+    wait "$program"
+  done
+}
+
+waits_in_read() {
+  grep -qE 'pipe_' "/proc/$program/wchan"
+}
+
+@test "a shim that was loaded and has not become active is detached, and attached again" {
+  need_remote_calls
+  local python
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    printf 'import sys\nprint("started", flush=True)\nsys.stdin.readline()\nprint(1, flush=True)\nsys.stdin.readline()\n' >"$BATS_TEST_TMPDIR/parent.py"
+    start_parent "$python"
+    soon waits_in_read
+    [[ $(launcher attach "$program") == "$program: loaded: "* ]]
+    launcher detach "$program" || { has_state "$program" detaching && echo >&7 && soon has_lines 2; }
+    soon has_state "$program" detached
+    [ "$(find "/proc/$program/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]
+    launcher attach "$program" | grep -E "^$program: (loaded|active) again: $shim"
+    exec 7>&-
+    wait "$program"
+    grep -qx started "$program_output"
+  done
+}
+
+@test "detach takes several, by name, with children and all, and leaves alone what has no shim" {
+  alone '
+    python; one=$!
+    python; two=$!
+    python; none=$!
+    COMM=worker python; worker=$!
+    bash -c "/usr/bin/python3 \"\$dir/ticks.py\" & wait" & shell=$!
+    while ! pgrep -P $shell >/dev/null; do sleep 0.05; done
+    child=$(pgrep -P $shell)
+    started $child
+    echo "$one $two $none $worker $shell $child"
+    "$launcher" attach $one $two $worker $child >/dev/null
+    try() {
+      echo "try $*"
+      "$launcher" detach "$@" 2>&1 | sed "s/; the library.*//"
+      echo "status ${PIPESTATUS[0]}"
+    }
+    try $one $none 999999
+    try --name "work*"
+    try --name "nothing*"
+    try --children $shell
+    try --all
+    try --all
+    try --children --all'
+  read -r one two none worker shell child <<<"${lines[0]}"
+  diff - <(printf '%s\n' "${lines[@]:1}") <<SAID
+try $one $none 999999
+$one: detached: $shim
+stap-python: detach: $none: it has no shim: nothing to detach
+stap-python: detach: 999999: no such process
+status 1
+try --name work*
+$worker: detached: $shim
+status 0
+try --name nothing*
+stap-python: detach: no such Python has an active shim
+status 1
+try --children $shell
+$child: detached: $shim
+status 0
+try --all
+$two: detached: $shim
+status 0
+try --all
+stap-python: detach: no such Python has an active shim
+status 0
+try --children --all
+stap-python: detach: takes PIDs, --name PATTERN or --all (see stap-python detach --help)
+status 2
+SAID
+}
+
+@test "detach refuses what it may not or can't detach, in one line, and the program runs on" {
+  need_remote_calls
+  refuses 2 'takes PIDs, --name PATTERN or --all' detach
+  refuses 2 'takes PIDs, --name PATTERN or --all' detach 1x
+  sleep 60 &
+  programs+=($!)
+  refuses 1 'detach: [0-9]+: it does not run CPython' detach "$!"
+  start_program /usr/bin/python3
+  refuses 1 "detach: $program: it has no shim: nothing to detach" detach "$program"
+  launcher attach "$program"
+  kill -STOP "$program"
+  refuses 1 "detach: $program: it is stopped: resume it with kill -CONT $program" detach "$program"
+  kill -CONT "$program"
+  if [ "$(id -u)" = 0 ] && type -P setpriv >/dev/null; then
+    chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+    run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" detach "$program"
+    [ "$status $output" = "1 stap-python: detach: $program: it belongs to another user (uid 0): run this as that user or root" ]
+  fi
+  launcher list "$program" | grep -qx "  the shim: active, $shim"
+  program_ends
+  start_program env PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  [ "$(launcher detach "$program")" = "$program: the shim does nothing in it: it was started with PYTHON_STAP=off" ]
+  program_ends
+}
+
+@test "a program of which a thread has a seccomp filter keeps its hooks, and detach says so" {
+  need gcc
+  need_remote_calls
+  printf '#include <sys/prctl.h>\n#include <linux/filter.h>\n#include <linux/seccomp.h>\nint filter(void)\n{\n    struct sock_filter code = {BPF_RET, 0, 0, SECCOMP_RET_ALLOW};\n    struct sock_fprog program = {1, &code};\n    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) | prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);\n}\n' |
+    gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/filter.so" -x c -
+  printf 'import ctypes, sys\nprint("started", flush=True)\nsys.stdin.readline()\nprint(ctypes.CDLL("%s").filter(), flush=True)\nsys.stdin.readline()\n' "$BATS_TEST_TMPDIR/filter.so" >"$BATS_TEST_TMPDIR/parent.py"
+  start_parent env LD_PRELOAD="$shim" /usr/bin/python3
+  soon has_state "$program" active
+  echo >&7
+  soon has_lines 2
+  refuses 1 "detach: $program: a thread of it has a seccomp filter that others have not, and the shim would do nothing: its hooks and the shim's thread stay" detach "$program"
+  has_state "$program" silent
+  exec 7>&-
+  wait "$program"
+}
+
+@test "detach and attach again work in another mount namespace" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for mounts"
+  need unshare
+  need_remote_calls
+  start_program unshare -m /usr/bin/python3
+  launcher attach "$program"
+  [ "$(launcher detach "$program")" = "$(detached_line "$program")" ]
+  [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
+  program_ends
+}
