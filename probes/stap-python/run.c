@@ -19,7 +19,10 @@ static const char usage[] =
     "Starts CMD with the shim preloaded: every Python that CMD runs gets the markers. The value "
     "of\n"
     "LD_PRELOAD is kept. The exit status is CMD's; 127 if CMD is not found, 126 if it cannot be\n"
-    "started.\n";
+    "started.\n"
+    "\n"
+    "32-bit programs that a 64-bit one starts say on stderr that the shim cannot be preloaded:\n"
+    "attach and enable avoid that.\n";
 
 int run_main(char **arguments)
 {

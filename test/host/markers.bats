@@ -348,7 +348,8 @@ print(os.listdir("/proc/self/task") == [str(os.getpid())], threading.active_coun
 @test "the page at a fixed address tells the version, and where threads and frames have what, with no marker probed" {
   local python program attached
   program=$(workload page.py)
-  gcc -shared -fPIC -x c -o "$BATS_TEST_TMPDIR/key.so" - <<'C'
+  # without the C library, so for an older one too
+  gcc -shared -fPIC -nostdlib -x c -o "$BATS_TEST_TMPDIR/key.so" - <<'C'
 #include <pthread.h>
 pthread_key_t other_key;
 __attribute__((constructor)) static void make(void)

@@ -65,3 +65,52 @@ load launcher
   [ "$(folder_of WIDE=__LP64__)" = '"lib64"' ]
   [ "$(folder_of WIDE=__ILP32__)" = '"lib"' ]
 }
+
+# A program of 32 bits, which prints, and an empty library of 32 bits, in $BATS_TEST_TMPDIR.
+make_32_bit() {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64"
+  need as ld
+  cd "$BATS_TEST_TMPDIR" || return
+  as --32 -o empty.o /dev/null && ld -m elf_i386 -shared -o empty.so empty.o
+  as --32 -o program.o - <<'ASM'
+.globl _start
+_start:
+        movl $4, %eax
+        movl $1, %ebx
+        call 1f
+1:      popl %ecx
+        addl $text - 1b, %ecx
+        movl $8, %edx
+        int $0x80
+        movl $1, %eax
+        movl $0, %ebx
+        int $0x80
+text:   .ascii "printed\n"
+ASM
+  ld -m elf_i386 -pie --dynamic-linker /lib/ld-linux.so.2 -o program program.o
+  [ "$(./program)" = printed ] || skip "needs the C library for 32 bits (Debian: libc6-i386)"
+}
+
+@test "a 32-bit program that a Python starts prints what it does without the shim, if ld.so's \$LIB has a library for it" {
+  make_32_bit
+  local starts='import os, subprocess
+ran = subprocess.run(["./program"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+print(len(os.listdir("/proc/self/task")), ran.stdout, ran.stderr)'
+  # at one path in LD_PRELOAD, as run has it in a checkout: a limit
+  run launcher run /usr/bin/python3 -c "$starts"
+  echo "$output"
+  [[ $output == "2 b'printed\\n' b\"ERROR: ld.so: object '$shim' from LD_PRELOAD cannot be preloaded (wrong ELF class"* ]]
+  # as run has it in packages, what $LIB stands for there
+  mkdir -p lib64 lib/x86_64-linux-gnu lib32 lib/i386-linux-gnu
+  cp "$shim" lib64
+  cp "$shim" lib/x86_64-linux-gnu
+  export LD_PRELOAD=$PWD/\$LIB/libpython-stap.so.0
+  run /usr/bin/python3 -c "$starts"
+  echo "$output"
+  [[ $output == "2 b'printed\\n' b\"ERROR: ld.so: object "* ]]
+  for folder in lib lib32 lib/i386-linux-gnu; do
+    cp empty.so "$folder/libpython-stap.so.0"
+  done
+  run /usr/bin/python3 -c "$starts"
+  [ "$output" = "2 b'printed\\n' b''" ]
+}
