@@ -52,11 +52,17 @@ static int offset_of(PyObject *const *arguments)
     return (int)py.PyLong_AsLong(arguments[1]);
 }
 
-/* Those of the calling thread's innermost frame, if that runs the code. */
-static PyObject *globals_of(PyObject *code)
+/* The calling thread's innermost frame, if that runs the code.  Borrowed. */
+static PyFrameObject *frame_of(PyObject *code)
 {
     PyFrameObject *frame = py.PyEval_GetFrame();
-    return frame && frame_code(frame) == code ? frame_globals(frame) : NULL;
+    return frame && frame_code(frame) == code ? frame : NULL;
+}
+
+static PyObject *globals_of(PyObject *code)
+{
+    PyFrameObject *frame = frame_of(code);
+    return frame ? frame_globals(frame) : NULL;
 }
 
 /* Of the calling thread's innermost frame. */
@@ -244,14 +250,16 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    PyFrameObject *frame = py.PyEval_GetFrame();
+    PyFrameObject *frame = frame_of(arguments[0]);
     if (EVENT_ON(exception__raise) && frame)
         raise_leaves(frame);
     catch_up(false);
     struct code *record = ends(arguments[0]);
     struct fires fires = record ? at_return(arguments[0], record) : (struct fires){0};
     if (fires.plain || fires.filtered)
-        return_here(arguments[0], record, frame ? py.PyFrame_GetLineNumber(frame) : 0,
+        return_here(arguments[0], record,
+                    frame ? py.PyFrame_GetLineNumber(frame)
+                          : code_line(arguments[0], record, offset_of(arguments)),
                     (struct outcome){.exception = arguments[2]}, fires);
     return none();
 }

@@ -14,6 +14,7 @@
 #include "callable.h"
 #include "debug.h"
 #include "hook.h"
+#include "thread_states.h"
 
 #include <string.h>
 
@@ -174,8 +175,9 @@ static void move_to_another_id(PyObject *monitoring, struct interp *interp)
 static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
 {
     struct interp *interp = interp_of(cpython_interpreter());
-    if (count != 2 || !interp || interp->tool < 0 || atomic_exchange(&interp->arming, true))
-        return false; /* or another thread sets our hooks */
+    if (count != 2 || !interp || interp->tool < 0 || thread_states_are_stale() ||
+        !thread_states_can_stop() || atomic_exchange(&interp->arming, true))
+        return false; /* the last: another thread sets our hooks */
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
     bool was_busy = hook_set_busy(true);

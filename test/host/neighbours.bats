@@ -70,3 +70,59 @@ EOF
   diff plain loaded
   diff plain traced
 }
+
+@test "events that a C library reports itself fire markers if it passes a code object, and leave the caller its return" {
+  local python headers tried=0 program=$BATS_TEST_TMPDIR/fires.py
+  cp "$top/test/workloads/fires.py" "$program"
+  for python in $(pythons); do
+    headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    grep -qs PyMonitoring_EnterScope "$headers/cpython/monitoring.h" || continue
+    tried=1
+    gcc -shared -fPIC -I "$headers" -o "$BATS_TEST_TMPDIR/fires.so" "$top/test/workloads/fires.c"
+    echo "$python"
+    bpftrace_while "$(function_markers && line_markers)" env LD_PRELOAD="$shim" "$python" "$program" >"$BATS_TEST_TMPDIR/printed"
+    [ "$(cat "$BATS_TEST_TMPDIR/printed")" = fine ]
+    diff - <(awk '/fires\.py|compiled/ && $3 ~ /^(compiled|caller|leaf|fails)$/ { print $1, $3 ($3 == "compiled" ? " " $4 : "") }' "$trace") <<'EVENTS'
+> caller
+. caller
+> compiled 7
+. compiled 11
+> leaf
+. leaf
+< leaf
+< compiled 7
+< caller
+> caller
+. caller
+> leaf
+. leaf
+< leaf
+< caller
+> caller
+. caller
+> leaf
+. leaf
+< leaf
+< caller
+> caller
+. caller
+> compiled 7
+. compiled 11
+> leaf
+. leaf
+< leaf
+< compiled 7
+< caller
+> caller
+. caller
+> compiled 7
+. compiled 11
+> fails
+. fails
+< fails
+< compiled 7
+< caller
+EVENTS
+  done
+  [ "$tried" = 1 ] || skip "needs Python.h of CPython 3.13 or later"
+}
