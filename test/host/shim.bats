@@ -30,7 +30,7 @@ load ../helper
   need readelf
   run readelf --wide --dyn-syms "$shim"
   [ "$status" = 0 ]
-  [ "$(awk '$5 ~ /GLOBAL|WEAK/ && $7 != "UND" { print $8 }' <<<"$output" | sort)" = $'PyInit_python_stap\n__gmon_start__' ]
+  [ "$(awk '$5 ~ /GLOBAL|WEAK/ && $7 != "UND" { print $8 }' <<<"$output" | sort)" = $'PyInit_python_stap\nPyInit_python_stap_attach\n__gmon_start__' ]
   run readelf --wide --dynamic "$shim"
   [ "$status" = 0 ]
   [ -z "$(awk '/NEEDED/ && !/\[(lib(c|dl|pthread)|ld-linux.*)\.so/' <<<"$output")" ]
