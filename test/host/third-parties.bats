@@ -32,3 +32,25 @@ setup() {
   SEMAPHORES_TOGGLE=30 LD_PRELOAD=$shim /usr/bin/python3 "$PWD/debugged.py" >toggled 2>toggled.said
   diff plain toggled
 }
+
+@test "of a gevent service under gunicorn the markers and the sums have every call, whatever greenlets it switches to" {
+  local count
+  /usr/bin/python3 -c 'import gevent, gunicorn' 2>/dev/null || skip "needs python3-gevent and gunicorn"
+  cp "$top/test/workloads/greenlets.py" "$BATS_TEST_TMPDIR"
+  LD_PRELOAD=$shim bpftrace_while "
+    usdt:$shim:python:function__entry /str(arg0) == \"$BATS_TEST_TMPDIR/greenlets.py\"/ { @entries[str(arg1)] = count(); }
+    usdt:$shim:python:function__return /str(arg0) == \"$BATS_TEST_TMPDIR/greenlets.py\"/ { @returns[str(arg1)] = count(); }
+    usdt:$shim:python:function__count /str(arg0) == \"$BATS_TEST_TMPDIR/greenlets.py\"/ { @counted[str(arg1)] = sum(arg4); }
+    usdt:$shim:python:function__summary /str(arg0) == \"$BATS_TEST_TMPDIR/greenlets.py\"/ { @summed[str(arg1)] = sum(arg4); @ns[str(arg1)] = sum(arg5); }" \
+    /usr/bin/python3 "$BATS_TEST_TMPDIR/greenlets.py" >"$BATS_TEST_TMPDIR/answers"
+  [ "$(tr '\n' ' ' <"$BATS_TEST_TMPDIR/answers")" = '0 10 10 10 10 10 ' ]
+  grep '^@' "$trace"
+  for count in entries returns counted summed; do
+    grep -x "@$count\[app\]: 6" "$trace"
+    grep -x "@$count\[requested\]: 6" "$trace"
+    grep -x "@$count\[step\]: 50" "$trace"
+    grep -x "@$count\[leaf\]: 100" "$trace"
+  done
+  # at least ten steps after each other, twice, and none is counted more than once for the greenlets that are in it
+  [ "$(sed -n 's/^@ns\[step\]: //p' "$trace")" -ge 200000000 ]
+}
