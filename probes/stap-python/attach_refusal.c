@@ -5,9 +5,11 @@
  */
 #include "attach_refusal.h"
 
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "attach_seccomp.h"
@@ -73,6 +75,16 @@ static bool forbids_remote_exec(const struct process *process)
 const char refused_for_shadow_stack[] =
     "its shadow stack forbids injected calls: start it with stap-python run";
 
+/* A child in vfork() has its parent's memory until it executes a program or ends: what is loaded
+ * there stays with the parent, but the thread that it starts ends with the child. */
+static const char *refused_by_vfork(pid_t pid, const char *status)
+{
+    const char *parent = field_of(status, "PPid");
+    if (!parent || atoi(parent) <= 0 || syscall(SYS_kcmp, pid, atoi(parent), KCMP_VM, 0L, 0L) != 0)
+        return NULL;
+    return format("it is in vfork(), in the memory of its parent: attach to %s", parent);
+}
+
 /* Why nothing runs in it, by its state. */
 static const char *refused_as_stopped(pid_t pid, const char *state)
 {
@@ -95,7 +107,7 @@ static const char *refused_by_state(pid_t pid)
         return why;
     if (threads && strstr(threads, "shstk"))
         return refused_for_shadow_stack;
-    return NULL;
+    return refused_by_vfork(pid, status);
 }
 
 const char *refusal(const struct process *process)

@@ -168,3 +168,65 @@ STP
   script_says pytasks -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/uv.py"
   grep -qF 'WARNING: no step of a loop was seen' "$printed.said"
 }
+
+@test "with nest_asyncio, a loop within a task, each task is there once, and the innermost is the one that runs" {
+  local program=$BATS_TEST_TMPDIR/nested.py python=/usr/bin/python3
+  [ -z "${ONLY_PYTHONS:-}" ] || skip "needs the system's Python"
+  "$python" -c 'import nest_asyncio' 2>/dev/null || skip "needs python3-nest-asyncio"
+  cat >"$program" <<'PY'
+import asyncio
+import os
+
+import nest_asyncio
+
+loop = asyncio.new_event_loop()
+asyncio.set_event_loop(loop)
+nest_asyncio.apply(loop)
+
+
+def trigger():
+    os.getppid()
+
+
+async def other():
+    await asyncio.sleep(1000)
+
+
+async def inner():
+    await asyncio.sleep(0.01)
+    trigger()
+
+
+async def outer():
+    waits = loop.create_task(other(), name="other")
+    await asyncio.sleep(0)
+    loop.run_until_complete(loop.create_task(inner(), name="inner"))
+    trigger()
+    waits.cancel()
+
+
+loop.run_until_complete(loop.create_task(outer(), name="outer"))
+PY
+  cat >"$BATS_TEST_TMPDIR/tasks.stp" <<'STP'
+probe process.syscall {
+  if (syscall_name($syscall) != "getppid" || python_funcname() != "trigger") next
+  print_python_tasks()
+  printf("current: %s\n", python_task())
+}
+STP
+  stap -o "$printed" "$BATS_TEST_TMPDIR/tasks.stp" -c "env LD_PRELOAD=$shim $python $program"
+  cat "$printed"
+  [ "$(grep -E '^Task|^current' "$printed" | sed 's/thread [0-9]*/thread/' | sort)" = "$(
+    sort <<'TASKS'
+Task "inner", running in thread
+Task "outer", running
+Task "other", waits for Future
+current: inner
+Task "outer", running in thread
+Task "other", waits for Future
+current: outer
+TASKS
+  )" ]
+  # the loop that outer runs is not its own coroutine
+  grep -A1 '^Task "outer", running$' "$printed" | grep -qx "File \"$program\", line [0-9]*, in outer"
+}

@@ -223,3 +223,40 @@ os.execv(sys.argv[1], sys.argv[1:])'
   [ "$(sed -n 's/^@: //p' "$trace")" -gt 0 ]
   program_ends
 }
+
+# The calls of the programs, counted in the kernel: two of them are busy.
+fib_is_counted() {
+  can_bpftrace
+  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[pid] = count(); }" sleep 0.5
+  grep -qE "^@calls\[$program\]: [1-9]" "$trace"
+}
+
+@test "attach within a chroot, to a program of the same root, and to one outside" {
+  make_root
+  local library
+  # our files and those that stap-python needs are there at their own paths
+  mkdir -p "$root$top" "$root/proc"
+  for library in $(ldd "$launcher" | grep -o '/[^ ]*'); do
+    cp -L "$library" "$root$(readlink -f "$(dirname "$library")")"
+  done
+  local mounts='mount --bind "$top" "$root$top"; mount -t proc proc "$root/proc"'
+  start_in_root "$mounts"
+  inside=(timeout 60 nsenter -t "$program" -m chroot "$root" "$launcher")
+  run "${inside[@]}" attach "$program"
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  fib_is_counted
+  run "${inside[@]}" list "$program"
+  echo "$output"
+  grep -qx "  the shim: active, $shim" <<<"$output"
+  # one outside, whose root has the same file at the same path
+  local first=$program
+  start_program /usr/bin/python3
+  run "${inside[@]}" attach "$program"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "${lines[0]}" = "$program: active: $shim" ]
+  fib_is_counted
+  program_ends
+  : >"/proc/$first/root$BATS_TEST_TMPDIR/end"
+}

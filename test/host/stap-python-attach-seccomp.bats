@@ -145,3 +145,31 @@ is_seen() {
   [[ $output == "stap-python: attach: $program: seccomp filters its system calls, and only root outside of a container may see the filter: use sudo"* ]]
   program_ends
 }
+
+# Linux executes uretprobe() (6.11 and later) and, at sites with a nop of five bytes, uprobe() (6.18) in a traced program, and
+# exempts both from filters.
+@test "a filter that kills at the kernel's own uprobe() and uretprobe() does no harm to a program that is traced" {
+  make_filtered
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, which alone has these calls"
+  local python
+  sed -i '/^{"uprobe"\|^{"uretprobe"/d' "$BATS_TEST_TMPDIR/calls.h"
+  printf '{"uretprobe", 335},\n{"uprobe", 336},\n' >>"$BATS_TEST_TMPDIR/calls.h"
+  gcc -I "$BATS_TEST_TMPDIR" -o "$filtered" "$top/test/workloads/filtered.c"
+  # it does kill at the second one
+  run "$filtered" kill uprobe uretprobe -- /usr/bin/python3 -c 'import ctypes; ctypes.CDLL(None).syscall(336); print("alive")'
+  [ "$status" = 159 ] && [ -z "$output" ]
+  for python in $(few_pythons | some 9); do
+    echo "$python"
+    start_program "$filtered" kill uprobe uretprobe -- "$python"
+    is_seen
+    # preloaded, and traced twice
+    LD_PRELOAD=$shim start_program "$filtered" kill uprobe uretprobe -- "$python"
+    soon grep -qx python-stap /proc/"$program"/task/*/comm
+    for _ in 1 2; do
+      bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }
+        uretprobe:$(own_file "$python"):PyGC_Collect { }" sleep 0.5
+      grep -qE "^@calls\[$BATS_TEST_TMPDIR/program.py\]: [1-9]" "$trace"
+    done
+    program_ends
+  done
+}
