@@ -23,6 +23,7 @@
 #include "process.h"
 #include "program.h"
 #include "shim.h"
+#include "stap_cache.h"
 #include "text.h"
 
 const char *bpftrace_scripts(void)
@@ -177,6 +178,7 @@ static int trace_command(char **tracing, const char *command)
         /* It would ignore an interrupt if we do, as what a script starts with & does. */
         signal(SIGINT, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGINT);
+        set_tracers_umask();
         exec_program(tracing);
     }
     signal(SIGINT, SIG_IGN);
@@ -215,5 +217,6 @@ int script_backend(const char *path, char **arguments)
         check_process(target.process);
     if (target.command)
         finish(trace_command(tracing, target.command));
+    set_tracers_umask();
     exec_program(tracing);
 }
