@@ -15,6 +15,8 @@ LOCAL_TAPSET ?= /etc/systemtap/python_local.stp
 # that root's stap (test/vm/lib.sh).
 STOCK_TAPSET ?= $(STAP_VM_ROOT)/usr/share/systemtap/tapset
 tapset_build := $(if $(STAP_VM_ROOT),$(abspath $(STAP_VM_ROOT)).stap,$(BUILD))
+# $(call absolute,PATH), in quotes for the shell: $(abspath) takes a folder with a space in its name for two.
+absolute = "$(if $(filter /%,$(1)),$(1),$(CURDIR)/$(1))"
 
 # Where things are installed.
 prefix = /usr/local
@@ -171,24 +173,30 @@ $(BUILD)/probes $(BUILD)/probes/stap-python $(BUILD)/bpftrace $(BUILD)/test:
 $(made_tapset): $(BUILD)/%.stp: tapset/generate/include.awk tapset/%.stp.in probes/layout_page.h probes/filter_match.h $(wildcard tapset/*.h) | $(BUILD)/probes
 	awk -v folders="probes tapset" -f $(wordlist 1,2,$^) >$@
 
-# $(call with_shim,PATH,SCRIPT,FILE): writes the bpftrace script for the shim at that path.
-with_shim = sed 's|@SHIM@|$(1)|' $(2) >$(3) && chmod 755 $(3)
+# The path of this tree, which some files hold; written only if the tree was moved.
+place := $(BUILD)/probes/place.txt
 
-$(bpftrace_made): $(BUILD)/%: scripts/% | $(BUILD)/bpftrace
-	$(call with_shim,$(abspath $(shim)),$<,$@)
+$(place): FORCE | $(BUILD)/probes
+	@[ "$(CURDIR)" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$(CURDIR)" >$@
+
+# $(call with_shim,PATH,SCRIPT,FILE): writes the bpftrace script for the shim at that path, in quotes if it has a space.
+with_shim = sed 's|@SHIM@|$(if $(word 2,$(1)),"$(1)",$(1))|' $(2) >$(3) && chmod 755 $(3)
+
+$(bpftrace_made): $(BUILD)/%: scripts/% $(place) | $(BUILD)/bpftrace
+	$(call with_shim,$(subst ",,$(call absolute,$(shim))),$<,$@)
 
 # All of the stock tapset but its python.stp, and all of ours: a SYSTEMTAP_TAPSET.  In the second
 # the driver is the shim.
 $(tapset_build)/tapset/python_paths.stpm: traced := $(shim)
 $(tapset_build)/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/generate/paths.awk probes/cpython_layout.h probes/native.list $(tapset_files) $(made_tapset)
+$(tapsets): tapset/generate/paths.awk probes/cpython_layout.h probes/native.list $(tapset_files) $(made_tapset) $(place)
 	rm -rf $(@D)
 	mkdir -p $(dir $(@D))
-	cp -as $(abspath $(STOCK_TAPSET)) $(@D)
+	cp -as $(call absolute,$(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
-	ln -s $(abspath $(tapset_files) $(made_tapset)) $(@D)
+	ln -s $(foreach file,$(tapset_files) $(made_tapset),$(call absolute,$(file))) $(@D)
 	ln -s $(LOCAL_TAPSET) $(@D)/python_local.stp
-	awk -v shim=$(abspath $(traced)) -f tapset/generate/paths.awk probes/cpython_layout.h probes/native.list >$@
+	awk -v shim=$(call absolute,$(traced)) -f tapset/generate/paths.awk probes/cpython_layout.h probes/native.list >$@
 
 man: $(man_pages)
 

@@ -4,7 +4,8 @@
 #
 # SPDX-License-Identifier: MIT
 
-top=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+# $TREE is a copy of this tree: test/host/setup_suite.bash.
+top=${TREE:-$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")}
 # $SHIM is a copy of the shim: test/run.
 export top shim=${SHIM:-$top/build/libpython-stap.so.0} driver=$top/build/driver
 # The tapsets that the Makefile has made for the stap in use.
@@ -18,6 +19,8 @@ export SLOW=${SLOW:-1}
 
 # shellcheck source=test/helpers/files.bash
 source "$top/test/helpers/files.bash"
+# shellcheck source=test/helpers/place.bash
+source "$top/test/helpers/place.bash"
 # shellcheck source=test/helpers/checks.bash
 source "$top/test/helpers/checks.bash"
 # shellcheck source=test/helpers/glibc.bash

@@ -42,6 +42,7 @@ int doctor_main(char **arguments)
     check_stap();
     check_kernel();
     bool may_compile = check_runtime();
+    check_cache();
     check_rights();
     check_interpreters();
     check_shim();

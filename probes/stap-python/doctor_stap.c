@@ -19,9 +19,14 @@
 #include "doctor_report.h"
 #include "file.h"
 #include "program.h"
+#include "stap_cache.h"
 #include "text.h"
 
 static char *stap_path; /* NULL: there is none */
+
+/* A file of stap's cache, and who else can write to it, as it was before stap first ran. */
+static char *open_file;
+static const char *open_to;
 
 const char *stap_found(void)
 {
@@ -49,6 +54,11 @@ void check_stap(void)
                "SystemTap is not installed: no %s in PATH", stap);
         return;
     }
+    open_file = stap_file_of_others(&open_to);
+    if (open_file)
+        set_tracers_umask();
+    else
+        keep_others_out();
     const char *const command[] = {stap_path, "--version", NULL};
     char *version = strstr(output_of(command, 60, &status), "version ");
     if (status != 0 || !version || sscanf(version, "version %d.%d", &major, &minor) != 2)
@@ -121,6 +131,21 @@ bool check_runtime(void)
     if (!renamed && !loses)
         report(OK, "runtime", NULL, "%s, without known faults", runtime);
     return !renamed;
+}
+
+/* ---------------------------------------------------------------- its cache */
+
+void check_cache(void)
+{
+    char *folder = stap_folder();
+    if (!stap_path || !folder)
+        return;
+    if (open_file)
+        report(NOTE, "cache", format("chmod -R go-w %s && rm -rf %s/cache", folder, folder),
+               "%s can be written to by %s, who can so change modules that stap loads", open_file,
+               open_to);
+    else if (exists(rooted(folder)))
+        report(OK, "cache", NULL, "%s: only its owner can write to it", folder);
 }
 
 /* ---------------------------------------------------------------- rights */

@@ -18,6 +18,9 @@ const char *stap_found(void);
  * compile probes of programs. */
 bool check_runtime(void);
 
+/* Reports who could write to stap's cache before check_stap(). */
+void check_cache(void);
+
 /* Reports whether this user may load stap's modules. */
 void check_rights(void);
 

@@ -23,6 +23,7 @@
 #include "script_target.h"
 #include "shim.h"
 #include "stap_arguments.h"
+#include "stap_cache.h"
 #include "text.h"
 
 static const char *scripts_folder(void)
@@ -74,23 +75,23 @@ char *script_file(const char *name)
 /* ---------------------------------------------------------------- the command of -c */
 
 /* The same command, with the shim.  stap splits it into words itself unless it needs a shell. */
-static char *with_shim(const char *command)
+static char *with_shim(const char *command, const char *stap)
 {
     char *preload = quoted(format("LD_PRELOAD=%s", preload_value()));
     if (strpbrk(command, "|&;<>()`\n"))
-        return format("env %s sh -c %s", preload, quoted(command));
-    return format("env %s %s", preload, command);
+        command = format("sh -c %s", quoted(command));
+    return with_callers_umask(format("env %s %s", preload, command), stap);
 }
 
 /* Puts the shim into the command of each -c among stap's arguments. */
-static void add_shim(char **arguments)
+static void add_shim(char **arguments, const char *stap)
 {
     struct stap_argument argument = {.next = arguments};
     while (next_stap_argument(&argument)) {
         if (argument.option != 'c')
             continue;
         int before = (int)(argument.value - *argument.word);
-        *argument.word = format("%.*s%s", before, *argument.word, with_shim(argument.value));
+        *argument.word = format("%.*s%s", before, *argument.word, with_shim(argument.value, stap));
     }
 }
 
@@ -137,11 +138,12 @@ static char **prepared_command(const char *path, const struct script_head *head,
     stap = stap && *stap ? stap : "stap";
     if (!program_in_path(stap))
         die(127, "%s not found: run stap-python doctor", stap);
+    keep_others_out();
     if (source_tree)
         setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
     if (given.is_run)
         look_at_processes(head, &given);
-    add_shim(arguments);
+    add_shim(arguments, stap);
     bool says = given.is_run && !given.command && isatty(STDERR_FILENO);
     return stap_command(stap, path, arguments, says);
 }

@@ -27,6 +27,7 @@
 #include "program.h"
 #include "shim.h"
 #include "shim_state.h"
+#include "stap_cache.h"
 #include "text.h"
 
 const char *bpftrace_scripts(void)
@@ -214,6 +215,7 @@ static int trace_command(char **tracing, const char *command)
         /* It would ignore an interrupt if we do, as what a script starts with & does. */
         signal(SIGINT, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGINT);
+        set_tracers_umask();
         exec_program(tracing);
     }
     signal(SIGINT, SIG_IGN);
@@ -262,5 +264,6 @@ int script_backend(const char *path, char **arguments)
         warn_of_other_python_in(target.command);
     if (target.command)
         finish(trace_command(tracing, target.command));
+    set_tracers_umask();
     exec_program(tracing);
 }

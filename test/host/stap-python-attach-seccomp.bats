@@ -103,8 +103,8 @@ is_seen() {
     [ "$status $output" = "0 $program: active: $shim" ]
     bpftrace_while "$(all_markers)" sleep 1
     sleep 0.5
-    bpftrace_while "$(function_markers)" sleep 0.5
-    grep -qE "^> $BATS_TEST_TMPDIR/program.py fib " "$trace"
+    bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }" sleep 0.5
+    grep -qE "^@calls\[$BATS_TEST_TMPDIR/program.py\]: [1-9]" "$trace"
     program_ends
   done
 }

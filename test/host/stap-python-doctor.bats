@@ -28,7 +28,7 @@ finds() {
   echo "$output"
   [ "$status" = 0 ]
   refute grep -E '^(wrong|note)|fix:' <<<"$output"
-  diff <(printf '%s\n' stap headers modules uprobes runtime rights python shim tapset compile) <(awk '$1 == "ok" { print $2 }' <<<"$output")
+  diff <(printf '%s\n' stap headers modules uprobes runtime cache rights python shim tapset compile) <(awk '$1 == "ok" { print $2 }' <<<"$output")
   grep -q 'SystemTap 5.6' <<<"$output"
   grep -q "/usr/bin/python3.11, 3.11: its own live markers: gc__start, .*, audit; dead: function__entry$" <<<"$output"
 }
@@ -392,4 +392,56 @@ stap_compiles_by() {
   done
   grep -F "$BATS_TEST_TMPDIR/tree/build" "$BATS_TEST_TMPDIR/u-s"
   refute grep -F "$BATS_TEST_TMPDIR/tree/build" "$BATS_TEST_TMPDIR/u+s"
+}
+
+@test "doctor: stap's cache, whose modules root loads, or a file in it that others can write to" {
+  make_machine
+  local dir
+  for dir in /home/.systemtap /srv/stap; do
+    [ "$dir" = /home/.systemtap ] || export SYSTEMTAP_DIR=$dir
+    mkdir -p "$machine$dir/cache/7f"
+    : >"$machine$dir/cache/7f/stap_1.ko"
+    chmod -R 755 "$machine$dir"
+    run doctor
+    echo "$output"
+    [ "$status" = 0 ]
+    grep -qxE "ok    cache +$dir: only its owner can write to it" <<<"$output"
+    for file in "" /cache /cache/7f /cache/7f/stap_1.ko; do
+      chmod o+w "$machine$dir$file"
+      run doctor
+      echo "$output"
+      # a probe works
+      [ "$status" = 0 ]
+      grep -A 1 "^note  cache .*$dir$file can be written to by others" <<<"$output" | grep -qxE " +fix: chmod -R go-w $dir && rm -rf $dir/cache"
+      # it is not closed unasked
+      [ "$(stat -c %A "$machine$dir$file" | cut -c9)" = w ]
+      chmod o-w "$machine$dir$file"
+    done
+    # a group: not the owner's own, of the same number
+    chmod g+w "$machine$dir/cache"
+    run doctor
+    grep -q "^ok    cache " <<<"$output"
+    if [ "$(id -u)" = 0 ]; then
+      chgrp 65534 "$machine$dir/cache"
+      run doctor
+      grep -q "^note  cache .*$dir/cache can be written to by others" <<<"$output"
+      chgrp 0 "$machine$dir/cache"
+      chown 65534 "$machine$dir/cache/7f/stap_1.ko"
+      run doctor
+      grep -q "^note  cache .*$dir/cache/7f/stap_1.ko can be written to by another user (uid 65534)" <<<"$output"
+    fi
+  done
+}
+
+@test "doctor: SystemTap 5.1, which runs with umask 0, makes no cache for everybody" {
+  make_machine
+  cat >"$machine/bin/stap" <<'SH'
+#!/bin/sh
+echo "Systemtap translator/driver (version 5.1/0.191, Debian version 5.1-5)"
+umask 0
+cd "$STAP_PYTHON_ROOT$HOME" && mkdir -p .systemtap/cache && : >.systemtap/cache/stap_1.ko
+SH
+  run doctor
+  [ "$status" = 0 ]
+  [ "$(stat -c %a "$machine/home/.systemtap" "$machine/home/.systemtap/cache")" = $'755\n700' ]
 }

@@ -393,3 +393,79 @@ SH
   run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" top -- true
   refute grep -qF '__python_output_seconds' <<<"$output"
 }
+
+# Makes a stap of this version that says its umask, and then runs as stap would.
+stap_with_umask() {
+  cat >"$BATS_TEST_TMPDIR/stap" <<SH
+#!/bin/bash
+if [ "\$1" = --version ]; then echo "Systemtap translator/driver (version $1/0.191, Debian version $1-5)"; exit; fi
+echo "stap \$(umask)"
+[[ $1 != 5.1 ]] || umask 0
+mkdir -p "\$SYSTEMTAP_DIR/cache"
+: >"\$SYSTEMTAP_DIR/cache/stap_1.ko"
+while [ \$# -gt 0 ] && [ "\$1" != -c ]; do shift; done
+[ \$# = 0 ] || eval "\$2"
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  export STAP=$BATS_TEST_TMPDIR/stap SYSTEMTAP_DIR=$BATS_TEST_TMPDIR/dir
+  rm -rf "$SYSTEMTAP_DIR"
+}
+
+@test "stap and bpftrace let no others write to what they make, and -c has the caller's umask" {
+  local version mask wanted
+  for version in 4.8 5.1; do
+    for mask in 0000 0002 0022 0077 0007; do
+      wanted=$mask
+      [ "$mask" != 0000 ] || wanted=0022
+      stap_with_umask "$version"
+      run bash -c "umask $mask && exec \"\$@\"" bash timeout 20 "$launcher" pygc -c 'sh -c umask'
+      echo "$version $mask: $status $output"
+      [ "$status" = 0 ]
+      [ "$output" = "stap $wanted"$'\n'"$mask" ]
+      # a command that needs a shell
+      run bash -c "umask $mask && exec \"\$@\"" bash timeout 20 "$launcher" pygc -c 'umask; true'
+      [ "$output" = "stap $wanted"$'\n'"$mask" ]
+      # nobody else reaches the modules, which 5.1 makes for everybody
+      [ "$(stat -c %a "$SYSTEMTAP_DIR/cache")" = 700 ]
+      [ "$((8#$(stat -c %a "$SYSTEMTAP_DIR") & 2))" = 0 ]
+    done
+  done
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  # waits for events, or an interrupt, as bpftrace does
+  cat >"$BATS_TEST_TMPDIR/bin/bpftrace" <<'PY'
+#!/usr/bin/python3
+import os, select, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print("bpftrace %04o" % os.umask(0), flush=True)
+select.poll().poll(3000)
+PY
+  chmod +x "$BATS_TEST_TMPDIR/bin/bpftrace"
+  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout 20 "$launcher" pygc --backend bpftrace -c umask
+  [ "$(sort <<<"$output")" = $'0000\nbpftrace 0022' ]
+  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout 20 "$launcher" pygc --backend bpftrace
+  [ "$output" = "bpftrace 0022" ]
+}
+
+@test "a cache of stap's that everybody could write to is closed, and that is said once; others are left alone" {
+  local said
+  stap_with_umask 5.1
+  mkdir -p "$SYSTEMTAP_DIR/cache"
+  chmod 777 "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache"
+  run launcher pygc -p4
+  echo "$output"
+  said="stap-python: everybody could write to $SYSTEMTAP_DIR, where stap keeps the modules that it loads, until now: rm -rf $SYSTEMTAP_DIR/cache removes what is there"
+  [ "${lines[0]}" = "$said" ]
+  [ "$(stat -c %a "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache")" = $'755\n700' ]
+  run launcher pygc -p4
+  [[ $output == stap* && $output != *everybody* ]]
+  # shared with a group
+  chmod 2775 "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache"
+  run launcher pygc -p4
+  [ "$(stat -c %a "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache")" = $'2775\n2775' ]
+  # where a link leads may be another user's choice
+  mv "$SYSTEMTAP_DIR/cache" "$BATS_TEST_TMPDIR/elsewhere"
+  chmod 2777 "$BATS_TEST_TMPDIR/elsewhere"
+  ln -s "$BATS_TEST_TMPDIR/elsewhere" "$SYSTEMTAP_DIR/cache"
+  run launcher pygc -p4
+  [ "$(stat -c %a "$BATS_TEST_TMPDIR/elsewhere")" = 2777 ]
+}

@@ -7,6 +7,9 @@
 # root's stap runs, for that root's kernel, in a guest with that root.
 
 set -euo pipefail
+# SystemTap 5.1 runs with umask 0, and hands it on to test/vm/bin/ssh, which starts the guest: sshd there refuses a key
+# that others can write to.
+[ $((8#$(umask) & 2)) != 0 ] || umask 022
 
 vm=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(dirname "$(dirname "$vm")")

@@ -1,0 +1,1 @@
+../host/setup_suite.bash
