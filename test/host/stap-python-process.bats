@@ -98,7 +98,7 @@ C
 @test "an interpreter, a libpython and a C library that were replaced while the program runs: root attaches" {
   need_remote_calls
   [ "$(id -u)" = 0 ] || skip "needs root, which can read what was deleted"
-  local library python
+  local library
   make_files
   need_libpython
   library=$(ldd /usr/bin/python3 | awk '$1 == "libc.so.6" { print $3 }')
@@ -218,8 +218,8 @@ PY
   master=$!
   soon test -e "$BATS_TEST_TMPDIR/forked"
   worker=$(pgrep -P "$master" | head -n 1)
-  # shellcheck disable=SC2046
-  programs+=($(pgrep -P "$master") "$master")
+  mapfile -t programs < <(pgrep -P "$master")
+  programs+=("$master")
   STAP=true run launcher pycalls -x "$master"
   [ "$status $output" = "0 stap-python: -x does not trace the 3 Pythons that $master has already started: to see them, stap-python attach --children $master, then leave out -x" ]
   STAP=true run launcher pycalls -x "$worker"
