@@ -108,11 +108,12 @@ static struct row row_of_other(const struct process *process, const char *reason
 
 enum { COLUMNS = 7, WIDEST = 32 };
 
-/* The first part of a reason, without what it begins with in a sentence. */
-static const char *short_reason(const char *reason)
+/* The first part of a reason, up to one of these characters, without what it begins with in a
+ * sentence. */
+static const char *short_reason(const char *reason, const char *ends)
 {
     static const char *const starts[] = {"it is ", "it was ", "its ", "it "};
-    char *text = format("%.*s", (int)strcspn(reason, ":"), reason);
+    char *text = format("%.*s", (int)strcspn(reason, ends), reason);
     char *bracket = strstr(text, " (");
     if (bracket)
         *bracket = '\0';
@@ -127,8 +128,11 @@ static const char *cell(const struct row *row, int column)
     const char *texts[COLUMNS] = {
         format("%d", row->pid), row->user,   row->version, row->shim, row->venv,
         row->container,         row->command};
+    /* Why attach refuses may be a sentence with a comma; why a shim is silent goes on with the
+     * cure. */
+    bool cannot = row->shim && strcmp(row->shim, "can't") == 0;
     if (column == 3 && row->reason)
-        texts[3] = format("%s: %s", row->shim, short_reason(row->reason));
+        texts[3] = format("%s: %s", row->shim, short_reason(row->reason, cannot ? ":" : ",:"));
     return texts[column] ? printable(texts[column]) : "-";
 }
 

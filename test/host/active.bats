@@ -162,6 +162,7 @@ is_said() {
     grep -qE "^    it(s file was replaced or deleted while the program runs| is another file, .*), and tracers look in $shim: restart the program, or trace it by --backend bpftrace -x $program as root$" <<<"$output"
     refuses 1 "attach: $program: the shim is loaded, but tracers don't see it: it.*: restart the program" attach "$program"
     launcher ps --json 2>/dev/null | grep -q "\"pid\": $program,.* \"shim\": \"silent\", \"reason\": \"it.*restart"
+    launcher ps 2>/dev/null | grep -E "^ *$program .* silent: (its file was replaced or deleted while the program runs|another file)  "
     STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: it.*restart" pyflow -x "$program"
     "$launcher" pyflow --backend bpftrace -x "$program" >"$BATS_TEST_TMPDIR/flow" 2>&1 3>&- &
     programs+=($!)
