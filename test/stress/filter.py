@@ -1,5 +1,6 @@
 # filter.py CASE [SECONDS]: a program that allows itself few system calls by seccomp, computes for SECONDS, and
-# ends.  For x86-64 only, whose numbers of system calls it uses.
+# ends.  For x86-64 only, whose numbers of system calls it uses.  With HOOKED in the environment it first waits
+# until the shim has set its hooks: what sets them needs system calls.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
@@ -132,6 +133,21 @@ def in_a_thread(seconds):
     print("ended", flush=True)
 
 
+def is_hooked():
+    if sys.version_info >= (3, 12):
+        return any(map(sys.monitoring.get_tool, range(6)))
+    api = ctypes.pythonapi
+    if sys.version_info < (3, 9):  # there is nothing to ask
+        return time.monotonic() > started + 1
+    for function in (api.PyInterpreterState_Get, api._PyInterpreterState_GetEvalFrameFunc):
+        function.restype = ctypes.c_void_p
+    evaluator = api._PyInterpreterState_GetEvalFrameFunc(ctypes.c_void_p(api.PyInterpreterState_Get()))
+    return evaluator != ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+
+
 if __name__ == "__main__":
     signal.alarm(60)
+    started = time.monotonic()
+    while "HOOKED" in os.environ and not is_hooked():
+        time.sleep(0.01)
     globals()[sys.argv[1]](float(sys.argv[2]) if len(sys.argv) > 2 else 0.2)
