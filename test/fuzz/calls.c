@@ -43,17 +43,26 @@ static void check(bool holds, const char *what)
     abort();
 }
 
-/* The number of these calls; none may be in another list. */
-static u32 count_calls(const struct python_open *open, u8 *seen)
+/* The number of the calls in this list; none may be in another one. */
+static u32 count_calls(u32 call, u32 expected, u8 *seen)
 {
-    u32 call, depth = 0;
-    for (call = open->call; call; call = python_calls[call].caller, depth++)
+    u32 calls = 0;
+    for (; call; call = python_calls[call].caller, calls++)
         check(call < python_used_calls && !seen[call]++, "a call twice");
-    check(depth == open->depth, "a wrong depth");
-    return depth;
+    check(calls == expected, "a wrong number of calls");
+    return calls;
 }
 
-/* Each call is open in one thread, copied for its children, free, or never used. */
+static u32 count_calls_of(const struct python_thread *thread, u8 *seen)
+{
+    check(thread->asides <= PYTHON_ASIDE, "too many are set aside");
+    return count_calls(thread->open.call, thread->open.depth, seen) +
+           count_calls(thread->forked.call, thread->forked.depth, seen) +
+           count_calls(thread->aside, thread->asides, seen);
+}
+
+/* Each call is open in one thread, set aside there, copied for its children, free, or never used.
+ */
 static void check_tables(void)
 {
     static u8 seen[PYTHON_CALLS], seen_thread[PYTHON_THREADS];
@@ -64,11 +73,11 @@ static void check_tables(void)
         for (number = python_buckets[bucket]; number; number = python_threads[number].next) {
             check(number < python_used_threads && !seen_thread[number]++, "a thread twice");
             threads++;
-            calls += count_calls(&python_threads[number].open, seen);
-            calls += count_calls(&python_threads[number].forked, seen);
+            calls += count_calls_of(&python_threads[number], seen);
         }
     for (number = python_free_thread; number; number = python_threads[number].next) {
         check(number < python_used_threads && !seen_thread[number]++, "a free thread twice");
+        check(!python_threads[number].asides, "calls of a free thread");
         threads++;
     }
     for (call = python_free_call; call; call = python_calls[call].caller) {
@@ -82,12 +91,18 @@ static void check_tables(void)
 /* What was added to stacks. */
 static u64 added;
 
+static void hold_notes(u32 call, u32 *held)
+{
+    for (; call; call = python_calls[call].caller)
+        held[python_calls[call].note]++;
+}
+
 /* Each stack is found by its names, its outer one exists, it is held as often as it is noted, and
  * all that was added is there. */
 static void check_stacks(void)
 {
     static u32 held[PYTHON_STACKS], inner[PYTHON_STACKS];
-    u32 number, bucket, call, stacks = 1;
+    u32 number, bucket, stacks = 1;
     u64 sum = python_no_stack;
     memset(held, 0, sizeof held);
     memset(inner, 0, sizeof inner);
@@ -95,10 +110,9 @@ static void check_stacks(void)
         for (number = python_buckets[bucket]; number; number = python_threads[number].next) {
             held[python_threads[number].ended.note]++;
             held[python_threads[number].asleep_stack]++;
-            for (call = python_threads[number].open.call; call; call = python_calls[call].caller)
-                held[python_calls[call].note]++;
-            for (call = python_threads[number].forked.call; call; call = python_calls[call].caller)
-                held[python_calls[call].note]++;
+            hold_notes(python_threads[number].open.call, held);
+            hold_notes(python_threads[number].forked.call, held);
+            hold_notes(python_threads[number].aside, held);
         }
     for (number = python_free_stack; number; number = python_stacks[number].next, stacks++)
         check(!python_stacks[number].name, "a free stack with a name");
@@ -271,20 +285,32 @@ static void fork_child(u8 value)
         check(__python_call_depth_0() < depth, "the depth of a child");
 }
 
+/* The frame of a call that begins is that of no other one set aside. */
 static void begin_call(u8 value)
 {
     const char name[2] = {(char)('a' + value % 5), '\0'};
     s64 depth = __python_call_depth_0();
-    if (__python_call_begin_3(name, "f", value >> 5))
-        check(__python_call_depth_0() > 0 && __python_call_depth_0() <= depth + 1, "depth");
+    if (!__python_call_begin_3(name, "f", value >> 5))
+        return;
+    check(__python_call_depth_0() > 0 && __python_call_depth_0() <= depth + 1, "depth");
+    struct python_thread thread = python_this_thread();
+    check(!(value >> 5) || !*python_find_call(&thread.aside, 0, value >> 5),
+          "a frame of two calls");
 }
 
+/* With a frame only that call is ended, as far as there is room for those set aside. */
 static void end_call(u8 value)
 {
     const char name[2] = {(char)('a' + value % 5), '\0'};
+    struct python_thread before = python_this_thread(), after;
     s64 function = __python_call_end_3(name, "f", value >> 5);
-    if (function)
-        check_ended((u64)function);
+    if (!function)
+        return;
+    check_ended((u64)function);
+    after = python_this_thread();
+    check(!(value >> 5) || after.asides == PYTHON_ASIDE ||
+              after.open.depth + after.asides + 1 == before.open.depth + before.asides,
+          "a return ends other calls");
 }
 
 static void step(u8 what, u8 value)
@@ -330,7 +356,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_tables();
         check_stacks();
         s64 now_lost =
-            __python_calls_no_room_0() + __python_calls_no_return_0() + __python_calls_no_entry_0();
+            __python_calls_no_room_0() + (s64)python_no_return + __python_calls_no_entry_0();
         check(now_lost >= lost, "fewer lost than before");
         lost = now_lost;
     }

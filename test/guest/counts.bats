@@ -313,3 +313,14 @@ pywho calls 2000 0 -G json=1
 TEXT
   )
 }
+
+@test "pydist and pywatch have each call of a gevent service, whatever greenlets it switches to" {
+  local greenlets=$top/test/workloads/greenlets.py answers=$BATS_TEST_TMPDIR/answers
+  "$system" -c 'import gevent, gunicorn' 2>/dev/null || skip "needs python3-gevent and gunicorn"
+  script pydist "$greenlets:*" -c "env LD_PRELOAD=$shim $system $greenlets" >"$answers" || { cat "$answers" && return 1; }
+  [ "$(grep -xE '0|10' "$answers" | tr '\n' ' ')" = '0 10 10 10 10 10 ' ]
+  diff <(sed -nE 's/^(app|requested|step|leaf) in [^ ]+: ([0-9]+) calls, .*/\1 \2/p' "$printed" | sort) <(printf '%s\n' 'app 6' 'leaf 100' 'requested 6' 'step 50')
+  script pywatch "$greenlets:step $greenlets:app" -c "env LD_PRELOAD=$shim $system $greenlets" >"$answers" || { cat "$answers" && return 1; }
+  [ "$(grep -c ': step() = 1 <' "$printed")" = 50 ]
+  [ "$(grep -c ': app(.*) = \[' "$printed")" = 6 ]
+}

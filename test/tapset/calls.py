@@ -11,7 +11,7 @@ import sys
 library = ctypes.CDLL(sys.argv[1])
 library.take_printed.restype = ctypes.c_char_p
 library.innermost_frame.restype = ctypes.c_longlong
-CALLS = 65536  # tapset/python_calls.stp
+CALLS, ASIDE = 65536, 1024  # tapset/python_calls.stp
 
 
 def ask(name, *arguments):
@@ -120,7 +120,7 @@ def what_is_not_seen():
     expect([0, 0, 2], lost())
     expect(True, end("a", 1))
     expect([0, 2, 2], lost())
-    expect(False, end("b", 2))  # nothing is open
+    expect(False, end("b", 3))  # nothing is open
     expect([0, 2, 2], lost())
     # another program in the same thread, and another thread with the same number
     begin("a", 1)
@@ -130,6 +130,83 @@ def what_is_not_seen():
     thread(1, execs=1, start_time=2)
     expect(0, ask("__python_call_depth"))
     expect(False, end("a", 1))
+
+
+# Calls begin and end in greenlets of one thread, which take turns.
+def greenlets():
+    before = lost()
+    thread(1)
+    begin("request", 1)
+    begin("step", 2)
+    library.pass_(10, 0)
+    begin("request", 3)
+    begin("step", 4)
+    ask("__python_call_set_note", 44)
+    library.pass_(100, 0)
+    expect(True, end("step", 2))
+    expect([110, 1, 1], [ended()[0], ask("__python_call_depth"), ask("__python_call_outermost")])
+    begin("step", 2)
+    library.pass_(1000, 0)
+    expect(True, end("step", 4))
+    expect([1100, 1100, 0, 0], ended())
+    expect([44, 2, 2], [ask("__python_call_ended_note"), ask("__python_call_depth"), library.innermost_frame()])
+    begin("step", 4)
+    expect(True, end("step", 4))
+    expect(True, end("request", 3))
+    expect([1100, 2], [ended()[0], ask("__python_call_depth")])
+    expect(True, end("step", 2))
+    expect([1000, 1000, 0, 0], ended())
+    expect(True, end("request", 1))
+    expect([1110, 0, 0, 0], ended())
+    # a recursion is found to be one, a call of another greenlet is none
+    begin("outer", 1)
+    begin("f", 2)
+    begin("f", 3)
+    expect(True, end("outer", 1))
+    begin("f", 4)
+    expect([True, 1], [end("f", 4), ask("__python_call_outermost")])
+    expect([True, 0], [end("f", 3), ask("__python_call_outermost")])
+    expect([True, 1], [end("f", 2), ask("__python_call_outermost")])
+    expect(before, lost())
+
+
+def lost_returns():
+    before = lost()
+    new = lambda: [now - then for now, then in zip(lost(), before)]
+    thread(1)
+    # in the frame of a call that was set aside another one begins
+    for name, frame in ("a", 1), ("b", 2), ("c", 3):
+        begin(name, frame)
+    expect(True, end("a", 1))
+    begin("d", 2)
+    expect([0, 2, 0], new())
+    expect(False, end("b", 2))
+    expect([0, 2, 1], new())
+    expect(True, end("c", 3))
+    expect(True, end("d", 2))
+    expect([0, 1, 1], new())
+    # without frames
+    begin("a", 0)
+    begin("b", 2)
+    expect(True, end("a", 0))
+    begin("a", 1)
+    expect(False, end("b", 2))
+    expect([0, 2, 2], new())
+    # too many: the oldest are dropped
+    for frame in range(2, ASIDE + 5):
+        begin("b", frame)
+    expect(True, end("a", 1))
+    expect([0, 2 + ASIDE + 3, 2], new())
+    expect([False] * 3 + [True] * ASIDE, [end("b", frame) for frame in range(2, ASIDE + 5)])
+    expect([0, 5, 2], new())
+    # a thread that has ended
+    begin("a", 1)
+    begin("b", 2)
+    expect(True, end("a", 1))
+    thread(1, start_time=3)
+    expect(0, ask("__python_call_depth"))
+    expect(False, end("b", 2))
+    expect([0, 6, 2], new())
 
 
 def forks():
@@ -173,7 +250,12 @@ def forks():
 
 
 def room():
+    not_returned = lost()[1] + 3
     thread(1)
+    # those set aside make room
+    for frame in range(4):
+        begin("aside", frame + CALLS)
+    expect(True, end("aside", CALLS))
     for number in range(1, CALLS):
         expect(1, begin("deep", number))
     expect(0, begin("deep", CALLS))
@@ -186,7 +268,8 @@ def room():
     expect(False, end("deep", 0))
     for number in [CALLS] + list(range(CALLS - 2, 0, -1)):
         expect(True, end("deep", number))
-    expect([0, 0], [ask("__python_call_depth"), lost()[1] - 2])
+    expect(False, end("aside", CALLS + 1))
+    expect([0, 0], [ask("__python_call_depth"), lost()[1] - not_returned])
 
 
 # The stack of a sleep that has ended, its time, and the one on the run queue; of those that last, with their number.
@@ -456,6 +539,8 @@ for test in (
     times,
     recursion_and_notes,
     what_is_not_seen,
+    greenlets,
+    lost_returns,
     room,
     sleeps,
     functions,
