@@ -98,7 +98,7 @@ static bool has_page(const char *maps, bool read_only)
 {
     unsigned long start, end, inode;
     char rights[5];
-    for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
+    for (const char *line = maps; *line; line += strcspn(line, "\n"), line += *line == '\n')
         if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
             inode == 0 && is_page_of_shim(start, end))
             return !read_only || strcmp(rights, "r--p") == 0;
