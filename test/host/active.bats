@@ -128,6 +128,13 @@ is_said() {
     launcher attach "$program"
     is_said 0 'active, '
   fi
+  # without its hooks, and with them again
+  if has_remote_calls; then
+    launcher detach "$program"
+    is_said 0 'detached, '
+    launcher attach "$program"
+    is_said 0 'active, '
+  fi
   # another file of the shim
   cp "$shim" "$BATS_TEST_TMPDIR/libpython-stap.so.0"
   ticking '' LD_PRELOAD="$BATS_TEST_TMPDIR/libpython-stap.so.0" /usr/bin/python3
@@ -143,6 +150,21 @@ is_said() {
   ticking 'title(b"web: worker")' PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
   is_said 1 'silent, '
   grep -q "^    it is off, and why can't be told, as the program has overwritten its environment: restart it" <<<"$output"
+}
+
+@test "while others have all ids of sys.monitoring, attach, list, ps and -x say that there are no functions" {
+  need_remote_calls
+  can_bpftrace
+  own_tree
+  local number=0 python why='other tools hold all ids of sys.monitoring'
+  python=$(which_pythons 'sys.version_info >= (3, 12)' | head -n 1)
+  [ -n "$python" ] || skip "needs a CPython of 3.12 or later"
+  ticking 'for i in range(6): sys.monitoring.use_tool_id(i, "another")' "$python"
+  refuses 1 "attach: $program: the shim is loaded, but tracers don't see it: $why, .*: end one of them" attach "$program"
+  is_said 1 'silent, '
+  grep -q "^    $why, so that there are no markers of functions" <<<"$output"
+  launcher ps 2>/dev/null | grep -E "^ *$program .* silent: $why  "
+  STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: $why" pyflow -x "$program"
 }
 
 @test "a shim whose file was replaced or deleted under a running program is silent, and --backend bpftrace finds it" {
