@@ -93,15 +93,18 @@ static bool is_page_of_shim(unsigned long start, unsigned long end)
 }
 
 /* Whether the shim's page (filter_page.h) is among these lines of /proc/PID/maps; read_only: and is
- * as the shim leaves it when it has detached. */
+ * as the shim leaves it when it has detached, which no other mapping joins.  At another of its
+ * addresses there may be something of the program's: a large heap, a sanitizer's shadow. */
 static bool has_page(const char *maps, bool read_only)
 {
     unsigned long start, end, inode;
     char rights[5];
     for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
         if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
-            inode == 0 && is_page_of_shim(start, end))
-            return !read_only || strcmp(rights, "r--p") == 0;
+            inode == 0 &&
+            (read_only ? is_page_of_shim(start, start + 1) && strcmp(rights, "r--p") == 0
+                       : is_page_of_shim(start, end) && *rights == 'r'))
+            return true;
     return false;
 }
 
@@ -302,6 +305,17 @@ static bool is_watchers_name(const char *name)
     return false;
 }
 
+/* Whether the thread is the shim's, as its name says: the program may have one of that name.  The
+ * shim's is never the first, and blocks all signals that the C library lets it. */
+static bool is_watcher(pid_t pid, pid_t thread)
+{
+    enum { SIGKILL_BIT = 1 << 8, SIGSTOP_BIT = 1 << 18 };
+    static const unsigned long long libcs = 3ull << 31; /* SIGCANCEL, SIGSETXID */
+    char *blocked = field_of(process_text(pid, format("task/%d/status", thread)), "SigBlk");
+    return thread != pid && blocked &&
+           (strtoull(blocked, NULL, 16) | SIGKILL_BIT | SIGSTOP_BIT | libcs) == ~0ull;
+}
+
 /* The shim's thread, and its name; 0: there is none. */
 static pid_t watcher_of(pid_t pid, char **watcher)
 {
@@ -314,9 +328,10 @@ static pid_t watcher_of(pid_t pid, char **watcher)
         if (!name)
             continue;
         name[strcspn(name, "\n")] = '\0';
-        if (!is_watchers_name(name))
+        pid_t thread = (pid_t)atoi(strstr(threads.gl_pathv[i], "/task/") + strlen("/task/"));
+        if (!is_watchers_name(name) || !is_watcher(pid, thread))
             continue;
-        found = (pid_t)atoi(strstr(threads.gl_pathv[i], "/task/") + strlen("/task/"));
+        found = thread;
         *watcher = name;
     }
     globfree(&threads);
@@ -344,7 +359,7 @@ bool process_is_detached(const struct process *process)
     char *maps = contents(rooted(format("/proc/%d/maps", process->pid)), 16 << 20);
     bool is = process->shim && maps && has_page(maps, true);
     free(maps);
-    return is;
+    return is && !process_watcher_thread(process);
 }
 
 bool process_has_our_root(const struct process *process)

@@ -169,3 +169,31 @@ is_said() {
     kill -INT $!
   done
 }
+
+@test "a thread of the program's that has the name of the shim's is not taken for it" {
+  can_bpftrace
+  local number=0 name='import ctypes; ctypes.CDLL(None).prctl(15, b"python-stap", 0, 0, 0)' in_thread
+  # where the shim has no thread, in a child that another thread than the main one has forked: the first, and another one
+  ticking "import threading
+def fork():
+    global child
+    child = os.fork()
+    child or (exec('$name'), child_ticks())
+def child_ticks():
+    while True:
+        tick()
+        time.sleep(0.02)
+thread = threading.Thread(target=fork)
+thread.start()
+time.sleep(0.2)
+open(sys.argv[1] + '.child', 'w').write(str(child))" LD_PRELOAD="$shim" /usr/bin/python3
+  soon test -s "$ticks.child"
+  program=$(<"$ticks.child")
+  programs+=("$program")
+  soon grep -qx python-stap "/proc/$program/comm"
+  is_said 1 'unknown, '
+  ticking "import threading
+threading.Thread(target=lambda: (exec('$name'), time.sleep(120)), daemon=True).start()" PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  soon grep -qx python-stap /proc/"$program"/task/*/comm
+  is_said 1 'silent, '
+}

@@ -519,3 +519,25 @@ SAID
   [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
   program_ends
 }
+
+@test "a detached shim is known beside what the program has at the addresses of its page" {
+  need_remote_calls
+  local rights
+  # as a large heap, a sanitizer's shadow, and what looks like that page
+  for rights in 3 0 1; do
+    start_program env LD_PRELOAD="$shim" /usr/bin/python3 -c "import ctypes, sys
+mmap = ctypes.CDLL(None).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+for address in 0x20707a0000, 0x307a0000:
+    assert mmap(address - 0x10000 * ($rights != 1), 0x20000, $rights, 0x100022, -1, 0) == address - 0x10000 * ($rights != 1)
+del sys.argv[0]
+exec(open(sys.argv[0]).read())"
+    soon has_state "$program" active
+    [ "$(launcher detach "$program")" = "$(detached_line "$program")" ]
+    has_state "$program" detached
+    [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
+    has_state "$program" active
+    program_ends
+  done
+}
