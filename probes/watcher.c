@@ -489,6 +489,8 @@ void watcher_attach(void (*attach)(void))
     if (!watcher)
         return;
     main_thread_know();
+    if (gettid() == getpid())
+        watcher_barred = false; /* the end of that thread's function will be noticed */
     attaching = watcher;
     if (!thread_start(&watcher->thread, watch, watcher)) {
         attaching = NULL;

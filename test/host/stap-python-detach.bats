@@ -563,3 +563,45 @@ exec(open(sys.argv[0]).read())"
     done
   done
 }
+
+@test "a child that another thread than the main one forked when the shim was detached is attached again, and ends" {
+  need_remote_calls
+  local python child
+  cat >"$BATS_TEST_TMPDIR/forks.py" <<'PY'
+import os, sys, threading, time
+
+
+def fork():
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+    while not child and not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+
+
+print("started", flush=True)
+sys.stdin.readline()
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+sys.stdin.readline()
+print("status", os.wait()[1], flush=True)
+PY
+  for python in $(pythons); do
+    rm -f "$BATS_TEST_TMPDIR/end"
+    start_parent env LD_PRELOAD="$shim" "$python" -W ignore "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/end"
+    soon has_state "$program" active
+    launcher detach "$program"
+    echo >&7
+    soon has_lines 2
+    child=$(tail -n 1 "$program_output")
+    programs+=("$child")
+    [ "$(launcher attach "$child")" = "$child: active again: $shim" ]
+    has_state "$child" active
+    : >"$BATS_TEST_TMPDIR/end"
+    echo >&7
+    soon grep -qx 'status 0' "$program_output"
+    exec 7>&-
+    wait "$program"
+  done
+}
