@@ -122,6 +122,9 @@ is_said() {
   ticking '' PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
   is_said 1 'silent, '
   grep -qx '    it was started with PYTHON_STAP=off: restart it without' <<<"$output"
+  ticking '' PYTHON_STAP=On LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -qx '    it was started with PYTHON_STAP=On, which is off, as it is neither auto nor all: restart it without' <<<"$output"
   ticking '' /usr/bin/python3
   is_said 0 "not loaded; load it with stap-python attach $program"
   if has_remote_calls; then
