@@ -65,6 +65,7 @@ bool process_has_ended(const struct process *process)
 struct mapping {
     unsigned long start, end, offset, inode;
     unsigned major, minor; /* of its file's device */
+    char rights[5];
     char name[PATH_MAX];
 };
 
@@ -74,8 +75,9 @@ static bool next_mapping(char **text, struct mapping *mapping)
     char *line;
     while ((line = strsep(text, "\n"))) {
         int at = 0;
-        if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
-                   &mapping->offset, &mapping->major, &mapping->minor, &mapping->inode, &at) == 6 &&
+        if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
+                   mapping->rights, &mapping->offset, &mapping->major, &mapping->minor,
+                   &mapping->inode, &at) == 7 &&
             at && line[at] == '/') {
             snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
             return true;
@@ -205,23 +207,30 @@ static bool is_where_tracers_look(const struct process *process, const struct ma
     return ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
+/* By its code: a program may have mapped the file as data, too. */
 static void note_shim(struct reading *reading, const struct mapping *mapping)
 {
     struct process *process = reading->process;
     process->shim = strdup(mapping->name);
-    process->shim_start = mapping->start;
     process->shims++;
     process->shim_code = file_of(process->pid, mapping, reading->program);
+    long address = process->shim_code ? elf_address_of(process->shim_code, mapping->offset) : -1;
+    process->shim_start = mapping->start - (address < 0 ? mapping->offset : (unsigned long)address);
     process->has_other_shim = !is_where_tracers_look(process, mapping);
 }
 
+static bool is_shims_name(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    return strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0;
+}
+
+/* The first mapping of a file other than the shim. */
 static void note_mapping(struct reading *reading, const struct mapping *mapping)
 {
     const char *name = strrchr(mapping->name, '/') + 1;
-    if (strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0)
-        note_shim(reading, mapping);
-    else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
-             strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
+    if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
+        strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
         note_libc(reading, mapping);
     else if (strncmp(name, "libpython3.", 11) == 0 || strncmp(name, "libpypy", 7) == 0 ||
              strcmp(mapping->name, reading->program) == 0)
@@ -248,10 +257,12 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
         elf_read(exe, &reading->own, &why);
     process->has_pages = has_page(maps, false);
     while (next_mapping(&maps, &mapping)) {
-        if (strcmp(mapping.name, last) == 0)
-            continue;
+        bool is_first = strcmp(mapping.name, last) != 0;
         strcpy(last, mapping.name);
-        note_mapping(reading, &mapping);
+        if (is_shims_name(mapping.name) && mapping.rights[2] == 'x')
+            note_shim(reading, &mapping);
+        else if (is_first && !is_shims_name(mapping.name))
+            note_mapping(reading, &mapping);
     }
 }
 

@@ -200,3 +200,19 @@ threading.Thread(target=lambda: (exec('$name'), time.sleep(120)), daemon=True).s
   soon grep -qx python-stap /proc/"$program"/task/*/comm
   is_said 1 'silent, '
 }
+
+@test "a file of the shim's that a program has mapped as data is not taken for the shim" {
+  can_bpftrace
+  local number=0 data="import ctypes
+mmap = ctypes.CDLL(None).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+# above all libraries
+mmap(max(int(line.split('-')[0], 16) for line in open('/proc/self/maps') if line.index('-') == 12) + 0x10000000, 4096, 1, 2, os.open('$shim', 0), 0)"
+  ticking "$data" /usr/bin/python3
+  is_said 0 "not loaded; load it with stap-python attach $program"
+  cp "$shim" "$BATS_TEST_TMPDIR/libpython-stap.so.0"
+  ticking "$data" LD_PRELOAD="$BATS_TEST_TMPDIR/libpython-stap.so.0" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -q "^    it is another file, $BATS_TEST_TMPDIR/libpython-stap.so.0, and tracers look in $shim: restart the program" <<<"$output"
+}
