@@ -141,6 +141,10 @@ static enum begin begin_to_ask(struct watcher *self)
         return BEGIN_NEVER;
     if (!ask_lock_try())
         return BEGIN_LATER;
+    if (!py.Py_IsInitialized()) { /* nor is it any more: the end does not wait for attach_first() */
+        ask_lock_done();
+        return BEGIN_LATER;
+    }
     if (!ask_needs_gil())
         return BEGUN;
     if (!atomic_compare_exchange_strong(&self->state, &awake, AWAKE | TAKES_GIL)) {
@@ -445,7 +449,7 @@ void watcher_stop_at_exit(void)
     struct watcher *watcher = running;
     if (watcher && (atomic_fetch_or(&watcher->state, IDLE) & AWAKE))
         stop(watcher);
-    if (is_left)
+    if (is_left || attaching)
         ask_lock_wait();
     is_left = false;
     no_gil_unlock(&changing);
@@ -485,6 +489,8 @@ void watcher_attach(void (*attach)(void))
     if (!watcher)
         return;
     main_thread_know();
+    if (gettid() == getpid())
+        watcher_barred = false; /* the end of that thread's function will be noticed */
     attaching = watcher;
     if (!thread_start(&watcher->thread, watch, watcher)) {
         attaching = NULL;

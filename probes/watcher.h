@@ -19,7 +19,7 @@ extern atomic_bool watcher_set_up;
 
 /* This process was forked by a thread other than the main one.  When that thread's function returns
  * the process ends, unless another thread lives: ours must not be it.  Written by fork.c, in the
- * child. */
+ * child, and by watcher_attach(), by which stap-python attach makes it active there. */
 extern bool watcher_barred;
 
 /* Starts the watcher, unless it runs, watcher_set_up is false or watcher_barred is true.  Called by

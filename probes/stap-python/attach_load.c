@@ -65,7 +65,7 @@ static const char *print_state(const char *since, const struct process *process,
 static void print_place(const struct process *process)
 {
     const char *path = printable(process->load_path), *ours = printable(shim_file());
-    if (process_sees_our_files(process))
+    if (process_sees_our_files(process) || process_has_ended(process))
         return;
     if (!loads_our_file(process))
         printf("%d: that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "

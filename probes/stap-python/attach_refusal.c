@@ -55,7 +55,12 @@ static const char *refused_by_yama(void)
 const char *refused_by_environment(const struct process *process)
 {
     const char *value = started_variable(process->pid, "PYTHON_STAP");
-    return value && strcmp(value, "off") == 0 ? "it was started with PYTHON_STAP=off" : NULL;
+    if (!value || !*value || strcmp(value, "auto") == 0 || strcmp(value, "all") == 0)
+        return NULL;
+    return strcmp(value, "off") == 0 ? "it was started with PYTHON_STAP=off"
+                                     : format("it was started with PYTHON_STAP=%s, which is off, "
+                                              "as it is neither auto nor all",
+                                              printable(value));
 }
 
 static bool forbids_remote_exec(const struct process *process)

@@ -73,7 +73,7 @@ static pid_t watcher_within(const struct process *process, long ms)
 static bool is_detached_within(const struct process *process, long ms)
 {
     long long end = now_ms() + ms;
-    while (!process_is_detached(process) || process_watcher_thread(process)) {
+    while (!process_is_detached(process)) {
         if (now_ms() > end || process_start(process->pid) != process->start)
             return false;
         sleep_ms(10);
@@ -125,7 +125,7 @@ static const char *detach_from(pid_t pid)
         return why;
     if (!process.shim)
         return "it has no shim: nothing to detach";
-    if (process_is_detached(&process) && !process_watcher_thread(&process)) {
+    if (process_is_detached(&process)) {
         printf("%d: already detached: %s\n", pid, printable(process.shim));
         return NULL;
     }

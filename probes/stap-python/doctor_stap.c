@@ -141,7 +141,9 @@ void check_cache(void)
     if (!stap_path || !folder)
         return;
     if (open_file)
-        report(NOTE, "cache", format("chmod -R go-w %s && rm -rf %s/cache", folder, folder),
+        report(NOTE, "cache",
+               format("chmod -R go-w %s && rm -rf %s", shell_word(folder),
+                      shell_word(format("%s/cache", folder))),
                "%s can be written to by %s, who can so change modules that stap loads", open_file,
                open_to);
     else if (exists(rooted(folder)))

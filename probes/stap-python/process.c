@@ -65,6 +65,7 @@ bool process_has_ended(const struct process *process)
 struct mapping {
     unsigned long start, end, offset, inode;
     unsigned major, minor; /* of its file's device */
+    char rights[5];
     char name[PATH_MAX];
 };
 
@@ -74,8 +75,9 @@ static bool next_mapping(char **text, struct mapping *mapping)
     char *line;
     while ((line = strsep(text, "\n"))) {
         int at = 0;
-        if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
-                   &mapping->offset, &mapping->major, &mapping->minor, &mapping->inode, &at) == 6 &&
+        if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
+                   mapping->rights, &mapping->offset, &mapping->major, &mapping->minor,
+                   &mapping->inode, &at) == 7 &&
             at && line[at] == '/') {
             snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
             return true;
@@ -93,15 +95,18 @@ static bool is_page_of_shim(unsigned long start, unsigned long end)
 }
 
 /* Whether the shim's page (filter_page.h) is among these lines of /proc/PID/maps; read_only: and is
- * as the shim leaves it when it has detached. */
+ * as the shim leaves it when it has detached, which no other mapping joins.  At another of its
+ * addresses there may be something of the program's: a large heap, a sanitizer's shadow. */
 static bool has_page(const char *maps, bool read_only)
 {
     unsigned long start, end, inode;
     char rights[5];
     for (const char *line = maps; *line; line += strcspn(line, "\n"), line += *line == '\n')
         if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
-            inode == 0 && is_page_of_shim(start, end))
-            return !read_only || strcmp(rights, "r--p") == 0;
+            inode == 0 &&
+            (read_only ? is_page_of_shim(start, start + 1) && strcmp(rights, "r--p") == 0
+                       : is_page_of_shim(start, end) && *rights == 'r'))
+            return true;
     return false;
 }
 
@@ -202,23 +207,30 @@ static bool is_where_tracers_look(const struct process *process, const struct ma
     return ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
+/* By its code: a program may have mapped the file as data, too. */
 static void note_shim(struct reading *reading, const struct mapping *mapping)
 {
     struct process *process = reading->process;
     process->shim = strdup(mapping->name);
-    process->shim_start = mapping->start;
     process->shims++;
     process->shim_code = file_of(process->pid, mapping, reading->program);
+    long address = process->shim_code ? elf_address_of(process->shim_code, mapping->offset) : -1;
+    process->shim_start = mapping->start - (address < 0 ? mapping->offset : (unsigned long)address);
     process->has_other_shim = !is_where_tracers_look(process, mapping);
 }
 
+static bool is_shims_name(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    return strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0;
+}
+
+/* The first mapping of a file other than the shim. */
 static void note_mapping(struct reading *reading, const struct mapping *mapping)
 {
     const char *name = strrchr(mapping->name, '/') + 1;
-    if (strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0)
-        note_shim(reading, mapping);
-    else if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
-             strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
+    if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
+        strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
         note_libc(reading, mapping);
     else if (strncmp(name, "libpython3.", 11) == 0 || strncmp(name, "libpypy", 7) == 0 ||
              strcmp(mapping->name, reading->program) == 0)
@@ -245,10 +257,12 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
         elf_read(exe, &reading->own, &why);
     process->has_pages = has_page(maps, false);
     while (next_mapping(&maps, &mapping)) {
-        if (strcmp(mapping.name, last) == 0)
-            continue;
+        bool is_first = strcmp(mapping.name, last) != 0;
         strcpy(last, mapping.name);
-        note_mapping(reading, &mapping);
+        if (is_shims_name(mapping.name) && mapping.rights[2] == 'x')
+            note_shim(reading, &mapping);
+        else if (is_first && !is_shims_name(mapping.name))
+            note_mapping(reading, &mapping);
     }
 }
 
@@ -302,6 +316,17 @@ static bool is_watchers_name(const char *name)
     return false;
 }
 
+/* Whether the thread is the shim's, as its name says: the program may have one of that name.  The
+ * shim's is never the first, and blocks all signals that the C library lets it. */
+static bool is_watcher(pid_t pid, pid_t thread)
+{
+    enum { SIGKILL_BIT = 1 << 8, SIGSTOP_BIT = 1 << 18 };
+    static const unsigned long long libcs = 3ull << 31; /* SIGCANCEL, SIGSETXID */
+    char *blocked = field_of(process_text(pid, format("task/%d/status", thread)), "SigBlk");
+    return thread != pid && blocked &&
+           (strtoull(blocked, NULL, 16) | SIGKILL_BIT | SIGSTOP_BIT | libcs) == ~0ull;
+}
+
 /* The shim's thread, and its name; 0: there is none. */
 static pid_t watcher_of(pid_t pid, char **watcher)
 {
@@ -314,9 +339,10 @@ static pid_t watcher_of(pid_t pid, char **watcher)
         if (!name)
             continue;
         name[strcspn(name, "\n")] = '\0';
-        if (!is_watchers_name(name))
+        pid_t thread = (pid_t)atoi(strstr(threads.gl_pathv[i], "/task/") + strlen("/task/"));
+        if (!is_watchers_name(name) || !is_watcher(pid, thread))
             continue;
-        found = (pid_t)atoi(strstr(threads.gl_pathv[i], "/task/") + strlen("/task/"));
+        found = thread;
         *watcher = name;
     }
     globfree(&threads);
@@ -344,7 +370,7 @@ bool process_is_detached(const struct process *process)
     char *maps = contents(rooted(format("/proc/%d/maps", process->pid)), 16 << 20);
     bool is = process->shim && maps && has_page(maps, true);
     free(maps);
-    return is;
+    return is && !process_watcher_thread(process);
 }
 
 bool process_has_our_root(const struct process *process)

@@ -116,8 +116,8 @@ void keep_others_out(void)
     close(folder);
     if (is_closed)
         warn("everybody could write to %s, where stap keeps the modules that it loads, until now: "
-             "rm -rf %s/cache removes what is there",
-             path, path);
+             "rm -rf %s removes what is there",
+             printable(path), printable(shell_word(format("%s/cache", path))));
 }
 
 /* SystemTap 5.1 has umask 0, and so has what it starts. */

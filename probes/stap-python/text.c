@@ -130,3 +130,10 @@ char *quoted(const char *word)
     strcpy(end, "'");
     return result;
 }
+
+char *shell_word(const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=@%.,:/";
+    return *word && !word[strspn(word, plain)] ? format("%s", word) : quoted(word);
+}

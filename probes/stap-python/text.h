@@ -34,4 +34,7 @@ char *field_of(const char *text, const char *name);
 /* The word in single quotes, for a shell. */
 char *quoted(const char *word);
 
+/* The same, in quotes only if it needs them. */
+char *shell_word(const char *word);
+
 #endif

@@ -122,6 +122,9 @@ is_said() {
   ticking '' PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
   is_said 1 'silent, '
   grep -qx '    it was started with PYTHON_STAP=off: restart it without' <<<"$output"
+  ticking '' PYTHON_STAP=On LD_PRELOAD="$shim" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -qx '    it was started with PYTHON_STAP=On, which is off, as it is neither auto nor all: restart it without' <<<"$output"
   ticking '' /usr/bin/python3
   is_said 0 "not loaded; load it with stap-python attach $program"
   if has_remote_calls; then
@@ -191,4 +194,48 @@ is_said() {
     soon grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
     kill -INT $!
   done
+}
+
+@test "a thread of the program's that has the name of the shim's is not taken for it" {
+  can_bpftrace
+  local number=0 name='import ctypes; ctypes.CDLL(None).prctl(15, b"python-stap", 0, 0, 0)' in_thread
+  # where the shim has no thread, in a child that another thread than the main one has forked: the first, and another one
+  ticking "import threading
+def fork():
+    global child
+    child = os.fork()
+    child or (exec('$name'), child_ticks())
+def child_ticks():
+    while True:
+        tick()
+        time.sleep(0.02)
+thread = threading.Thread(target=fork)
+thread.start()
+time.sleep(0.2)
+open(sys.argv[1] + '.child', 'w').write(str(child))" LD_PRELOAD="$shim" /usr/bin/python3
+  soon test -s "$ticks.child"
+  program=$(<"$ticks.child")
+  programs+=("$program")
+  soon grep -qx python-stap "/proc/$program/comm"
+  is_said 1 'unknown, '
+  ticking "import threading
+threading.Thread(target=lambda: (exec('$name'), time.sleep(120)), daemon=True).start()" PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  soon grep -qx python-stap /proc/"$program"/task/*/comm
+  is_said 1 'silent, '
+}
+
+@test "a file of the shim's that a program has mapped as data is not taken for the shim" {
+  can_bpftrace
+  local number=0 data="import ctypes
+mmap = ctypes.CDLL(None).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+# above all libraries
+mmap(max(int(line.split('-')[0], 16) for line in open('/proc/self/maps') if line.index('-') == 12) + 0x10000000, 4096, 1, 2, os.open('$shim', 0), 0)"
+  ticking "$data" /usr/bin/python3
+  is_said 0 "not loaded; load it with stap-python attach $program"
+  cp "$shim" "$BATS_TEST_TMPDIR/libpython-stap.so.0"
+  ticking "$data" LD_PRELOAD="$BATS_TEST_TMPDIR/libpython-stap.so.0" /usr/bin/python3
+  is_said 1 'silent, '
+  grep -q "^    it is another file, $BATS_TEST_TMPDIR/libpython-stap.so.0, and tracers look in $shim: restart the program" <<<"$output"
 }

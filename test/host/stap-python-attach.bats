@@ -316,3 +316,25 @@ os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[3:])" "$@"' sh "$BATS_TE
   : >"$end"
   soon grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
 }
+
+@test "a program ends CPython just after attach, again or for the first time" {
+  need gcc
+  need_remote_calls
+  local library how
+  for library in $(libpythons); do
+    gcc -o "$BATS_TEST_TMPDIR/ends" "$top/test/workloads/ends.c" "$library" -Wl,-rpath,"$(dirname "$library")"
+    for how in again first; do
+      echo "$library, $how"
+      rm -f "$BATS_TEST_TMPDIR/ends.out"
+      env PYTHONHOME="${library%/lib/*}" LD_PRELOAD="$([ $how = first ] || echo "$shim")" "$BATS_TEST_TMPDIR/ends" \
+        >"$BATS_TEST_TMPDIR/ends.out" 2>&1 3>&- &
+      program=$!
+      programs+=("$program")
+      soon grep -qsx started "$BATS_TEST_TMPDIR/ends.out"
+      [ $how = first ] || launcher detach "$program"
+      launcher attach "$program" || true # or it ends before attach has seen it active
+      wait "$program"
+      [ "$(tail -n 1 "$BATS_TEST_TMPDIR/ends.out")" = "0 0" ]
+    done
+  done
+}

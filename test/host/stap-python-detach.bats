@@ -519,3 +519,67 @@ SAID
   [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
   program_ends
 }
+
+@test "a detached shim is known beside what the program has at the addresses of its page" {
+  need_remote_calls
+  local rights
+  # as a large heap, a sanitizer's shadow, and what looks like that page
+  for rights in 3 0 1; do
+    start_program env LD_PRELOAD="$shim" /usr/bin/python3 -c "import ctypes, sys
+mmap = ctypes.CDLL(None).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+for address in 0x20707a0000, 0x307a0000:
+    assert mmap(address - 0x10000 * ($rights != 1), 0x20000, $rights, 0x100022, -1, 0) == address - 0x10000 * ($rights != 1)
+del sys.argv[0]
+exec(open(sys.argv[0]).read())"
+    soon has_state "$program" active
+    [ "$(launcher detach "$program")" = "$(detached_line "$program")" ]
+    has_state "$program" detached
+    [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
+    has_state "$program" active
+    program_ends
+  done
+}
+
+@test "a child that another thread than the main one forked when the shim was detached is attached again, and ends" {
+  need_remote_calls
+  local python child
+  cat >"$BATS_TEST_TMPDIR/forks.py" <<'PY'
+import os, sys, threading, time
+
+
+def fork():
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+    while not child and not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+
+
+print("started", flush=True)
+sys.stdin.readline()
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+sys.stdin.readline()
+print("status", os.wait()[1], flush=True)
+PY
+  for python in $(pythons); do
+    rm -f "$BATS_TEST_TMPDIR/end"
+    start_parent env LD_PRELOAD="$shim" "$python" -W ignore "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/end"
+    soon has_state "$program" active
+    launcher detach "$program"
+    echo >&7
+    soon has_lines 2
+    child=$(tail -n 1 "$program_output")
+    programs+=("$child")
+    [ "$(launcher attach "$child")" = "$child: active again: $shim" ]
+    has_state "$child" active
+    : >"$BATS_TEST_TMPDIR/end"
+    echo >&7
+    soon grep -qx 'status 0' "$program_output"
+    exec 7>&-
+    wait "$program"
+  done
+}

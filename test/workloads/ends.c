@@ -1,0 +1,40 @@
+/*
+ * A program that ends CPython just after another thread has begun, keeps the GIL until then, does
+ * without CPython for a while, and then starts it again.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+void Py_Initialize(void);
+int Py_FinalizeEx(void);
+int PyRun_SimpleString(const char *);
+
+/* Not for ever: into a CPython 3.6 that has had one thread attach brings none. */
+static void wait_for_threads(unsigned count)
+{
+    struct stat tasks;
+    for (int i = 0; i < 2000; i++) {
+        usleep(2000);
+        if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink == count + 2)
+            break;
+    }
+}
+
+int main(void)
+{
+    Py_Initialize();
+    puts("started");
+    fflush(stdout);
+    wait_for_threads(1);
+    wait_for_threads(2);
+    usleep(20000);
+    Py_FinalizeEx();
+    usleep(600000);
+    Py_Initialize();
+    int failed =
+        PyRun_SimpleString("import time\nfor i in range(20): (lambda: time.sleep(0.01))()");
+    printf("%d %d\n", failed, Py_FinalizeEx());
+    return 0;
+}
