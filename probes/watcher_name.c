@@ -9,9 +9,11 @@
 #include "seccomp.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
-static __thread const char *name;
-static __thread long filters; /* of watcher_name_safe(); 0: not called */
+/* The watcher's.  Of two only the newer one still gets here: the other is STOPPING. */
+static const char *_Atomic name;
+static atomic_long filters; /* of watcher_name_safe(); 0: not called */
 
 static void set(const char *other)
 {
@@ -21,6 +23,7 @@ static void set(const char *other)
 
 void watcher_name_first(bool is_new)
 {
+    filters = 0;
     set(is_new ? WATCHER_NAME_NEW : WATCHER_NAME);
 }
 

@@ -58,6 +58,9 @@ static const char *print_state(const char *since, const struct process *process,
     bool active = status.state == SHIM_ACTIVE;
     printf("%d: %s%s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", again,
            printable(shim), active ? "" : "; it becomes active when Python code next runs there");
+    /* Of what was loaded just now print_place() says it. */
+    if (status.why && (*since || *again))
+        printf("%d: %s\n", process->pid, status.why);
     return NULL;
 }
 
@@ -68,9 +71,7 @@ static void print_place(const struct process *process)
     if (process_sees_our_files(process) || process_has_ended(process))
         return;
     if (!loads_our_file(process))
-        printf("%d: that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "
-               "if it is of the same build and not on overlayfs\n",
-               process->pid, process->pid, path);
+        printf("%d: %s\n", process->pid, shim_place(process, process->load_path));
     else if (strcmp(path, ours) != 0)
         printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "
                "does not find it there\n",

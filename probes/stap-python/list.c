@@ -112,7 +112,8 @@ static void print_shim(const struct process *process, const struct shim_status *
     if (status->state == SHIM_ABSENT)
         printf("  the shim: not loaded; load it with stap-python attach %d\n", process->pid);
     else if (status->state == SHIM_ACTIVE)
-        printf("  the shim: active, %s\n", file);
+        printf("  the shim: active, %s\n%s%s%s", file, status->why ? "    " : "",
+               status->why ? status->why : "", status->why ? "\n" : "");
     else if (status->state == SHIM_DETACHED)
         printf("  the shim: detached, %s; stap-python attach %d makes it active again\n", file,
                process->pid);

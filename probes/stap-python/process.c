@@ -192,19 +192,12 @@ static void note_python(struct reading *reading, const struct mapping *mapping)
     process->code_name = strdup(mapping->name);
 }
 
-/* Whether the mapping is of the file where this program's tracers look for the shim, or, in another
- * root, of that at the same path. */
-static bool is_where_tracers_look(const struct process *process, const struct mapping *mapping)
+/* Whether the file at that path is the one where this program's tracers look for the shim. */
+static bool is_where_tracers_look(const char *path)
 {
     struct stat ours, its;
-    if (is_deleted(mapping->name))
-        return false;
-    if (!process_sees_our_files(process))
-        return true; /* attach says how tracers find a copy */
-    if (stat(rooted(shim_file()), &ours) != 0 ||
-        stat(process->shim_code ? process->shim_code : mapping->name, &its) != 0)
-        return false;
-    return ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+    return stat(rooted(shim_file()), &ours) == 0 && stat(path, &its) == 0 &&
+           ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
 /* By its code: a program may have mapped the file as data, too. */
@@ -216,7 +209,10 @@ static void note_shim(struct reading *reading, const struct mapping *mapping)
     process->shim_code = file_of(process->pid, mapping, reading->program);
     long address = process->shim_code ? elf_address_of(process->shim_code, mapping->offset) : -1;
     process->shim_start = mapping->start - (address < 0 ? mapping->offset : (unsigned long)address);
-    process->has_other_shim = !is_where_tracers_look(process, mapping);
+    bool ours = is_where_tracers_look(process->shim_code ? process->shim_code : mapping->name),
+         sees_ours = process_sees_our_files(process);
+    process->has_other_shim = is_deleted(mapping->name) || (sees_ours && !ours);
+    process->has_copy = !process->has_other_shim && !ours && process->shim_code;
 }
 
 static bool is_shims_name(const char *path)

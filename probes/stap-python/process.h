@@ -18,6 +18,7 @@ struct process {
     char *shim;                /* the shim's file in its maps, or NULL */
     char *shim_code;           /* the same, as we can open it; NULL: we can't */
     bool has_other_shim;       /* that is not the file at the path where tracers look for it */
+    bool has_copy;             /* it is another file, in a root or mount namespace of its own */
     bool has_pages;            /* the shim's page is there: it supports this CPython, and is on */
     unsigned long shim_start;  /* where that is mapped */
     unsigned shims;            /* how many such files are */

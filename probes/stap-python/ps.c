@@ -67,7 +67,8 @@ static void fill_in_shim(struct row *row, const struct process *process)
     else if (status.state != SHIM_ACTIVE && refused_by_environment(process))
         row->shim = "off";
     else if (status.state != SHIM_ABSENT)
-        row->shim = words[status.state], row->reason = status.why;
+        row->shim = words[status.state],
+        row->reason = status.state == SHIM_ACTIVE ? NULL : status.why;
     else if ((row->reason = refusal(process)))
         row->shim = "can't";
 }

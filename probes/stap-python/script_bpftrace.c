@@ -117,7 +117,7 @@ static const char *check_process(const char *word)
     if (status.state == SHIM_UNKNOWN)
         warn("%d: %s", pid, shim_complaint(&status));
     if (elsewhere)
-        warn("%d: its shim is no longer the file at %s: bpftrace probes the one that it runs", pid,
+        warn("%d: its shim is not the file at %s: bpftrace probes the one that it runs", pid,
              shim_file());
     return elsewhere;
 }

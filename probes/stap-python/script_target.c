@@ -140,6 +140,8 @@ static void look_at_shim(const struct process *process, enum own own)
         die(FAILED, "%d: %s", process->pid, shim_complaint(&status));
     if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
         warn("%d: %s", process->pid, shim_complaint(&status));
+    else if (status.why)
+        warn("%d: %s", process->pid, status.why);
     else if (status.state == SHIM_WAITS)
         warn("%d: the shim becomes active when Python code next runs there", process->pid);
 }

@@ -19,7 +19,16 @@
 const char *shim_elsewhere(const struct process *process)
 {
     const char *path = process->shim_code;
-    return process->has_other_shim && path && strstr(path, "/map_files/") ? path : NULL;
+    return (process->has_other_shim || process->has_copy) && path && strstr(path, "/map_files/")
+               ? path
+               : NULL;
+}
+
+char *shim_place(const struct process *process, const char *path)
+{
+    return format("that is a copy in its root: bpftrace and perf find it as /proc/%d/root%s, stap "
+                  "if it is of the same build and not on overlayfs",
+                  process->pid, printable(path));
 }
 
 /* Tracers find probes by the file: that at the shim's path, which the process does not run. */
@@ -85,5 +94,6 @@ struct shim_status shim_status(const struct process *process, long ms)
     if (strcmp(name, WATCHER_NAME_NO_IDS) == 0)
         return silent("other tools hold all ids of sys.monitoring, so that there are no markers of "
                       "functions, lines, C functions and exceptions: end one of them");
-    return (struct shim_status){SHIM_ACTIVE, NULL};
+    return (struct shim_status){SHIM_ACTIVE,
+                                process->has_copy ? shim_place(process, process->shim) : NULL};
 }

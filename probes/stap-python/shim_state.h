@@ -11,7 +11,7 @@
 
 enum shim_state {
     SHIM_ABSENT,   /* it is not loaded */
-    SHIM_ACTIVE,   /* its events reach tracers */
+    SHIM_ACTIVE,   /* its events reach tracers; why: of a copy elsewhere not all */
     SHIM_DETACHED, /* by stap-python detach; attach makes it active again */
     SHIM_DETACHES, /* it will be when Python code next runs there */
     SHIM_WAITS,    /* loaded: it becomes active when Python code next runs there */
@@ -29,6 +29,10 @@ struct shim_status shim_status(const struct process *process, long ms);
 
 /* The sentence that says why a shim is silent, or that it can't be told. */
 char *shim_complaint(const struct shim_status *status);
+
+/* By what tracers find a copy of the shim that is at this path in a root or mount namespace of the
+ * process's own. */
+char *shim_place(const struct process *process, const char *path);
 
 /* A shim of the process that tracers don't find at its path: the path by which bpftrace, as root,
  * finds it.  NULL: there is none, or it is where tracers look. */

@@ -239,3 +239,24 @@ mmap(max(int(line.split('-')[0], 16) for line in open('/proc/self/maps') if line
   is_said 1 'silent, '
   grep -q "^    it is another file, $BATS_TEST_TMPDIR/libpython-stap.so.0, and tracers look in $shim: restart the program" <<<"$output"
 }
+
+@test "a copy of the shim in a mount namespace of its own is said to be one, and --backend bpftrace finds it" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
+  need unshare
+  can_bpftrace
+  own_tree
+  local number=0 place
+  cp "$shim" "$BATS_TEST_TMPDIR/copy"
+  ticking '' unshare -m bash -c 'mount --bind "$0" "$1" && LD_PRELOAD=$1 exec "${@:2}"' "$BATS_TEST_TMPDIR/copy" "$shim" /usr/bin/python3
+  place="that is a copy in its root: bpftrace and perf find it as /proc/$program/root$shim, stap if it is of the same build and not on overlayfs"
+  run launcher list "$program"
+  [ "$status" = 0 ]
+  grep -qx "  the shim: active, $shim" <<<"$output"
+  grep -qxF "    $place" <<<"$output"
+  refute reaches
+  [ "$(launcher attach "$program")" = "$program: already active: $shim"$'\n'"$program: $place" ]
+  "$launcher" pyflow --backend bpftrace -x "$program" >"$BATS_TEST_TMPDIR/flow" 2>&1 3>&- &
+  programs+=("$!")
+  soon grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
+  kill -INT "$!"
+}
