@@ -198,7 +198,7 @@ is_said() {
 
 @test "a thread of the program's that has the name of the shim's is not taken for it" {
   can_bpftrace
-  local number=0 name='import ctypes; ctypes.CDLL(None).prctl(15, b"python-stap", 0, 0, 0)' in_thread
+  local number=0 name='import ctypes; ctypes.CDLL(None).prctl(15, b"python-stap", 0, 0, 0)'
   # where the shim has no thread, in a child that another thread than the main one has forked: the first, and another one
   ticking "import threading
 def fork():

@@ -470,7 +470,7 @@ PY
   [ "$(stat -c %a "$BATS_TEST_TMPDIR/elsewhere")" = 2777 ]
   # what is to be removed is one word for a shell
   export SYSTEMTAP_DIR="$BATS_TEST_TMPDIR/a b"
-  mkdir -p -m 777 "$SYSTEMTAP_DIR"
+  mkdir "$SYSTEMTAP_DIR"
   chmod 777 "$SYSTEMTAP_DIR"
   run launcher pygc -p4
   [[ ${lines[0]} == *": rm -rf '$SYSTEMTAP_DIR/cache' removes what is there" ]]
