@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -63,8 +62,7 @@ bool process_has_ended(const struct process *process)
 /* ---------------------------------------------------------------- its maps */
 
 struct mapping {
-    unsigned long start, end, offset, inode;
-    unsigned major, minor; /* of its file's device */
+    unsigned long start, end, offset;
     char rights[5];
     char name[PATH_MAX];
 };
@@ -75,9 +73,8 @@ static bool next_mapping(char **text, struct mapping *mapping)
     char *line;
     while ((line = strsep(text, "\n"))) {
         int at = 0;
-        if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
-                   mapping->rights, &mapping->offset, &mapping->major, &mapping->minor,
-                   &mapping->inode, &at) == 7 &&
+        if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &mapping->start, &mapping->end,
+                   mapping->rights, &mapping->offset, &at) == 4 &&
             at && line[at] == '/') {
             snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
             return true;

@@ -73,6 +73,21 @@ size_of() {
   echo "$(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l) $(find "/proc/$1/fd" -mindepth 1 -maxdepth 1 | wc -l) $(wc -l <"/proc/$1/maps")"
 }
 
+# The workload, with the shim preloaded in the Python $1 and traced, has no thread and no hook after detach.
+preloaded_is_detached() {
+  echo "$1"
+  start_watched env LD_PRELOAD="$shim" "$1"
+  soon says '3 .*'
+  bpftrace_beside "$(all_markers)"
+  programs+=("$stays")
+  soon says '3 *gc*import. *'
+  echo "traced: $said"
+  [ "$(launcher detach "$program" | head -n 1)" = "$(detached_line "$program")" ]
+  nothing_is_left
+  end_bpftrace "$stays"
+  watched_ends
+}
+
 detached_line() {
   echo "$1: detached: $shim; the library stays mapped, stap-python attach $1 makes it active again"
 }
@@ -119,17 +134,7 @@ detached_line() {
   can_bpftrace
   local python
   for python in $(pythons_by_hook); do
-    echo "$python"
-    start_watched env LD_PRELOAD="$shim" "$python"
-    soon says '3 .*'
-    bpftrace_beside "$(all_markers)"
-    programs+=("$stays")
-    soon says '3 *gc*import. *'
-    echo "traced: $said"
-    [ "$(launcher detach "$program" | head -n 1)" = "$(detached_line "$program")" ]
-    nothing_is_left
-    end_bpftrace "$stays"
-    watched_ends
+    preloaded_is_detached "$python"
   done
 }
 
@@ -140,17 +145,7 @@ detached_line() {
   for python in $(pythons); do
     "$python" -c 'try: import _interpreters
 except ImportError: import _xxsubinterpreters' 2>/dev/null || continue
-    echo "$python"
-    start_watched env LD_PRELOAD="$shim" "$python"
-    soon says '3 .*'
-    bpftrace_beside "$(all_markers)"
-    programs+=("$stays")
-    soon says '3 *gc*import. *'
-    echo "traced: $said"
-    [ "$(launcher detach "$program" | head -n 1)" = "$(detached_line "$program")" ]
-    nothing_is_left
-    end_bpftrace "$stays"
-    watched_ends
+    preloaded_is_detached "$python"
   done
 }
 
