@@ -369,8 +369,10 @@ time.sleep(4)
 while True: time.sleep(0.1)' &
   programs+=($!)
   pid=$!
-  soon runs "$pid" /usr/bin/python3
+  # before, Python code may run while attach looks
+  soon grep -q nanosleep "/proc/$pid/wchan"
   run launcher attach "$pid"
+  echo "$output"
   [ "$status $output" = "0 $pid: loaded: $shim; it becomes active when Python code next runs there" ]
   soon grep -qx python-stap /proc/"$pid"/task/*/comm
   launcher list "$pid" | grep -qx "  the shim: active, $shim"
