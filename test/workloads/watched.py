@@ -4,6 +4,7 @@
 # shim's mapping.
 #
 # SPDX-License-Identifier: MIT
+import contextlib
 import ctypes
 import os
 import struct
@@ -15,6 +16,8 @@ from hooks import hooks
 
 WORDS = {"interpreter": 4096, "thread": 48}
 python = ctypes.pythonapi
+libc = ctypes.PyDLL(None)  # calls keep the GIL
+libc.pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
 
 
 def function(name, *arguments):
@@ -37,17 +40,27 @@ def states():
             yield thread, WORDS["thread"]
 
 
+@contextlib.contextmanager
+def gil_kept():
+    "Up to 3.11 the shim's thread has a thread state at times, which is freed while it has the GIL."
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    time.sleep(0.02)  # who waits already asks for the GIL once more after the interval of before
+    yield
+    sys.setswitchinterval(before)
+
+
 def functions_of_shim():
     found = set()
     with open("/proc/self/maps") as maps:
         lines = [line.split() for line in maps if "libpython-stap" in line]
     spans = [[int(end, 16) for end in line[0].split("-")] for line in lines]
     code = [span for span, line in zip(spans, lines) if "x" in line[1]]
-    with open("/proc/self/mem", "rb", 0) as memory:
+    data = ctypes.create_string_buffer(8 * WORDS["interpreter"])
+    with open("/proc/self/mem", "rb", 0) as memory, gil_kept():
         for address, words in states():
-            memory.seek(address)
-            data = memory.read(8 * words)
-            for word in struct.unpack("%dQ" % (len(data) // 8), data[: len(data) // 8 * 8]):
+            count = max(libc.pread(memory.fileno(), data, 8 * words, address), 0) // 8
+            for word in struct.unpack_from("%dQ" % count, data):
                 if any(start <= word < end for start, end in code):
                     found.add("%x" % (word - spans[0][0]))
     return ",".join(sorted(found)) or "-"
