@@ -31,6 +31,7 @@ typedef struct {
 #define METH_VARARGS 0x0001
 #define METH_KEYWORDS 0x0002
 #define METH_NOARGS 0x0004
+#define METH_O 0x0008
 #define METH_FASTCALL 0x0080
 
 /* Include/import.h (3.6) ... Include/cpython/import.h (3.9+): the table of built-in modules. */

@@ -31,6 +31,12 @@ void detach_publish(uint32_t attach)
         page->attach = attach;
 }
 
+void detach_publish_ids(bool lacking)
+{
+    if (page && page->lacks_id != lacking)
+        page->lacks_id = lacking;
+}
+
 static uint32_t request(void)
 {
     return page ? __atomic_load_n(&page->request, __ATOMIC_ACQUIRE) : REQUEST_NONE;

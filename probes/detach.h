@@ -22,6 +22,10 @@ void detach_use(struct filter_page *page);
  * mapping: an address there would tell where ASLR has put things.  Called by the loader. */
 void detach_publish(uint32_t attach);
 
+/* Writes into the page whether an interpreter lacks an id of sys.monitoring.  Called on the
+ * watcher's thread, before detach_done(). */
+void detach_publish_ids(bool lacking);
+
 /* Whether the shim is to have no hooks: it was asked to detach, or has.  Any thread, no lock. */
 bool detach_is_asked(void);
 

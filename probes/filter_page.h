@@ -16,7 +16,7 @@
 static const uint64_t filter_addresses[] = {0x5500707a0000, 0x20707a0000, 0x307a0000};
 enum { FILTER_ADDRESSES = sizeof filter_addresses / sizeof *filter_addresses };
 
-#define FILTER_MAGIC 0x32707466 /* "ftp2" */
+#define FILTER_MAGIC 0x33707466 /* "ftp3" */
 
 enum { FILTER_SIZE = 4096 };
 
@@ -26,7 +26,8 @@ struct filter_page {
     uint32_t request;    /* one of these */
     uint32_t raised;     /* by the shim, when it has detached: what its semaphores add up to */
     uint32_t attach;     /* how far attach_again() is from the start of the shim's mapping */
-    char patterns[FILTER_SIZE - 20];
+    uint32_t lacks_id;   /* by the shim: interp_lacks_id() */
+    char patterns[FILTER_SIZE - 24];
 };
 
 enum {

@@ -407,7 +407,7 @@ enum { EVENTS = sizeof events / sizeof *events };
 static void note_wanted(PyObject *monitoring)
 {
     unsigned wanted = wanted_markers();
-    monitoring_give_way(monitoring, wanted & ALL, events, EVENTS);
+    monitoring_give_way(monitoring, events, EVENTS);
     tracer_wants(wanted);
     tally_wants(wanted);
     parting_set(wanted & TALLY_MARKERS);
@@ -493,7 +493,7 @@ const struct hook hook_monitoring = {
     .uses_code = true,
     .can_be_lost = true,
     .fits = fits,
-    .start = monitoring_look,
+    .start = monitoring_start,
     .set = set,
     .end = monitoring_end,
 };

@@ -1,11 +1,11 @@
 /*
  * See monitoring.h.
  *
- * The program must be able to take each id as if no tool of ours were there.  So while we hold one,
- * sys.monitoring.use_tool_id() calls a function of ours: what is replaced is the pointer by which
- * CPython calls it (its PyMethodDef), as in parting.c, and the function stays the same object.  If
- * the program asks for the id that is ours, we leave it for another one, and the program is given
- * it.
+ * The program must be able to take each id as if no tool of ours were there, and stap-python must
+ * know when none is left for us.  So sys.monitoring's use_tool_id() and free_tool_id() call
+ * functions of ours: what is replaced is the pointer by which CPython calls them (their
+ * PyMethodDef), as in parting.c, and the functions stay the same objects.  If the program asks for
+ * the id that is ours, we leave it for another one, and the program is given it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,6 +13,7 @@
 
 #include "callable.h"
 #include "debug.h"
+#include "detach.h"
 #include "hook.h"
 #include "thread_states.h"
 
@@ -46,17 +47,15 @@ static void set_lacking(struct interp *interp, bool lacking)
     interp->lacks_id = lacking;
 }
 
-void monitoring_look(struct interp *interp)
+static void look(PyObject *monitoring, struct interp *interp)
 {
-    PyObject *monitoring = cpython_sys("monitoring");
-    bool free = !monitoring;
+    bool free = false;
     for (int i = 0; i < IDS && !free; i++) {
         PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", tool_ids[i]);
         free = !owner || owner == py.none;
         cpython_done(owner);
     }
     py.PyErr_Clear();
-    cpython_drop(&monitoring);
     set_lacking(interp, !free);
 }
 
@@ -137,18 +136,21 @@ void monitoring_restart(PyObject *monitoring)
     cpython_done(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
 }
 
-/* ---------------------------------------------------------------- giving way */
+/* ---------------------------------------------------------------- the program's calls */
 
 /* What monitoring_give_way() was given. */
 static const struct monitoring_event *given;
 static size_t given_count;
 
-/* What use_tool_id() is called by; NULL: not found. */
-static PyMethodDef *_Atomic definition;
+/* A function of sys.monitoring. */
+struct replaced {
+    PyMethodDef *_Atomic definition; /* what it is called by; NULL: not found */
+    _Atomic(PyCFunction) original;
+};
+static struct replaced use, release;
 
 /* METH_FASTCALL: its module, the arguments. */
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
-static _Atomic(PyCFunction) original;
 
 /* Our events are set at the new id and at none in one go: no Python code runs in between, which
  * would report its calls twice, or not at all. */
@@ -200,34 +202,73 @@ static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize
 /* In the place of use_tool_id(id, name). */
 static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
 {
-    fast_function use = (fast_function)(void *)original;
-    PyObject *result = use(monitoring, arguments, count);
-    if (result || hook_busy() || !gives_way(monitoring, arguments, count))
+    fast_function function = (fast_function)(void *)use.original;
+    PyObject *result = function(monitoring, arguments, count);
+    if (hook_busy())
         return result;
-    return use(monitoring, arguments, count);
+    if (!result && gives_way(monitoring, arguments, count))
+        result = function(monitoring, arguments, count);
+    struct interp *interp = result ? interp_of(cpython_interpreter()) : NULL;
+    if (interp && interp->tool < 0)
+        look(monitoring, interp);
+    return result;
 }
 
-static void find_definition(PyObject *monitoring)
+/* In the place of free_tool_id(id). */
+static PyObject *free_tool_id(PyObject *monitoring, PyObject *id)
 {
-    PyObject *function = py.PyObject_GetAttrString(monitoring, "use_tool_id");
+    PyObject *result = release.original(monitoring, id);
+    struct interp *interp = result && !hook_busy() ? interp_of(cpython_interpreter()) : NULL;
+    if (interp && interp->lacks_id)
+        look(monitoring, interp);
+    return result;
+}
+
+static void replace(PyObject *monitoring, const char *name, int flags, struct replaced *replaced,
+                    PyCFunction ours)
+{
+    PyObject *function = py.PyObject_GetAttrString(monitoring, name);
     PyMethodDef *found = function && cpython_type(function) == py.cfunction_type
                              ? callable_definition(function)
                              : NULL; /* the program has put something else there */
-    if (found && found->flags == METH_FASTCALL && strcmp(found->name, "use_tool_id") == 0) {
-        original = found->function;
-        definition = found;
+    if (found && !replaced->definition && found->flags == flags && strcmp(found->name, name) == 0) {
+        replaced->original = found->function;
+        replaced->definition = found;
     }
+    if (replaced->definition)
+        replaced->definition->function = ours;
     cpython_drop(&function);
     py.PyErr_Clear();
 }
 
-void monitoring_give_way(PyObject *monitoring, bool on, const struct monitoring_event *events,
-                         size_t count)
+static void put_back(struct replaced *replaced)
+{
+    if (replaced->definition)
+        replaced->definition->function = replaced->original;
+}
+
+void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *events, size_t count)
 {
     given = events;
     given_count = count;
-    if (on && !definition)
-        find_definition(monitoring);
-    if (definition)
-        definition->function = on ? (PyCFunction)(void *)use_tool_id : original;
+    if (detach_is_asked())
+        return;
+    replace(monitoring, "use_tool_id", METH_FASTCALL, &use, (PyCFunction)(void *)use_tool_id);
+    replace(monitoring, "free_tool_id", METH_O, &release, free_tool_id);
+}
+
+void monitoring_leave(void)
+{
+    put_back(&use);
+    put_back(&release);
+}
+
+void monitoring_start(struct interp *interp)
+{
+    PyObject *monitoring = cpython_sys("monitoring");
+    if (!monitoring)
+        return;
+    monitoring_give_way(monitoring, given, given_count);
+    look(monitoring, interp);
+    cpython_drop(&monitoring);
 }

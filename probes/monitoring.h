@@ -23,19 +23,21 @@ struct monitoring_event {
 /* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
 long monitoring_bit(PyObject *monitoring, const char *name);
 
-/* Takes an id, interp->tool.  False: there is none, which interp->lacks_id says from then on. */
+/* Takes an id, interp->tool.  False: there is none. */
 bool monitoring_take(PyObject *monitoring, struct interp *interp);
 
-/* Whether there is one, for interp->lacks_id, without taking it. */
-void monitoring_look(struct interp *interp);
+/* An interpreter starts: interp->lacks_id says whether there is none, from now on. */
+void monitoring_start(struct interp *interp);
 
 /* The interpreter is cleared. */
 void monitoring_end(struct interp *interp);
 
-/* From now on, or no longer, the program is given the id that is ours if it asks for that: then
- * ours is another one with the same callbacks and events, or none. */
-void monitoring_give_way(PyObject *monitoring, bool on, const struct monitoring_event *events,
-                         size_t count);
+/* From now on the program is given the id that is ours if it asks for that: then ours is another
+ * one with the same callbacks and events, or none. */
+void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *events, size_t count);
+
+/* The shim detaches: the program's calls are CPython's alone again.  Any thread, no GIL. */
+void monitoring_leave(void);
 
 /* Whether the id is still ours: the program may free any tool's, and take it for itself. */
 bool monitoring_owned(PyObject *monitoring, const struct interp *interp);

@@ -28,6 +28,7 @@
 #include "fork_word.h"
 #include "futex.h"
 #include "main_thread.h"
+#include "monitoring.h"
 #include "no_gil.h"
 #include "seccomp.h"
 #include "tally.h"
@@ -38,7 +39,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -185,7 +185,10 @@ static bool begins_to_leave(struct watcher *self)
         self->looks++ % PERIODS_UNTIL_LOOK != 0)
         return false;
     descriptors_leave(&self->left_files);
-    return !seccomp_filtered() && detach_begin(wanted_raised());
+    bool leaves = !seccomp_filtered() && detach_begin(wanted_raised());
+    if (leaves)
+        monitoring_leave();
+    return leaves;
 }
 
 /* True: this thread is to end now; self belongs to another one. */
@@ -355,8 +358,7 @@ static struct watcher *make_watcher(void (*attach)(void))
 
 /* ---------------------------------------------------------------- start and end */
 
-/* One that watcher_stop_for_fork() has left may wait for the GIL still, and the lock of ask_lock.c.
- */
+/* One that watcher_stop_for_fork() left may wait for the GIL still, and the lock of ask_lock.c. */
 static bool is_left;
 
 /* 0 in the child of a fork that the C library does not know of (_Fork(), clone()): our thread is
@@ -395,13 +397,11 @@ static void begin_to_change(void)
 static void join(struct watcher *watcher, unsigned before)
 {
     bool woken = before & GONE || futex_wake(&watcher->state);
-    if (before & GONE)
-        ;
-    else if (woken)
-        pthread_join(watcher->thread, NULL);
-    else /* the C library can't wait either */
+    if (!woken) /* the C library can't wait either */
         while (pthread_tryjoin_np(watcher->thread, NULL) == EBUSY)
             sched_yield();
+    else if (!(before & GONE))
+        pthread_join(watcher->thread, NULL);
     if (woken && py.minor >= 12)
         thread_wait_until_gone(watcher->id);
     free(watcher);

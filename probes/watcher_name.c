@@ -5,6 +5,7 @@
  */
 #include "watcher_name.h"
 
+#include "detach.h"
 #include "interp.h"
 #include "seccomp.h"
 
@@ -13,7 +14,8 @@
 
 /* The watcher's.  Of two only the newer one still gets here: the other is STOPPING. */
 static const char *_Atomic name;
-static atomic_long filters; /* of watcher_name_safe(); 0: not called */
+static atomic_long filters;  /* of watcher_name_safe(); 0: not called */
+static atomic_bool lacks_id; /* as the name says, or would */
 
 static void set(const char *other)
 {
@@ -24,6 +26,7 @@ static void set(const char *other)
 void watcher_name_first(bool is_new)
 {
     filters = 0;
+    lacks_id = false;
     set(is_new ? WATCHER_NAME_NEW : WATCHER_NAME);
 }
 
@@ -31,6 +34,7 @@ void watcher_name_safe(void)
 {
     if (!filters)
         filters = seccomp_own();
+    lacks_id = interp_lacks_id();
 }
 
 void watcher_name_change(enum watcher_state state)
@@ -39,8 +43,10 @@ void watcher_name_change(enum watcher_state state)
                                         [WATCHER_IS_ACTIVE] = WATCHER_NAME,
                                         [WATCHER_IS_FILTERED] = WATCHER_NAME_FILTERED,
                                         [WATCHER_DETACHES] = WATCHER_NAME_END};
-    bool lacks_id = state == WATCHER_IS_ACTIVE && interp_lacks_id();
-    const char *other = lacks_id ? WATCHER_NAME_NO_IDS : names[state];
+    detach_publish_ids(interp_lacks_id());
+    if (name == names[WATCHER_IS_NEW])
+        lacks_id = interp_lacks_id();
+    const char *other = state == WATCHER_IS_ACTIVE && lacks_id ? WATCHER_NAME_NO_IDS : names[state];
     if (other != name && (!filters || filters == seccomp_own()))
         set(other);
 }

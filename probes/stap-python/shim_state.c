@@ -6,9 +6,11 @@
 #include "shim_state.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "attach_refusal.h"
 #include "attach_seccomp.h"
+#include "page.h"
 #include "shim.h"
 #include "started.h"
 #include "text.h"
@@ -66,6 +68,19 @@ static struct shim_status without_watcher(const struct process *process)
                   "program's environment says why");
 }
 
+/* The page, which needs the right to trace the process, has what is so now; the name may be older.
+ */
+static bool lacks_id(const struct process *process, const char *name)
+{
+    struct filter_page page;
+    const char *why;
+    int memory = page_open(process, &why);
+    bool read = memory >= 0 && page_read(memory, process, &page, &why);
+    if (memory >= 0)
+        close(memory);
+    return read ? page.lacks_id : strcmp(name, WATCHER_NAME_NO_IDS) == 0;
+}
+
 char *shim_complaint(const struct shim_status *status)
 {
     return format(status->state == SHIM_UNKNOWN
@@ -91,7 +106,7 @@ struct shim_status shim_status(const struct process *process, long ms)
         return silent(why_elsewhere(process));
     if ((why = silenced_by_seccomp(process->pid)))
         return silent(why);
-    if (strcmp(name, WATCHER_NAME_NO_IDS) == 0)
+    if (lacks_id(process, name))
         return silent("other tools hold all ids of sys.monitoring, so that there are no markers of "
                       "functions, lines, C functions and exceptions: end one of them");
     return (struct shim_status){SHIM_ACTIVE,

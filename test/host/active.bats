@@ -168,6 +168,16 @@ is_said() {
   grep -q "^    $why, so that there are no markers of functions" <<<"$output"
   launcher ps 2>/dev/null | grep -E "^ *$program .* silent: $why  "
   STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: $why" pyflow -x "$program"
+  # no tracer has come to a shim that was there from the start
+  ticking 'for i in range(6): sys.monitoring.use_tool_id(i, "another")' LD_PRELOAD="$shim" "$python"
+  soon refute launcher list "$program" >/dev/null
+  is_said 1 'silent, '
+  grep -q "^    $why, so that there are no markers of functions" <<<"$output"
+  ticking 'for i in range(6): sys.monitoring.use_tool_id(i, "another")
+time.sleep(0.2)
+sys.monitoring.free_tool_id(0)' LD_PRELOAD="$shim" "$python"
+  soon launcher list "$program" >/dev/null
+  is_said 0 'active, '
 }
 
 @test "a shim whose file was replaced or deleted under a running program is silent, and --backend bpftrace finds it" {

@@ -1,7 +1,7 @@
 # watched.py [sub]: calls functions in a second thread until stdin ends, with sub in a subinterpreter, too.  For each
 # line of stdin it prints, in a line, how many threads the process has, which hooks hooks.py finds, and which
-# functions of the shim CPython has in its interpreters and thread states, by their distance from the start of the
-# shim's mapping.
+# functions of the shim CPython has in its interpreters, thread states and functions of sys.monitoring, by their
+# distance from the start of the shim's mapping.
 #
 # SPDX-License-Identifier: MIT
 import contextlib
@@ -38,6 +38,10 @@ def states():
         yield interpreter, WORDS["interpreter"]
         for thread in linked(function("PyInterpreterState_ThreadHead", interpreter), "PyThreadState_Next"):
             yield thread, WORDS["thread"]
+    for name in "use_tool_id", "free_tool_id":
+        if hasattr(sys, "monitoring"):
+            method = id(getattr(sys.monitoring, name)) + object.__basicsize__  # its PyMethodDef
+            yield ctypes.c_void_p.from_address(method).value, 2
 
 
 @contextlib.contextmanager
