@@ -102,6 +102,7 @@ PY
 }
 
 @test "pytop's seconds add up to the calls of the program" {
+  need_time
   script pytop -c "env LD_PRELOAD=$shim $system $counted" -G top=200
   diff <(counted_calls | awk '$2 > 1') <(awk -v file="$counted" '$3 == file { n[$2] += $1 }
     END { for (f in n) if (n[f] > 1) print f, n[f] }' "$printed" | sort)
@@ -247,7 +248,7 @@ EXPECTED
     refute [ -s "$printed" ]
     rm -f "$printed"
   done 9< <(
-    some 8 <<'REFUSED'
+    some 11 <<'REFUSED'
 pycalls|some|ERROR: pycalls: SECONDS, alone or after "cfunctions", must be a number from 1 on, not "some"
 pytop|0|ERROR: pytop: SECONDS must be a number from 1 on, not "0"
 pytop|-G top=0|ERROR: pytop: top must be 1 to 200, not 0
@@ -315,6 +316,7 @@ TEXT
 }
 
 @test "pydist and pywatch have each call of a gevent service, whatever greenlets it switches to" {
+  need_time
   local greenlets=$top/test/workloads/greenlets.py answers=$BATS_TEST_TMPDIR/answers
   "$system" -c 'import gevent, gunicorn' 2>/dev/null || skip "needs python3-gevent and gunicorn"
   script pydist "$greenlets:*" -c "env LD_PRELOAD=$shim $system $greenlets" >"$answers" || { cat "$answers" && return 1; }

@@ -194,6 +194,7 @@ EXPECTED
 }
 
 @test "pyline without an argument prints the lines of a running process, in their order, and no other's" {
+  need_time
   local pids
   cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
 import time
@@ -334,6 +335,7 @@ PY
 }
 
 @test "pytrace ends 900 functions that still run, and says how many more there are" {
+  need_time
   echo '1000 * function__entry "/srv/a.py" "f" 1 NULL NULL' >"$BATS_TEST_TMPDIR/deep"
   SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pytrace -c "$driver $BATS_TEST_TMPDIR/deep"
   grep -qx 'WARNING: 100 functions beyond the 900th that still run have no end in the trace' "$printed.said"

@@ -45,6 +45,7 @@ raised() {
 }
 
 @test "pyexc's rows are JSON" {
+  need_time
   script pyexc -G live=1 -G json=1 -c "env LD_PRELOAD=$shim $system $raises" 'Odd|Runtime'
   jq -r 'select(.time_s) | "\(.exception) \(.function) \(.line)"' "$printed" | grep -x 'Odd() another_from_it 81'
   jq -r 'select(.count) | "\(.count) \(.exception) \(.function) \(.file) \(.line)"' "$printed" |
@@ -52,5 +53,6 @@ raised() {
 }
 
 @test "pyexc refuses a number of rows that it can't print" {
+  need_time
   refuses 'pyexc: top must be 1 to 1000, not 0' pyexc -G top=0
 }

@@ -86,5 +86,6 @@ METRICS
 }
 
 @test "the exporter's script refuses other words than calls" {
+  need_time
   refuses 'usage: python.stp [calls]' exporter/python cals
 }

@@ -70,6 +70,7 @@ EOF
 }
 
 @test "without python_filter() it is all functions, and too many patterns are refused in a line" {
+  need_time
   run stap -e 'probe python.filtered.function.entry { printf("> %s\n", funcname) }' \
     -c "env PYTHON_STAP_FILTER=total LD_PRELOAD=$shim $(system_python) $top/test/workloads/call_stack.py"
   [ "$(grep -c '^> area' <<<"$output")" = 2 ]

@@ -77,6 +77,7 @@ waited() {
 }
 
 @test "an interpreter with a GIL of its own has waiters and holders of its own" {
+  need_time
   local python
   # shellcheck disable=SC2046
   set -- $(gil_pythons | with_minor | awk '$1 + 0 >= 12 { print $2 }' | some 2)

@@ -119,6 +119,7 @@ STP
 }
 
 @test "the how-to's script that is like top counts the calls of each second" {
+  need_time
   local output=$BATS_TEST_TMPDIR/output
   how_to_top >"$BATS_TEST_TMPDIR/howto.stp"
   cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
@@ -160,6 +161,7 @@ PY
 }
 
 @test "two sessions at once see the same, each all of it" {
+  need_time
   local first=$BATS_TEST_TMPDIR/first second=$BATS_TEST_TMPDIR/second tracer
   expect_events "$system" "$program"
   how_to_tapset >"$BATS_TEST_TMPDIR/howto.stp"

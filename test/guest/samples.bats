@@ -109,6 +109,7 @@ STP
 
 # The tracepoint of the kernel's handlers of such interrupts is within them.
 @test "a stack in a non-maskable interrupt is whole and possible" {
+  need_time
   "$top/test/vm/guest" status >/dev/null || skip "needs the guest, which can be sent such interrupts"
   cat >"$BATS_TEST_TMPDIR/nmi.stp" <<'STP'
 global stacks[4000], interrupts, unknown
@@ -178,6 +179,7 @@ PY
 }
 
 @test "pyprof's table of each second has the shares of functions" {
+  need_time
   script pyprof -G live=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/sampled.py 4"
   # in each sample but those of the start; what it calls has the most
   awk '/main \(/ { if ($2 > 20 && $1 < 5) main++ } /spin \(/ { if ($1 > 20 && $1 == $2) spin++ }
@@ -215,6 +217,7 @@ PY
 }
 
 @test "of a Python without the shim they say once what to do" {
+  need_time
   script_says pyprof -c "$system -c 'import time
 end = time.time() + 5
 while time.time() < end: pass'"

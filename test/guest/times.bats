@@ -293,6 +293,7 @@ start_and_view() {
 }
 
 @test "pystacks has room for what comes often: what a program's start has gives way, and that is said" {
+  need_time
   local said
   printf 'driver;main;serve%s 100\n' '' ';view' ';view;query' >"$printed.view"
   # the view's are whole, and so is the sum, 42301 calls
@@ -394,6 +395,7 @@ EXPECTED
 }
 
 @test "-x keeps to one process, and without it each script has them all" {
+  need_time
   local pids name calls incl excl
   for name in traced other; do
     cat >"$BATS_TEST_TMPDIR/$name.py" <<PY
@@ -480,7 +482,7 @@ EXPECTED
     # shellcheck disable=SC2086
     refuses "$message" "$name" $arguments
   done 9< <(
-    some 5 <<'REFUSED'
+    some 9 <<'REFUSED'
 pytime|5|pytime: the only argument is "exact", not "5"
 pytime|-G cpu=1|pytime: cpu=1 needs the argument "exact"
 pytime|-G tasks=1|pytime: tasks=1 needs the argument "exact"

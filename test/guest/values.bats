@@ -378,6 +378,7 @@ TEXT
 }
 
 @test "pyslow and pytrace have the arguments of calls" {
+  need_time
   watched_program
   script pyslow -G args=1 40 '__main__.p* nothing' -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/watched.py"
   refute grep -E ' ms .*(sleeps|module)' "$printed"

@@ -52,6 +52,7 @@ forks() {
 }
 
 @test "nor does it while that thread has no processor for some time" {
+  need_time
   forks in_c_after_calls_that_come_late True ''
 }
 

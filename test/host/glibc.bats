@@ -17,6 +17,7 @@ load ../helper
 }
 
 @test "optimised as a whole by the linker it needs no more, and works" {
+  need_time
   need readelf gcc make
   local built=$BATS_TEST_TMPDIR/build/libpython-stap.so.0
   # each function by itself, which separates it from asm statements

@@ -140,6 +140,7 @@ need_own_files() {
 }
 
 @test "a thread takes little memory, whatever tracers attach" {
+  need_time
   goes_on rests_in_threads True 'function__.*'
 }
 
