@@ -58,6 +58,7 @@ LIST
 }
 
 @test "what a test sees is killed, what none sees lives, and the checkout stays as it is" {
+  need_time "make check-mutants"
   need gcc
   local before
   before=$(md5sum "$top/tapset/python_target.stp" "$top/build/python_objects.stp")

@@ -97,7 +97,7 @@ detached_line() {
   can_bpftrace
   need_remote_calls
   local python before round
-  for python in $(pythons); do
+  for python in $(pythons | some 2); do
     start_watched "$python"
     ask
     before=$said
@@ -133,7 +133,7 @@ detached_line() {
   need nm
   can_bpftrace
   local python
-  for python in $(pythons_by_hook); do
+  for python in $(pythons_by_hook | some 2); do
     preloaded_is_detached "$python"
   done
 }
@@ -142,7 +142,7 @@ detached_line() {
   need nm
   can_bpftrace
   local python watched=sub
-  for python in $(pythons); do
+  for python in $(pythons | some 2); do
     "$python" -c 'try: import _interpreters
 except ImportError: import _xxsubinterpreters' 2>/dev/null || continue
     preloaded_is_detached "$python"
@@ -215,7 +215,7 @@ has_intervals() {
 @test "attached and detached fifty times, a program has no more threads, descriptors, mappings or memory" {
   need_remote_calls
   local python round first data
-  for python in $(pythons_by_hook); do
+  for python in $(pythons_by_hook | some 3); do
     echo "$python"
     start_watched "$python"
     for round in {1..50}; do
@@ -250,7 +250,7 @@ while True:
             time.sleep(0.01)
     print(child, flush=True)
 PY
-  for python in $(pythons_by_hook); do
+  for python in $(pythons_by_hook | some 2); do
     echo "$python"
     start_parent "$python"
     launcher attach "$program"
@@ -315,7 +315,7 @@ while not os.path.exists(sys.argv[1]):
     forks += 1
 print("ended", forks > 100, flush=True)
 PY
-  for python in $(pythons_by_hook); do
+  for python in $(pythons_by_hook | some 2); do
     echo "$python"
     end=$BATS_TEST_TMPDIR/end program_output=$BATS_TEST_TMPDIR/output
     rm -f "$end"
@@ -353,7 +353,7 @@ os.execv(sys.executable, [sys.executable, "-c", "import time; print(1, flush=Tru
   can_bpftrace
   need_remote_calls
   local python
-  for python in $(pythons_by_hook); do
+  for python in $(pythons_by_hook | some 2); do
     [ "$("$python" -c 'import sys; print(sys.version_info >= (3, 12))')" = True ] || continue
     echo "$python"
     cat >"$BATS_TEST_TMPDIR/parent.py" <<'PY'
@@ -395,7 +395,7 @@ waits_in_read() {
 @test "a shim that was loaded and has not become active is detached, and attached again" {
   need_remote_calls
   local python
-  for python in $(pythons_by_hook); do
+  for python in $(pythons_by_hook | some 2); do
     echo "$python"
     printf 'import sys\nprint("started", flush=True)\nsys.stdin.readline()\nprint(1, flush=True)\nsys.stdin.readline()\n' >"$BATS_TEST_TMPDIR/parent.py"
     start_parent "$python"
