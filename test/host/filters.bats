@@ -331,7 +331,7 @@ $(for callback in start resume return line jump call; do
   [[ $output == *"'a b' is empty or contains a space"* ]]
   run "$top/build/stap-python" filter 1 "$(printf '%05000d' 1)"
   [ "$status" = 2 ]
-  [[ $output == *"more than 4075 bytes"* ]]
+  [[ $output == *"more than 4071 bytes"* ]]
 }
 
 @test "a CPython that starts anew in its process has the functions that are named, where others were before" {
