@@ -86,6 +86,7 @@ PY
 }
 
 @test "pycalls with SECONDS has a long call when it starts, and its time when it returns" {
+  need_time
   program long <<'PY'
 import time
 
@@ -102,7 +103,6 @@ PY
 }
 
 @test "pytop's seconds add up to the calls of the program" {
-  need_time
   script pytop -c "env LD_PRELOAD=$shim $system $counted" -G top=200
   diff <(counted_calls | awk '$2 > 1') <(awk -v file="$counted" '$3 == file { n[$2] += $1 }
     END { for (f in n) if (n[f] > 1) print f, n[f] }' "$printed" | sort)
@@ -116,6 +116,7 @@ PY
 }
 
 @test "pytop -x shows one process, 20 functions at most, each interval" {
+  need_time
   local pids
   program loop <<'PY'
 import time

@@ -62,6 +62,7 @@ waited() {
 }
 
 @test "two functions that compute have the GIL for as long as each is on a CPU" {
+  need_time
   local python much little
   for python in $(gil_pythons | some 3); do
     echo "$python"

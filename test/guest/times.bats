@@ -102,6 +102,7 @@ slow_in() {
 }
 
 @test "pyslow prints the calls that are slow enough, each with its stack" {
+  need_time
   script pyslow 190 -c "env LD_PRELOAD=$shim $system $timed"
   slow_in "$timed" | grep -vE '^(computes_100_ms|allocates_8_mb|quick) ' | diff - <(printf '%s\n' '<module> 1' 'both 3' 'holder 1' 'main 1' 'sleeps_200_ms 4' 'waits_for_the_lock 1')
   # nothing but calls, none of them fast, and stacks; from 3.14 on threads have names of their own

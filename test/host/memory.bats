@@ -10,7 +10,7 @@ load ../helper
   [ -e "$(gcc -print-file-name=libasan.so)" ] || skip "needs gcc's libasan"
   [ -e "$(gcc -print-file-name=libubsan.so)" ] || skip "needs gcc's libubsan"
   local interpreters
-  mapfile -t interpreters < <(pythons_by_hook | some 2)
+  mapfile -t interpreters < <(pythons_by_hook | some 6)
   timeout -k 5 300 "$top/test/memory/run" asan "${interpreters[@]}"
 }
 
