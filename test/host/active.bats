@@ -97,7 +97,7 @@ reaches() {
   until grep -qx tick "$BATS_TEST_TMPDIR/trace" || has_ticked $((from + 100)); do
     sleep 0.05
   done
-  kill -INT "$tracer"
+  end_bpftrace "$tracer"
   wait "$tracer" || true
   cat "$BATS_TEST_TMPDIR/trace"
   grep -qx tick "$BATS_TEST_TMPDIR/trace"
