@@ -139,7 +139,7 @@ static enum begin begin_to_ask(struct watcher *self)
         return BEGIN_LATER;
     if (wait_for(self, needs_no_gil) == BEGIN_NEVER)
         return BEGIN_NEVER;
-    if (!ask_lock_try())
+    if ((ask_needs_gil() && seccomp_filtered()) || !ask_lock_try()) /* it may have waited long */
         return BEGIN_LATER;
     if (!py.Py_IsInitialized()) { /* nor is it any more: the end does not wait for attach_first() */
         ask_lock_done();

@@ -1,6 +1,6 @@
 # filter.py CASE [SECONDS]: a program that allows itself few system calls by seccomp, computes for SECONDS, and
-# ends.  For x86-64 only, whose numbers of system calls it uses.  With HOOKED in the environment it first waits
-# until the shim has set its hooks: what sets them needs system calls.
+# ends.  For x86-64 only, whose numbers of system calls it uses.  With HOOKED=LOG in the environment it first waits
+# until the shim's log says that it has set its hooks: what sets them needs system calls.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
@@ -12,8 +12,8 @@ import threading
 import time
 
 READ, WRITE, CLOSE, FSTAT, LSEEK, MUNMAP, BRK, SIGACTION, SIGRETURN = 0, 1, 3, 5, 8, 11, 12, 13, 15
-MMAP, MPROTECT, MREMAP, MADVISE, GETPID, EXIT, SIGALTSTACK, FUTEX, GETTID, EXIT_GROUP = (
-    9, 10, 25, 28, 39, 60, 131, 202, 186, 231)  # fmt: skip
+MMAP, MPROTECT, MREMAP, MADVISE, PAUSE, GETPID, EXIT, SIGALTSTACK, FUTEX, GETTID, EXIT_GROUP = (
+    9, 10, 25, 28, 34, 39, 60, 131, 202, 186, 231)  # fmt: skip
 FORK_AND_WAIT = (56, 61, 14, 273)  # clone, wait4, rt_sigprocmask, set_robust_list
 # What Python itself calls when it ends.
 ENDS = (CLOSE, FSTAT, LSEEK, MUNMAP, BRK, SIGACTION, SIGRETURN, GETPID, SIGALTSTACK, EXIT_GROUP)
@@ -133,21 +133,60 @@ def in_a_thread(seconds):
     print("ended", flush=True)
 
 
+def wait_for_the_watcher(seconds=3):
+    """Until the shim's thread waits for the GIL to be free, which is once a second, up to 3.11.  It wakes each
+    millisecond then, else each 50.  The GIL is kept: what PyDLL calls does not release it."""
+    c = ctypes.PyDLL(None)
+    files = []
+    for thread in os.listdir("/proc/self/task"):
+        with open("/proc/self/task/%s/comm" % thread) as name:
+            if name.read().startswith("python-stap"):
+                files.append(c.open(b"/proc/self/task/%s/status" % thread.encode(), os.O_RDONLY))
+    text = ctypes.create_string_buffer(8192)
+    sys.setswitchinterval(100)
+
+    def wakes():
+        c.pread(files[0], text, len(text) - 1, 0)
+        return int(text.value.split(b"\nvoluntary_ctxt_switches:")[1].split()[0])
+
+    end = time.monotonic() + seconds
+    while files and time.monotonic() < end:
+        before, until = wakes(), time.monotonic() + 0.03
+        while time.monotonic() < until:
+            pass
+        if wakes() - before > 5:
+            break
+    sys.setswitchinterval(0.005)
+
+
+def killed_while_the_watcher_waits(seconds):
+    "The filter of a thread that keeps the GIL, while the main thread is not there to answer the shim."
+
+    def thread():
+        global libc
+        steps = compute(seconds)
+        next(steps)
+        print("begins", flush=True)
+        while open("/proc/self/task/%d/syscall" % os.getpid()).read().split()[0] != str(PAUSE):
+            pass
+        libc = ctypes.PyDLL(None, use_errno=True)
+        wait_for_the_watcher()
+        allow_only((READ, WRITE) + ENDS + MEMORY, KILL)
+        os.write(1, b"wrong: %d\n" % next(steps))
+        libc.syscall(EXIT_GROUP, 0)
+
+    threading.Thread(target=thread).start()
+    libc.pause()
+
+
 def is_hooked():
-    if sys.version_info >= (3, 12):
-        return any(map(sys.monitoring.get_tool, range(6)))
-    api = ctypes.pythonapi
-    if sys.version_info < (3, 9):  # there is nothing to ask
-        return time.monotonic() > started + 1
-    for function in (api.PyInterpreterState_Get, api._PyInterpreterState_GetEvalFrameFunc):
-        function.restype = ctypes.c_void_p
-    evaluator = api._PyInterpreterState_GetEvalFrameFunc(ctypes.c_void_p(api.PyInterpreterState_Get()))
-    return evaluator != ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p).value
+    "Whether the shim's log, which goes to stderr, says so."
+    with open(os.environ["HOOKED"]) as log:
+        return "hook: installed" in log.read()
 
 
 if __name__ == "__main__":
-    signal.alarm(60)
-    started = time.monotonic()
+    signal.alarm(150)
     while "HOOKED" in os.environ and not is_hooked():
         time.sleep(0.01)
     globals()[sys.argv[1]](float(sys.argv[2]) if len(sys.argv) > 2 else 0.2)
