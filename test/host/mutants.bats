@@ -1,20 +1,14 @@
-# Faults made on purpose: their list is right, and one that no test sees is reported.  "make check-mutants"
-# tries them all.
+# Faults made on purpose: each still has its place and its test.  "make check-mutants" tries them.
 #
 # SPDX-License-Identifier: MIT
 
 bats_require_minimum_version 1.5.0
 load ../helper
 
-# A list with one mutant, of the lines on stdin.
-one() {
+# A list of the lines on stdin is refused with this text.
+refused() {
   export MUTANTS=$BATS_TEST_TMPDIR/list
   cat >"$MUTANTS"
-}
-
-# The list is refused with this text.
-refused() {
-  one
   run -2 "$top/test/mutants/run" --check
   echo "$output"
   [[ $output == "test/mutants/run: "*"$1"* ]]
@@ -47,6 +41,12 @@ test: host/markers.bats nothing of the kind
 -provider python {
 +provider snake {
 LIST
+  refused 'unseen: it names no test' <<'LIST'
+mutant: unseen
+file: probes/python.d
+-provider python {
++provider snake {
+LIST
   refused 'gone: there is no probes/gone.c' <<'LIST'
 mutant: gone
 file: probes/gone.c
@@ -55,38 +55,4 @@ file: probes/gone.c
 LIST
   run -2 "$top/test/mutants/run" unknown
   [[ $output == *'there is no mutant "unknown"'* ]]
-}
-
-@test "what a test sees is killed, what none sees lives, and the checkout stays as it is" {
-  need_time "make check-mutants"
-  need gcc
-  local before
-  before=$(md5sum "$top/tapset/python_target.stp" "$top/build/python_objects.stp")
-  one <<'LIST'
-mutant: seen
-file: tapset/python_target.stp
-test: host/library.bats the calls, sleeps and stacks
--    STAP_RETVALUE = !_stp_target;
-+    STAP_RETVALUE = 0;
-
-mutant: unseen
-file: tapset/python_target.stp
-test: host/library.bats the calls, sleeps and stacks
--    int levels = 128;
-+    int levels = 127;
-
-mutant: absent
-file: tapset/python_target.stp
-test: host/library.bats the calls, sleeps and stacks
-python: 3.1
--    int levels = 128;
-+    int levels = 127;
-LIST
-  run -1 timeout -k 5 250 "$top/test/mutants/run"
-  echo "$output"
-  [[ ${lines[0]} == *"1 seen "*" s  killed" ]]
-  [[ ${lines[1]} == *"2 unseen "*" s  lived" ]]
-  [[ ${lines[2]} == *"3 absent "*" s  skipped: needs CPython 3.1" ]]
-  [ "${lines[3]}" = "1 killed, 1 lived, 1 skipped" ]
-  [ "$before" = "$(md5sum "$top/tapset/python_target.stp" "$top/build/python_objects.stp")" ]
 }
