@@ -13,7 +13,6 @@
 #include "enable_python.h"
 #include "enable_service.h"
 #include "enabled.h"
-#include "record.h"
 #include "text.h"
 
 static const char enable_usage[] =
@@ -36,8 +35,8 @@ static const char enable_usage[] =
     "                  below /etc/systemd/system; a LD_PRELOAD of the unit is kept\n"
     "  --list          show what is enabled, and what of it is broken\n"
     "\n"
-    "What is enabled is recorded: root's in /var/lib/systemtap-cpython/enabled, another user's in\n"
-    "~/.local/state/systemtap-cpython/enabled (XDG_STATE_HOME).\n";
+    "The files that it creates are listed: root's in /var/lib/systemtap-cpython/enabled, another\n"
+    "user's in ~/.local/state/systemtap-cpython/enabled (XDG_STATE_HOME).\n";
 
 static const char disable_usage[] =
     "usage: stap-python disable [PYTHON|FILE]\n"
@@ -50,38 +49,38 @@ static const char disable_usage[] =
 
 static int list_enabled(void)
 {
-    struct record *all;
-    size_t count = records_read(true, &all);
+    char **paths;
+    size_t count = enabled_read(true, &paths);
     for (size_t i = 0; i < count; i++) {
-        const char *fault = enabled_fault(&all[i]);
-        printf("%s, by %s%s%s\n", printable(all[i].name), printable(all[i].path),
-               fault ? ": broken: " : "", fault ? printable(fault) : "");
+        const char *fault = enabled_fault(paths[i]);
+        printf("%s%s%s\n", printable(paths[i]), fault ? ": broken: " : "",
+               fault ? printable(fault) : "");
     }
     if (!count)
         puts("nothing is enabled");
     return 0;
 }
 
-/* Undoes an entry, and prints what became of it; whether that worked. */
-static bool undo(const struct record *record)
+/* Removes a file of the list, and prints what became of it; whether that worked. */
+static bool undo(const char *path)
 {
-    const char *why = enabled_undo(record);
+    const char *why = enabled_undo(path);
     if (why)
-        fprintf(stderr, "stap-python: %s: %s\n", printable(record->path), printable(why));
+        fprintf(stderr, "stap-python: %s: %s\n", printable(path), printable(why));
     else
-        printf("disabled: %s\n", printable(record->path));
+        printf("disabled: %s\n", printable(path));
     return !why;
 }
 
 static int disable_all(void)
 {
-    struct record *all;
-    size_t count = records_read(false, &all);
+    char **paths;
+    size_t count = enabled_read(false, &paths);
     bool services = false, done = true;
     for (size_t i = 0; i < count; i++) {
-        bool undone = undo(&all[i]);
+        bool undone = undo(paths[i]);
         done &= undone;
-        services |= undone && is_service(&all[i]);
+        services |= undone && is_service(paths[i]);
     }
     if (services)
         reload_services();
@@ -131,11 +130,10 @@ int disable_main(char **arguments)
     if (service_of(arguments))
         return disable_service(service_of(arguments));
     const char *word = python_of("disable", arguments);
-    struct record *record = record_of(word);
-    if (!record)
+    if (!enabled_find(word))
         return disable_python(word);
-    bool done = undo(record);
-    if (done && is_service(record))
+    bool done = undo(word);
+    if (done && is_service(word))
         reload_services();
     return done ? 0 : FAILED;
 }

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -18,17 +17,12 @@
 #include "enabled.h"
 #include "file.h"
 #include "free_threaded.h"
-#include "installed.h"
 #include "interpreter.h"
 #include "program.h"
 #include "pyenv.h"
-#include "record.h"
 #include "shim.h"
 #include "text.h"
 #include "trust.h"
-
-/* One line, as site.py requires; it prints nothing if the link is broken. */
-static const char pth[] = PTH_LINE "\n";
 
 struct site {
     const char *python;
@@ -104,25 +98,13 @@ static struct site find_site(const char *python)
     return site;
 }
 
-static bool is_our_pth(const char *path)
-{
-    char *text = contents(path, sizeof pth);
-    return text && strcmp(text, pth) == 0;
-}
-
-static bool is_there(const char *path)
-{
-    struct stat status;
-    return lstat(path, &status) == 0;
-}
-
 static void refuse_others(const struct site *site)
 {
     static const char text[] =
         "was not created by stap-python enable: check and remove it yourself";
-    if (is_there(site->pth) && !is_our_pth(site->pth))
+    if (is_present(site->pth) && !is_our_pth(site->pth))
         die(FAILED, "%s %s", site->pth, text);
-    if (is_there(site->link) && !is_our_link(site->link))
+    if (is_present(site->link) && !is_our_link(site->link))
         die(FAILED, "%s %s", site->link, text);
 }
 
@@ -161,10 +143,10 @@ static bool create(const struct site *site, const char *shim, const char **at)
     }
     *at = site->pth;
     /* Other users must be able to read it. */
-    if (file_replace(site->pth, pth, 0644))
+    if (file_replace(site->pth, pth_text, 0644))
         return true;
     int error = errno;
-    if (!is_there(site->pth))
+    if (!is_present(site->pth))
         unlink(site->link);
     errno = error;
     return false;
@@ -191,17 +173,17 @@ int enable_python(const char *word)
     }
     if (access(site.folder, W_OK) != 0)
         fail(site.link, errno);
-    /* First, so that nothing is there that is not recorded. */
-    bool was_recorded = record_of(site.pth) != NULL;
-    record_add(site.pth, site.python, pth);
+    /* First, so that nothing is there that is not listed. */
+    bool was_listed = enabled_find(site.pth);
+    enabled_add(site.pth);
     if (is_our_pth(site.pth) && strcmp(target_of(site.link), shim) == 0) {
         printf("already enabled: %s\n", site.pth);
         return 0;
     }
     if (!create(&site, shim, &at)) {
         int error = errno;
-        if (!was_recorded)
-            record_drop(site.pth);
+        if (!was_listed)
+            enabled_drop(site.pth);
         fail(at, error);
     }
     printf("enabled: %s\n", site.pth);
@@ -214,16 +196,16 @@ int disable_python(const char *word)
     refuse_others(&site);
     if (is_installed(&site))
         die(FAILED, "%s was installed by a package or make install: remove that package", site.pth);
-    if (!is_there(site.pth) && !is_there(site.link)) {
-        record_drop(site.pth);
+    if (!is_present(site.pth) && !is_present(site.link)) {
+        enabled_drop(site.pth);
         printf("not enabled: there is no %s\n", site.pth);
         return 0;
     }
-    if (unlink(site.pth) != 0 && errno != ENOENT)
+    if (access(site.folder, W_OK) != 0)
         fail(site.pth, errno);
-    if (unlink(site.link) != 0 && errno != ENOENT)
-        fail(site.link, errno);
-    record_drop(site.pth);
+    const char *why = enabled_undo(site.pth);
+    if (why)
+        die(FAILED, "%s: %s", site.pth, why);
     printf("disabled: %s\n", site.pth);
     return 0;
 }

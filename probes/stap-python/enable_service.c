@@ -16,7 +16,6 @@
 #include "enabled.h"
 #include "file.h"
 #include "program.h"
-#include "record.h"
 #include "shim.h"
 #include "text.h"
 #include "trust.h"
@@ -159,10 +158,7 @@ static char *text_for(const char *preload)
                          : strchr("\\\"", *preload) ? "\\"
                                                     : "",
                          *preload);
-    return format(
-        "# Created by stap-python enable --service; stap-python disable --service removes "
-        "it.\n[Service]\nEnvironment=\"LD_PRELOAD=%s\"\n",
-        escaped);
+    return format("%s%s\"\n", drop_in_head, escaped);
 }
 
 static void fail(const char *path, int error) __attribute__((noreturn));
@@ -174,21 +170,22 @@ static void fail(const char *path, int error)
 }
 
 /* Creates the drop-in and what leads to it. */
-static void create(const char *path, const char *unit, const char *text)
+static void create(const char *path, const char *text)
 {
     char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
     const char *unsafe;
-    bool was_there = exists(folder);
+    bool was_there = exists(folder), was_listed = enabled_find(path);
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
         fail(folder, errno);
     if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
         die(FAILED, "%s: %s", folder, unsafe);
     if (access(folder, W_OK) != 0)
         fail(path, errno);
-    record_add(path, unit, text);
+    enabled_add(path);
     if (!file_replace(path, text, 0644)) {
         int error = errno;
-        record_drop(path);
+        if (!was_listed)
+            enabled_drop(path);
         if (!was_there)
             rmdir(folder);
         fail(path, error);
@@ -204,8 +201,7 @@ static void say_what_next(const char *unit)
 int enable_service(const char *word)
 {
     char *unit = unit_of(word), *path = drop_in_of(unit);
-    struct record *record = record_of(path);
-    if (exists(path) && (!record || record_is_changed(record)))
+    if (!enabled_is_ours(path))
         die(FAILED,
             "%s was not created by stap-python enable, or changed since: check and remove it "
             "yourself",
@@ -213,10 +209,12 @@ int enable_service(const char *word)
     char *text = text_for(preload_with(without_shims(preload_of(unit))));
     char *present = contents(path, 65536);
     if (present && strcmp(present, text) == 0) {
+        if (access(path, W_OK) == 0)
+            enabled_add(path);
         printf("already enabled: %s\n", path);
         return 0;
     }
-    create(path, unit, text);
+    create(path, text);
     reload_services();
     printf("enabled: %s\n", path);
     say_what_next(unit);
@@ -226,15 +224,15 @@ int enable_service(const char *word)
 int disable_service(const char *word)
 {
     char *unit = unit_of(word), *path = drop_in_of(unit);
-    struct record *record = record_of(path);
     if (!exists(path)) {
-        record_drop(path);
+        enabled_drop(path);
         printf("not enabled: there is no %s\n", path);
         return 0;
     }
     const char *why =
-        record ? enabled_undo(record)
-               : "it was not created by stap-python enable: check and remove it yourself";
+        enabled_find(path) || enabled_is_ours(path)
+            ? enabled_undo(path)
+            : "it was not created by stap-python enable: check and remove it yourself";
     if (why)
         die(FAILED, "%s: %s", path, why);
     reload_services();

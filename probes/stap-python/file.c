@@ -25,6 +25,12 @@ bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+bool is_present(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0;
+}
+
 int open_regular(const char *path, struct stat *status)
 {
     char link[64];

@@ -18,6 +18,9 @@ const char *rooted(const char *path);
 /* Whether there is a file of any kind at path, as it is (not rooted). */
 bool exists(const char *path);
 
+/* Whether there is a file at path, or a link that leads nowhere; errno if not. */
+bool is_present(const char *path);
+
 /* A descriptor to read the regular file at path, whose *status it fills in; -1 and errno if it
  * can't be opened, errno EINVAL if it is not a regular file. */
 int open_regular(const char *path, struct stat *status);

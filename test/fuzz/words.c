@@ -6,8 +6,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
+#include "stap-python/enabled.h"
 #include "stap-python/process.h"
-#include "stap-python/record.h"
 #include "stap-python/shim.h"
 
 #include <errno.h>
@@ -35,9 +35,10 @@ const char *__wrap_attach_process(const struct process *process);
 int __wrap_isatty(int fd);
 int __wrap_script_backend(const char *path, char **arguments);
 int __wrap_ps_main(char **arguments);
-size_t __wrap_records_read(bool with_root, struct record **found);
-void __wrap_record_add(const char *path, const char *name, const char *text);
-void __wrap_record_drop(const char *path);
+size_t __wrap_enabled_read(bool with_root, char ***paths);
+bool __wrap_enabled_find(const char *path);
+void __wrap_enabled_add(const char *path);
+void __wrap_enabled_drop(const char *path);
 bool __wrap_file_replace(const char *path, const char *text, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_rmdir(const char *path);
@@ -107,19 +108,25 @@ int __wrap_ps_main(char **arguments)
 }
 
 /* Nothing has been enabled before. */
-size_t __wrap_records_read(bool with_root, struct record **found)
+size_t __wrap_enabled_read(bool with_root, char ***paths)
 {
     (void)with_root;
-    *found = NULL;
+    *paths = NULL;
     return 0;
 }
 
-void __wrap_record_add(const char *path, const char *name, const char *text)
+bool __wrap_enabled_find(const char *path)
 {
-    fuzz_check(*path == '/' && !strchr(name, '\n') && text, "a record that can't be read again");
+    (void)path;
+    return false;
 }
 
-void __wrap_record_drop(const char *path)
+void __wrap_enabled_add(const char *path)
+{
+    fuzz_check(*path == '/', "a path that can't be read again");
+}
+
+void __wrap_enabled_drop(const char *path)
 {
     (void)path;
 }

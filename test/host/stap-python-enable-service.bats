@@ -45,7 +45,7 @@ restart it: systemctl restart web.service" ]
 Environment=\"LD_PRELOAD=$shim\"" ]
   [ "$(stat -c %a "$drop_in")" = 644 ]
   [ "$(tail -n 1 "$asked")" = daemon-reload ]
-  [ "$(launcher enable --list)" = "web.service, by $drop_in" ]
+  [ "$(launcher enable --list)" = "$drop_in" ]
   # systemd shows what the drop-in sets
   printf 'Environment=LD_PRELOAD=%s\nLoadState=loaded\n' "$shim" >"$units/web.service"
   run launcher enable --service web.service
@@ -132,8 +132,16 @@ SHOWN
   echo 'Nice=5' >>"$drop_in"
   refuses 1 "$drop_in: it was changed since stap-python enable created it: check and remove it yourself" disable --service web
   refuses 1 "$drop_in was not created by stap-python enable, or changed since" enable --service web
-  [ "$(launcher enable --list)" = "web.service, by $drop_in: broken: it was changed since stap-python enable created it" ]
+  [ "$(launcher enable --list)" = "$drop_in: broken: it was changed since stap-python enable created it" ]
   sed -i '$d' "$drop_in"
+  # in the same line, too; but not what else is preloaded
+  sed -i 's/"$/" "A=b"/' "$drop_in"
+  refuses 1 "$drop_in: it was changed since stap-python enable created it" disable --service web
+  sed -i 's,^Environment=.*,Environment="LD_PRELOAD=/lib/a.so",' "$drop_in"
+  refuses 1 "$drop_in: it was changed since stap-python enable created it" disable --service web
+  printf '%s\n' "$(head -n 2 "$drop_in")" "Environment=\"LD_PRELOAD=/lib/a\\\"b.so:$shim\"" >"$drop_in.new"
+  mv "$drop_in.new" "$drop_in"
+  [ "$(launcher enable --list)" = "$drop_in" ]
   launcher disable --service web
   # the directory has another file
   [ "$(ls "${drop_in%/*}")" = 10-mine.conf ]
@@ -169,11 +177,11 @@ SHOWN
   [ "$(preloaded)" = "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" ]
   mkdir -p "$machine$BATS_TEST_TMPDIR/tree/build"
   cp "$shim" "$machine$BATS_TEST_TMPDIR/tree/build"
-  [ "$(launcher enable --list)" = "web.service, by $drop_in" ]
+  [ "$(launcher enable --list)" = "$drop_in" ]
   rm "$machine$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0"
-  [ "$(launcher enable --list)" = "web.service, by $drop_in: broken: the shim that it names does not exist" ]
+  [ "$(launcher enable --list)" = "$drop_in: broken: the shim that it names does not exist" ]
   rm "$drop_in"
-  [ "$(launcher enable --list)" = "web.service, by $drop_in: broken: No such file or directory" ]
+  [ "$(launcher enable --list)" = "$drop_in: broken: No such file or directory" ]
 }
 
 @test "root asks no systemctl that another user can change" {

@@ -1,4 +1,4 @@
-# stap-python: the record of what is enabled; disable --all.
+# stap-python: the list of what is enabled; disable --all.
 #
 # SPDX-License-Identifier: MIT
 
@@ -9,8 +9,8 @@ load launcher
 one_environment() {
   python=$(environments "$(system_python)")
   pth=$(site_of "$python")/python_stap.pth
-  recorded=$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython/enabled
-  [ "$(id -u)" = 0 ] || recorded=$BATS_TEST_TMPDIR/machine${XDG_STATE_HOME:-$HOME/.local/state}/systemtap-cpython/enabled
+  listed=$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython/enabled
+  [ "$(id -u)" = 0 ] || listed=$BATS_TEST_TMPDIR/machine${XDG_STATE_HOME:-$HOME/.local/state}/systemtap-cpython/enabled
 }
 
 # Makes $1 of them, the interpreters in the array $pythons.
@@ -22,16 +22,16 @@ some_environments() {
   mapfile -t pythons < <(environments "${same[@]}")
 }
 
-@test "enable records what it creates, once, disable removes that, and the record with the last entry" {
-  local python pth recorded second
+@test "enable lists what it creates, once, disable removes that, and the list with its last path" {
+  local python pth listed second
   one_environment
   second=${pth%/site*}/second
   [ "$(launcher enable --list)" = "nothing is enabled" ]
   launcher enable "$python"
   launcher enable "$python"
-  [ "$(launcher enable --list)" = "$python, by $pth" ]
-  [ "$(wc -l <"$recorded")" = 1 ]
-  [ "$(stat -c %a "$recorded" "${recorded%/*}" | paste -sd' ')" = "$([ "$(id -u)" = 0 ] && echo 644 755 || echo 600 700)" ]
+  [ "$(launcher enable --list)" = "$pth" ]
+  [ "$(wc -l <"$listed")" = 1 ]
+  [ "$(stat -c %a "$listed" "${listed%/*}" | paste -sd' ')" = "$([ "$(id -u)" = 0 ] && echo 644 755 || echo 600 700)" ]
   mkdir -p "$BATS_TEST_TMPDIR/second/bin" "$BATS_TEST_TMPDIR/second/lib"
   cp -a "$(dirname "$(dirname "$python")")/." "$BATS_TEST_TMPDIR/second"
   rm "$BATS_TEST_TMPDIR/second/lib/"*/site-packages/*
@@ -39,17 +39,17 @@ some_environments() {
   launcher enable "$second"
   [ "$(launcher enable --list | wc -l)" = 2 ]
   launcher disable "$python"
-  [ "$(launcher enable --list)" = "$second, by $(site_of "$second")/python_stap.pth" ]
+  [ "$(launcher enable --list)" = "$(site_of "$second")/python_stap.pth" ]
   launcher disable "$second"
-  [ ! -e "${recorded%/*}" ]
-  # what was enabled before there was a record gets into it
+  [ ! -e "${listed%/*}" ]
+  # what is not in the list gets into it
   launcher enable "$python"
-  rm -r "${recorded%/*}"
+  rm -r "${listed%/*}"
   [[ $(launcher enable "$python") == "already enabled: $pth" ]]
-  [ "$(launcher enable --list)" = "$python, by $pth" ]
+  [ "$(launcher enable --list)" = "$pth" ]
 }
 
-@test "disable --all undoes all that is recorded, and names and leaves what was changed since" {
+@test "disable --all undoes all that is listed, and names and leaves what was changed since" {
   local one pythons changed
   some_environments 4
   for one in "${pythons[@]}"; do
@@ -70,7 +70,7 @@ some_environments() {
   for one in "${pythons[0]}" "${pythons[3]}"; do
     [ -z "$(ls -A "$(site_of "$one")")" ]
   done
-  [ "$(launcher enable --list)" = "${pythons[1]}, by $changed: broken: it was changed since stap-python enable created it" ]
+  [ "$(launcher enable --list)" = "$changed: broken: it was changed since stap-python enable created it" ]
   rm "$changed"
   [ "$(launcher disable --all)" = "disabled: $changed" ]
   [ ! -L "${changed%pth}so" ]
@@ -82,7 +82,7 @@ some_environments() {
 @test "disable --all works in a root without /proc, as the removal of a package may run it" {
   [ "$(id -u)" = 0 ] || skip "needs root, to hide /proc"
   need unshare
-  local python pth recorded
+  local python pth listed
   one_environment
   launcher enable "$python"
   # shellcheck disable=SC2016
@@ -91,8 +91,8 @@ some_environments() {
   [ -z "$(ls -A "${pth%/*}")" ]
 }
 
-@test "disable takes a file that is recorded, when its interpreter is gone" {
-  local python pth recorded
+@test "disable takes a file that is listed, when its interpreter is gone" {
+  local python pth listed
   one_environment
   launcher enable "$python"
   rm "$python"
@@ -101,7 +101,7 @@ some_environments() {
   [ -z "$(ls -A "${pth%/*}")" ]
 }
 
-@test "many at a time are all recorded" {
+@test "many at a time are all listed" {
   local pythons
   some_environments 12
   printf '%s\n' "${pythons[@]}" >"$BATS_TEST_TMPDIR/all"
@@ -109,30 +109,72 @@ some_environments() {
   export launcher BATS_TEST_TMPDIR
   # shellcheck disable=SC2016
   xargs -P 12 -I {} bash -c 'launcher enable "$1"' - {} <"$BATS_TEST_TMPDIR/all"
-  [ "$(launcher enable --list | grep -c ', by .*/python_stap.pth$')" = 12 ]
+  [ "$(launcher enable --list | grep -c '^/.*/python_stap.pth$')" = 12 ]
   # shellcheck disable=SC2016
   xargs -P 12 -I {} bash -c 'launcher disable "$1"' - {} <"$BATS_TEST_TMPDIR/all"
   [ "$(launcher enable --list)" = "nothing is enabled" ]
 }
 
-@test "lines of the record that are not stap-python's stay, and what can't be recorded is not enabled" {
-  local python pth recorded
+@test "lines of the list that have no path stay, and what can't be listed is not enabled" {
+  local python pth listed
   one_environment
-  mkdir -p "${recorded%/*}"
-  echo 'of a later version' >"$recorded"
+  mkdir -p "${listed%/*}"
+  echo 'of a later version' >"$listed"
   launcher enable "$python"
-  [ "$(launcher enable --list)" = "$python, by $pth" ]
+  [ "$(launcher enable --list)" = "$pth" ]
   launcher disable "$python"
-  [ "$(cat "$recorded")" = 'of a later version' ]
-  rm "$recorded"
-  mkdir "$recorded"
-  refuses 1 "$recorded: cannot record what is enabled: " enable "$python"
+  [ "$(cat "$listed")" = 'of a later version' ]
+  rm "$listed"
+  mkdir "$listed"
+  refuses 1 "$listed: cannot record what is enabled: " enable "$python"
   [ -z "$(ls -A "${pth%/*}")" ]
 }
 
-@test "root reads no record, and undoes nothing, where another user may write" {
+@test "a list of an older version is read: SUM, PATH and NAME with tabs between" {
+  local python pth listed drop_in=$BATS_TEST_TMPDIR/machine/etc/systemd/system/web.service.d/50-systemtap-cpython.conf
+  one_environment
+  [ "$(id -u)" = 0 ] || skip "needs root, which enables services"
+  mkdir -p "$BATS_TEST_TMPDIR/machine/etc/systemd/system" "$BATS_TEST_TMPDIR/machine${shim%/*}"
+  ln -s "$shim" "$BATS_TEST_TMPDIR/machine$shim"
+  launcher enable "$python"
+  launcher enable --service web
+  old_list() {
+    printf '%s\t%s\t%s\n' ab996286f195ceb2 "$pth" "$python" 8ab7550d1e02fe42 "$drop_in" web.service >"$listed"
+  }
+  old_list
+  [ "$(launcher enable --list)" = "$pth"$'\n'"$drop_in" ]
+  # enabled again it is a path alone
+  [ "$(launcher enable "$python")" = "already enabled: $pth" ]
+  diff "$listed" <(printf '8ab7550d1e02fe42\t%s\tweb.service\n%s\n' "$drop_in" "$pth")
+  old_list
+  echo '# mine' >>"$drop_in"
+  run launcher disable --all
+  echo "$output"
+  [ "$status" = 1 ]
+  grep -qx "disabled: $pth" <<<"$output"
+  grep -q "^stap-python: $drop_in: it was changed since " <<<"$output"
+  [ -z "$(ls -A "${pth%/*}")" ]
+  diff "$listed" <(printf '8ab7550d1e02fe42\t%s\tweb.service\n' "$drop_in")
+  sed -i '$d' "$drop_in"
+  [ "$(launcher disable "$drop_in")" = "disabled: $drop_in" ]
+  [ ! -e "${listed%/*}" ]
+}
+
+@test "disable leaves a .pth file whose link leads to something else" {
+  local python pth listed
+  one_environment
+  launcher enable "$python"
+  ln -sfn /etc/passwd "${pth%pth}so"
+  [ "$(launcher enable --list)" = "$pth: broken: it was changed since stap-python enable created it" ]
+  refuses 1 "$pth: it was changed since stap-python enable created it" disable --all
+  refuses 1 "$pth: it was changed since stap-python enable created it" disable "$pth"
+  [ "$(readlink "${pth%pth}so")" = /etc/passwd ]
+  [ -e "$pth" ]
+}
+
+@test "root reads no list, and undoes nothing, where another user may write" {
   [ "$(id -u)" = 0 ] || skip "needs root, which must not"
-  local python pth recorded
+  local python pth listed
   one_environment
   launcher enable "$python"
   chmod o+w "${pth%/*}"
@@ -142,15 +184,15 @@ some_environments() {
   [[ $output == "stap-python: $pth: ${pth%/*} is writable by others: run chmod go-w ${pth%/*}" ]]
   [ -e "$pth" ]
   chmod o-w "${pth%/*}"
-  chmod o+w "${recorded%/*}"
+  chmod o+w "${listed%/*}"
   refuses 1 "is writable by others" disable "$python"
   refuses 1 "is writable by others" enable "$python"
-  chmod o-w "${recorded%/*}"
-  chown 65534 "$recorded"
+  chmod o-w "${listed%/*}"
+  chown 65534 "$listed"
   refuses 1 "is owned by another user" disable --all
 }
 
-@test "another user's record is in the state folder, and shows root's too" {
+@test "another user's list is in the state folder, and shows root's too" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv
   local of_root mine state=$BATS_TEST_TMPDIR/home/state pythons
@@ -169,7 +211,7 @@ some_environments() {
   }
   other '' enable "$mine"
   [ -e "$BATS_TEST_TMPDIR/home/.local/state/systemtap-cpython/enabled" ]
-  [ "$(other '' enable --list)" = "$mine, by $(site_of "$mine")/python_stap.pth" ]
+  [ "$(other '' enable --list)" = "$(site_of "$mine")/python_stap.pth" ]
   other '' disable --all
   [ -z "$(ls -A "$BATS_TEST_TMPDIR/home/.local/state")" ]
   other "XDG_STATE_HOME=$state" enable "$mine"
@@ -186,7 +228,7 @@ some_environments() {
   chmod -R a+rX "$BATS_TEST_TMPDIR/machine"
   run other "STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine" enable --list
   echo "$output"
-  [ "$output" = "$of_root, by $(site_of "$of_root")/python_stap.pth" ]
+  [ "$output" = "$(site_of "$of_root")/python_stap.pth" ]
   run other "STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine" disable --all
   [ "$output" = "nothing is enabled" ]
 }
@@ -205,14 +247,14 @@ some_environments() {
   run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
-  grep -qE "^ok +enabled +${pythons[0]}, by $BATS_TEST_TMPDIR/env1/$file$" <<<"$output"
-  # usage: broken PYTHON FAULT FIX
+  grep -qE "^ok +enabled +$BATS_TEST_TMPDIR/env1/$file$" <<<"$output"
+  # usage: broken FOLDER FAULT FIX
   broken() {
-    grep -E -A 1 "^note +enabled +$1 no longer, by .*: $2" <<<"$output" | grep -qE "^ +fix: $3$"
+    grep -E -A 1 "^note +enabled +$BATS_TEST_TMPDIR/$1/$file loads the shim no longer: $2" <<<"$output" | grep -qE "^ +fix: $3$"
   }
-  broken "${pythons[1]}" 'No such file' "stap-python enable ${pythons[1]}"
-  broken "${pythons[2]}" 'the link .*/env3/.*/python_stap.so leads to no shim' "stap-python enable ${pythons[2]}"
-  broken "${pythons[3]}" 'No such file' "stap-python disable $BATS_TEST_TMPDIR/env4/$file"
+  broken env2 'No such file' "stap-python enable ${pythons[1]}"
+  broken env3 'the link .*/env3/.*/python_stap.so leads to no shim' "stap-python enable ${pythons[2]}"
+  broken env4 'No such file' "stap-python disable $BATS_TEST_TMPDIR/env4/$file"
   # and these commands do so
   for command in "enable ${pythons[1]}" "enable ${pythons[2]}" "disable $BATS_TEST_TMPDIR/env4/$file"; do
     # shellcheck disable=SC2086
@@ -223,8 +265,27 @@ some_environments() {
   refute grep '^note' <<<"$output"
 }
 
+@test "doctor's command enables the interpreter whose site-packages the file was in" {
+  local one folder folders=()
+  [ "$(id -u)" = 0 ] || skip "needs root, whose list this is"
+  make_machine
+  mkdir -p "$machine/var/lib/systemtap-cpython"
+  for one in $(pythons); do
+    folder=$("$one" -IS -c 'import site; print(site.getsitepackages()[0])')
+    [ ! -e "$folder/python_stap.pth" ] || continue
+    folders+=("$folder")
+    echo "$folder/python_stap.pth" >>"$machine/var/lib/systemtap-cpython/enabled"
+  done
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  echo "$output"
+  for folder in "${folders[@]}"; do
+    one=$(grep -F -A 1 " $folder/python_stap.pth loads the shim no longer: " <<<"$output" | sed -n 's/^ *fix: stap-python enable //p')
+    [ "$("$one" -IS -c 'import site; print(site.getsitepackages()[0])')" = "$folder" ]
+  done
+}
+
 @test "what a package has installed is enabled already, and disable names the package" {
-  local python pth recorded
+  local python pth listed
   one_environment
   cp "$top/probes/stap-python/python_stap.pth" "$pth"
   ln -sr "$shim" "${pth%pth}so"

@@ -159,7 +159,7 @@ nothing_of_python_stp() {
   has_shim
   dnf_in_root update systemtap-cpython
   has_shim
-  [ "$(in_root stap-python enable --list | grep -c '^/usr/bin/python3, by /usr/local/lib/python3.11/dist-packages/python_stap.pth$')" = 1 ]
+  [ "$(in_root stap-python enable --list | grep -c '^/usr/local/lib/python3.11/dist-packages/python_stap.pth$')" = 1 ]
   in_root stap-python disable --all
   dnf_in_root install python3-systemtap-cpython
   has_shim
