@@ -68,8 +68,6 @@ long_checks := $(filter-out check-bench,$(patsubst test/%/run,check-%,$(wildcard
 
 tapset_files := $(wildcard tapset/*.stp tapset/*.stpm)
 made_tapset := $(patsubst tapset/%.in,$(BUILD)/%,$(wildcard tapset/*.stp.in))
-# Files of earlier versions, whose probe points the present ones would define a second time.
-old_tapset_files = cpython.stp
 tapsets := $(tapset_build)/tapset/python_paths.stpm $(tapset_build)/test/tapset/python_paths.stpm
 
 # The names of the pages have colons, which a target can't have.
@@ -274,7 +272,6 @@ unpackaged = @[ -n "$(DESTDIR)" ] || ! { \
 
 install: $(shim) $(launcher) $(launcher).8 $(made_tapset) $(man_pages)
 	$(unpackaged)
-	rm -f $(addprefix "$(DESTDIR)$(tapsetdir)"/,$(old_tapset_files))
 	$(call each_installed,put)
 	ln -srfn "$(DESTDIR)$(exampledir)" "$(DESTDIR)$(docdir)/scripts"
 	$(INSTALL) -d "$(DESTDIR)$(completiondir)"
@@ -300,7 +297,7 @@ uninstall: $(made_tapset) $(man_pages)
 	$(call each_installed,drop)
 	rm -f "$(DESTDIR)$(completiondir)/stap-python" "$(DESTDIR)$(docdir)/scripts"
 	$(call drop,SCRIPT,$(exampledir)/bpftrace,$(bpftrace_scripts))
-	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp $(old_tapset_files)
+	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp
 	packaging/python-stp restore "$(DESTDIR)$(python_stp)"
 	$(if $(python3_sitedir),rm -f $(addprefix "$(DESTDIR)$(python3_sitedir)"/,python_stap.pth python_stap.so))
 	for folder in $(exampledir)/exporter $(exampledir)/bpftrace $(exampledir) $(document_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done

@@ -153,16 +153,6 @@ installed() {
   [ "$(installed | wc -l)" = 1 ]
 }
 
-@test "make install over version 0.1.0 leaves no file that would define probe points twice, nor does uninstall" {
-  local target
-  for target in install uninstall; do
-    mkdir -p "${stp%/*}"
-    echo 'probe python.gc.start = never {}' >"${stp%/*}/cpython.stp"
-    make_target "$target"
-    refute test -e "${stp%/*}/cpython.stp"
-  done
-}
-
 # Puts a dpkg-query and an rpm into $PATH that report the state of our package: $1 is what the first prints,
 # $2 the second's exit status.
 packaged() {
