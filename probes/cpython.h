@@ -151,8 +151,6 @@ struct cpython_section {
     MAY(void, PyCriticalSection_End, (struct cpython_section *)) \
     MAY(int, PyDict_GetItemRef, (PyObject *, PyObject *, PyObject **)) \
     MAY(void, PyUnstable_GC_VisitObjects, (int (*)(PyObject *, void *), void *)) \
-    MAY(int, PyGC_Enable, (void)) \
-    MAY(int, PyGC_Disable, (void)) \
     MAY(int64_t, PyInterpreterState_GetID, (PyInterpreterState *)) \
     MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *)) \
     MAY(PyObject *, _PyDict_GetItem_KnownHash, (PyObject *, PyObject *, Py_ssize_t)) \

@@ -30,7 +30,8 @@
 #include "stap_cache.h"
 #include "text.h"
 
-const char *bpftrace_scripts(void)
+/* The directory of the bpftrace scripts, in which the path of the shim stands. */
+static const char *bpftrace_scripts(void)
 {
     return source_tree ? format("%s/build/bpftrace", source_tree) : SCRIPTS_DIR "/bpftrace";
 }

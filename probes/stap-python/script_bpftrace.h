@@ -7,9 +7,6 @@
 #ifndef SCRIPT_BPFTRACE_H
 #define SCRIPT_BPFTRACE_H
 
-/* The directory of the bpftrace scripts, in which the path of the shim stands. */
-const char *bpftrace_scripts(void);
-
 /* Runs a script with another tracer.  path: SystemTap's script, whose file name counts; arguments:
  * those after --backend, that is the tracer's name and the script's own, and NULL.  Does not
  * return: exits with bpftrace's status, or with an error line if the tracer is not bpftrace, has no

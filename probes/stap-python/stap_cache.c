@@ -68,7 +68,8 @@ char *stap_file_of_others(const char **others)
 static mode_t callers;
 static bool is_known;
 
-mode_t callers_umask(void)
+/* The umask that this program was started with, also after keep_others_out(). */
+static mode_t callers_umask(void)
 {
     if (!is_known) {
         callers = umask(S_IWGRP | S_IWOTH);

@@ -8,7 +8,6 @@
 #define STAP_CACHE_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 /* The path of the folder; NULL if neither HOME nor SYSTEMTAP_DIR is set. */
 char *stap_folder(void);
@@ -27,11 +26,8 @@ void keep_others_out(void);
 /* The same umask for a tracer that has no cache. */
 void set_tracers_umask(void);
 
-/* The umask that this program was started with, also after that. */
-mode_t callers_umask(void);
-
-/* The command line, for stap's -c, with that umask, if the command would not get it: stap hands on
- * its own. */
+/* The command line, for stap's -c, with the umask that this program was started with, if the
+ * command would not get it: stap hands on its own. */
 char *with_callers_umask(const char *command, const char *stap);
 
 #endif

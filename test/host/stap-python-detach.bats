@@ -48,9 +48,6 @@ says() {
   # shellcheck disable=SC2053 # a pattern
   [[ $said == $1 ]]
 }
-says_not() {
-  refute says "$1"
-}
 
 # Two threads and no hook.  What stays is what CPython calls when it frees a code object that the shim knows, an
 # audit hook, which CPython can't remove, and an old entry in the ring of pending calls.
