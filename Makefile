@@ -59,10 +59,10 @@ shim_cflags := -std=c11 -D_GNU_SOURCE $(large_files) -Wall -Wextra $(WERROR) -fP
 	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
 shim_ldflags := -shared -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
-# One for each test/NAME/run but the benchmark's.
-long_checks := $(filter-out check-bench,$(patsubst test/%/run,check-%,$(wildcard test/*/run)))
+# One for each test/long/NAME/run.
+long_checks := $(patsubst test/long/%/run,check-%,$(wildcard test/long/*/run))
 
-.PHONY: all help man demo bench overhead check check-every $(long_checks)
+.PHONY: all help man demo bench overhead check check-every check-busy $(long_checks)
 .PHONY: install install-strip uninstall installcheck dist distcheck deb rpm clean FORCE
 .DELETE_ON_ERROR:
 
@@ -86,8 +86,8 @@ make man            the man pages of the tapset only, in build/man
 make demo           a first trace of a Python program, set-up included
 
 make check          all test suites, set-up included
-make check-every    the same with every CPython that is here, and every item of some lists of which
-                    make check takes one of each kind
+make check-every    all test suites with every CPython that is here, and every item of some lists of
+                    which make check takes one of each kind
 endef
 export help
 
@@ -106,7 +106,7 @@ export help_of_the_rest
 help:
 	@echo "$$help"
 	@for check in $(patsubst check-%,%,$(long_checks)); do \
-		sed -n "s/^# make check-$$check: /$$(printf 'make check-%-8s' "$$check") /p" "test/$$check/run"; \
+		sed -n "s/^# make check-$$check: /$$(printf 'make check-%-8s' "$$check") /p" "test/long/$$check/run"; \
 	done
 	@echo "$$help_of_the_rest"
 
@@ -207,9 +207,9 @@ $(man_pages): tapset/generate/man.awk tapset/generate/pages.awk tapset/overview.
 		-v overview=tapset/overview.3stap $(addprefix -f ,$(wordlist 1,2,$^)) $(filter %.stp,$^)
 	touch $@
 
-# The sub-make sees what test/setup has installed.
+# The sub-make sees what test/lib/setup has installed.
 define ready
-@test/setup $@
+@test/lib/setup $@
 @$(MAKE) --no-print-directory all
 endef
 
@@ -219,23 +219,26 @@ demo:
 
 check:
 	$(ready)
-	@test/run
+	@test/lib/run
 
 check-every:
 	$(ready)
-	@EVERY=1 test/run
+	@EVERY=1 test/lib/run
 
-# ARGS are those of test/bench/run, and of the run of each long check, test/NAME/run.
+# ARGS are those of test/bench/run, and of the run of each long check, test/long/NAME/run.
 bench:
 	$(ready)
 	@test/bench/run $(ARGS)
 
 $(long_checks): check-%:
 	$(ready)
-	@test/$*/run $(ARGS)
+	@test/long/$*/run $(ARGS)
+
+# Its older name.
+check-busy: check-load
 
 overhead:
-	@$(MAKE) --no-print-directory check-busy ARGS="--overhead $(ARGS)"
+	@$(MAKE) --no-print-directory check-load ARGS="--overhead $(ARGS)"
 
 # Empty for a package that has it elsewhere.
 license = LICENSE

@@ -14,7 +14,7 @@
  *   strtol(), sscanf()           2.38 and later have others for new programs (__isoc23_strtol()):
  *                                number.h
  *
- * test/host/glibc.bats names what else comes to be needed.
+ * test/fast/glibc.bats names what else comes to be needed.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -26,7 +26,7 @@
 # Every probe alias and function whose name (each part of it) doesn't begin with "_" is public: it has a
 # block and a page.  A function's block documents all its parameters; if it is defined more than once, with
 # different parameters, the block of all is at the first definition.  The variables that an alias sets are
-# for stap to check (test/host/man.bats); name and probestr, which every public alias sets, need not be in
+# for stap to check (test/fast/man.bats); name and probestr, which every public alias sets, need not be in
 # its block.
 #
 # The macros of python_events.stp, "@__python_event(NAME, ...", "@__python_shim_event(NAME, ..." and

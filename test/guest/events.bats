@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   scripts_setup
@@ -165,7 +165,7 @@ EXPECTED
 }
 
 @test "pyline counts the lines of the files that match as a trace function does, sorted" {
-  LINES=1 EXPECT=$BATS_TEST_TMPDIR/all "$system" "$top/test/expect.py" "$counted"
+  LINES=1 EXPECT=$BATS_TEST_TMPDIR/all "$system" "$top/test/lib/expect.py" "$counted"
   script pyline -c "env LD_PRELOAD=$shim $system $counted" '*/workloads/counted.py:*'
   # sys.settrace() sees no other thread
   {

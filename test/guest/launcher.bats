@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   need_live_stap

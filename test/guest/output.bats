@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup_file() {
   need_live_stap

@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   scripts_setup
@@ -12,15 +12,11 @@ setup() {
   need_time "make check-service"
   need curl
   "$system" -c 'import django, gunicorn' || skip "needs python3-django and gunicorn"
-  STAP_TIMEOUT=900 timeout -k 5 1000 "$top/test/service/run" --requests 4 'pystacks:^with_sql$' >"$printed" || {
+  STAP_TIMEOUT=900 timeout -k 5 1000 "$top/test/long/service/run" --requests 4 'pystacks:^with_sql$' >"$printed" || {
     cat "$printed"
     return 1
   }
   cat "$printed"
   # the thirteen functions
   awk '/^py/ { if ($4 != 13 || $5 != 0) bad = 1; n++ } END { exit bad || n != 1 }' "$printed"
-}
-
-@test "test/service/run names what it can't do in one line" {
-  refuses_arguments test/service/run "--requests none" "--quickly" "no_such_script"
 }

@@ -1,1 +1,1 @@
-../host/setup_suite.bash
+../lib/setup_suite.bash

@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   scripts_setup
@@ -120,7 +120,7 @@ PY
 
 @test "tasks in uvloop's loop are found, too, and pytasks says that it does not see its steps" {
   need_time
-  "$system" -c 'import uvloop' 2>/dev/null || skip "needs python3-uvloop: run test/setup check"
+  "$system" -c 'import uvloop' 2>/dev/null || skip "needs python3-uvloop: run test/lib/setup check"
   cat >"$BATS_TEST_TMPDIR/uv.py" <<'PY'
 import asyncio
 import os

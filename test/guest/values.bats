@@ -1,9 +1,9 @@
-# Values in the kernel: arguments, variables, results and exceptions of a traced program.  test/host/library.bats
+# Values in the kernel: arguments, variables, results and exceptions of a traced program.  test/fast/tapset-c.bats
 # has objects of all kinds, without a kernel.
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   scripts_setup

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 # A tree of its own, whose shim can be replaced: $launcher and $shim are those.
 own_tree() {

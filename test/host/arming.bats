@@ -1,9 +1,11 @@
 # The shim installs its hooks when a tracer attaches, at any time and however it was loaded, and removes them
 # when the tracer detaches.
 #
+# copy of the shim
+#
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   can_bpftrace
@@ -368,4 +370,18 @@ while time.time() < end:
 EVENTS
   done
   [ "$tried" = 1 ] || skip "needs Python.h of a CPython up to 3.11"
+}
+
+@test "frames of which a tracer before heard no return take nothing from those that run, from 3.11 on" {
+  local python
+  need gcc readelf
+  make_semaphores "$BATS_TEST_TMPDIR" function__return
+  for python in $(few_pythons); do
+    ! "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 11))' || continue
+    bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"nested\"/ { printf(\"> %lx\n\", arg3); }" \
+      env LD_PRELOAD="$shim" "$python" "$top/test/workloads/seldom.py" runs_frames_after_another_tracer >"$BATS_TEST_TMPDIR/output"
+    cat "$BATS_TEST_TMPDIR/output" "$trace"
+    grep -qx fine "$BATS_TEST_TMPDIR/output"
+    [ "$(grep -c '^> ' "$trace") $(grep '^> ' "$trace" | sort -u | wc -l)" = "6 6" ]
+  done
 }

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031,SC2154
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 setup() {
   can_bpftrace
@@ -253,4 +253,13 @@ PY
     grep -qF 'usdt:/usr/lib/*/x/libpython-stap.so.0:python:' "$script"
     refute grep -F '@SHIM@' "$script" "$top/build/bpftrace/${script##*/}"
   done
+}
+
+@test "bpftrace takes the scripts of a tree with a space in its path" {
+  make_tree_in "$BATS_TEST_TMPDIR/a tree"
+  make -C "$BATS_TEST_TMPDIR/a tree" -j"$(nproc)" >/dev/null 2>&1
+  run timeout 60 bpftrace -d "$BATS_TEST_TMPDIR/a tree/build/bpftrace/pycalls.bt" 0
+  echo "$output" | head -n 20
+  [ "$status" = 0 ]
+  [[ $output == *"usdt:$BATS_TEST_TMPDIR/a tree/build/libpython-stap.so.0:python:function__count"* ]]
 }

@@ -1,8 +1,10 @@
 # The filtered markers: they fire for the functions that a pattern names, and the plain ones for all.
 #
+# copy of the shim
+#
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   can_bpftrace

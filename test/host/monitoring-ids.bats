@@ -1,9 +1,11 @@
 # The ids of sys.monitoring's tools, from 3.12 on: the shim takes what is free, gives it to a program that asks for it,
 # and says so where there is none.
 #
+# copy of the shim
+#
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   can_bpftrace

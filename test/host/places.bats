@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 # Counts the calls of fib() in the files that end with $1, while the program runs on: there are some.
 fib_is_counted() {

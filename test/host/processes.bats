@@ -1,9 +1,11 @@
 # Processes, threads, subinterpreters and programs that embed CPython: each is traced, and does what it does
 # without the shim.
 #
+# copy of the shim
+#
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   can_bpftrace
@@ -137,4 +139,40 @@ if sys.version_info >= (3, 8):
     tried=$((tried + 1))
   done
   [ "$tried" -gt 0 ] || skip "needs a shared libpython"
+}
+
+# Runs host.c while bpftrace probes functions: $served is how many requests it served, $seen how many of them
+# were traced.
+# usage: host LIBRARY SCOPE REQUESTS [SHIM [sub]|fork]
+host() {
+  echo "$*"
+  PYTHONHOME=${1%/lib/*} bpftrace_while "$(function_markers)" env ${preload:+LD_PRELOAD="$preload"} "$BATS_TEST_TMPDIR/host" "$@" \
+    >"$BATS_TEST_TMPDIR/output"
+  served=$(cat "$BATS_TEST_TMPDIR/output")
+  seen=$(grep -c '^> <string> serve ' "$trace") || true
+  echo "served $served, seen $seen"
+  [ "$served" = "$3" ]
+  [ "$seen" = "$(grep -c '^< <string> serve ' "$trace" || true)" ]
+}
+
+@test "a libpython that a program loads later is seen, an idle one that the shim is loaded into, and one in a child that C has forked" {
+  need gcc
+  local library scope=local preload
+  gcc -O2 -o "$BATS_TEST_TMPDIR/host" "$top/test/workloads/host.c" -ldl
+  for library in $(libpythons | some 2); do
+    # the scopes by turns, because they make no difference to the rest
+    [ "$scope" = local ] && scope=global || scope=local
+    preload=$shim host "$library" "$scope" 20
+    [ "$seen" = 20 ]
+    preload='' host "$library" "$scope" 60 "$shim"
+    [ "$seen" -ge 40 ]
+    preload=$shim host "$library" "$scope" 60 fork
+    [ "$seen" -ge 40 ]
+    preload='' host "$library" "$scope" 60 "$shim" sub
+    case $library in
+      # the shim waits for the main interpreter, and can't know of the other one
+      *libpython3.1[2-9]*) [ "$seen" = 0 ] ;;
+      *) [ "$seen" -ge 40 ] ;;
+    esac
+  done
 }

@@ -1,17 +1,1 @@
-# shellcheck shell=bash
-# For suites that bats runs without test/run: if the tree's path is not fit for them, they use a copy, $TREE.
-#
-# SPDX-License-Identifier: MIT
-
-setup_suite() {
-  local tree
-  tree=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
-  # shellcheck source=test/helpers/place.bash
-  source "$tree/test/helpers/place.bash"
-  [ ! "$(unfit_place "$tree")" ] || TREE=$(copy_tree "$tree") || return
-  export TREE
-}
-
-teardown_suite() {
-  [ ! "${TREE:-}" ] || drop_tree "$TREE"
-}
+../lib/setup_suite.bash

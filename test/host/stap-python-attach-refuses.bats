@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 @test "attach refuses a program that is stopped or traced, which runs on unharmed" {
   need gcc

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 @test "attach asks a CPython 3.14 or later by sys.remote_exec(), unless that has remote debugging off" {
   local python newest=

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 # Compiles test/workloads/filtered.c: the program $filtered, and the library $filtered.so.
 make_filtered() {

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 @test "attach loads the shim into a busy program with threads, which runs on and computes the same" {
   local python

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
 
-load ../helper
-load launcher
+load ../lib/helper
+load ../lib/launcher
 
 # Starts workloads/watched.py, as $program, with the words of $watched.
 # usage: start_watched COMMAND...

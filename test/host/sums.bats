@@ -1,8 +1,10 @@
 # function__count and function__summary: what the shim counts in the process is what its markers fire.
 #
+# copy of the shim
+#
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   can_bpftrace

@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   need_stap
@@ -12,7 +12,7 @@ setup() {
 # The probe points and their variables, a line each: the markers' arguments, the frame by another name, and for
 # audit the arguments as text too.  Those of the shim, or those that CPython 3.$1 has itself.
 points() {
-  "$top/test/probe-points" ${1:+--native "$1"} | sed 's/ frame / frameptr /; s/^audit .*/& argstr/'
+  "$top/test/lib/probe-points" ${1:+--native "$1"} | sed 's/ frame / frameptr /; s/^audit .*/& argstr/'
 }
 
 # How many CPython 3.$1 has itself.
@@ -214,7 +214,7 @@ EOF
 }
 
 @test "pyaudit has the flags of open() that this machine has, and those of others by their architecture" {
-  "$top/test/kernel-tree" "$BATS_TEST_TMPDIR/tree"
+  "$top/test/lib/kernel-tree" "$BATS_TEST_TMPDIR/tree"
   open_flags "$BATS_TEST_TMPDIR/tree" | sort -k2 >"$BATS_TEST_TMPDIR/flags"
   [ "$(wc -l <"$BATS_TEST_TMPDIR/flags")" = 13 ]
   python3 -c '

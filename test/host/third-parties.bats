@@ -1,8 +1,10 @@
 # Debuggers and notebooks: what they do is the same while tracers come and go, and the markers see what runs in them.
 #
+# copy of the shim
+#
 # SPDX-License-Identifier: MIT
 
-load ../helper
+load ../lib/helper
 
 setup() {
   can_bpftrace

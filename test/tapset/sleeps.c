@@ -1,6 +1,6 @@
 /*
  * Tries, without a kernel, what the tapset says of a thread that leaves its CPU
- * (python_sleep.stp.in): test/host/library.bats makes sleeps_tapset.h from the tapset.  Files,
+ * (python_sleep.stp.in): test/fast/tapset-c.bats makes sleeps_tapset.h from the tapset.  Files,
  * mounts and sockets are what this program makes, the memory of the process is its own.
  *
  * SPDX-License-Identifier: MIT

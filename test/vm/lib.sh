@@ -3,7 +3,7 @@
 # What test/vm/stap, test/vm/guest, test/vm/prepare and test/vm/bin/ssh share:
 # where things are, and whether this machine needs the guest at all.
 #
-# STAP_VM_ROOT names another root folder (test/distros/run makes some): then that
+# STAP_VM_ROOT names another root folder (test/long/distros/run makes some): then that
 # root's stap runs, for that root's kernel, in a guest with that root.
 
 set -euo pipefail

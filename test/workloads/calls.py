@@ -1,5 +1,5 @@
 # Calls an empty function for a second, and prints how many nanoseconds a call takes at best, without what
-# else the machine does.  For test/busy/run --overhead, which runs each script on it: no program is slowed
+# else the machine does.  For test/long/load/run --overhead, which runs each script on it: no program is slowed
 # down more.
 #
 # SPDX-License-Identifier: MIT

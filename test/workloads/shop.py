@@ -1,4 +1,4 @@
-# A web service without a framework, for any WSGI server: a page of a shop's prices.  test/packages has it run by
+# A web service without a framework, for any WSGI server: a page of a shop's prices.  test/long/packages has it run by
 # gunicorn and by uwsgi.
 #
 # SPDX-License-Identifier: MIT

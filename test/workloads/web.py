@@ -1,5 +1,5 @@
 # A web application under a prefork server with threads: pages from templates, JSON, errors that are handled,
-# short waits.  test/busy/run traces it with the scripts.
+# short waits.  test/long/load/run traces it with the scripts.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,5 +1,5 @@
 # How often each of the service's own functions was called, and what else it did: counted by itself, by whom the
-# scripts' numbers are checked (test/service/run).  Each process writes its own at its end.
+# scripts' numbers are checked (test/long/service/run).  Each process writes its own at its end.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,0 +1,174 @@
+# Programs go on that do what programs seldom do, while a tracer attaches or detaches at the worst moment.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+# Runs a case of seldom.py in each interpreter for which CONDITION is true, with the markers armed that match
+# the regular expression MARKERS.  With SHIM it loads that itself, as attach does.
+# usage: goes_on CASE CONDITION MARKERS [SHIM]
+goes_on() {
+  local python preload=$shim
+  need gcc readelf
+  make_semaphores "$BATS_TEST_TMPDIR" "$3"
+  [ $# -lt 4 ] || preload=''
+  for python in $(few_pythons); do
+    "$python" -c "import sys; sys.exit(not ($2))" || continue
+    run env LD_PRELOAD="$preload" timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" "$1" "${@:4}"
+    echo "$python $1: $status $output"
+    [ "$status $output" = "0 fine" ]
+  done
+}
+
+own_evaluator() {
+  need gcc
+  export EVALUATOR=$BATS_TEST_TMPDIR/evaluator.so
+  gcc -shared -fPIC -o "$EVALUATOR" "$top/test/workloads/evaluator.c"
+}
+
+@test "the child of a fork by C goes on that came while the shim waited for the GIL" {
+  goes_on forks_in_c_while_asked 'sys.version_info < (3, 12)' function__entry
+}
+
+@test "the child of a fork that the C library tells nobody of goes on, and forks" {
+  getconf GNU_LIBC_VERSION >/dev/null || skip "needs glibc"
+  python3 -c 'import ctypes; ctypes.CDLL(None)._Fork' || skip "needs _Fork(): glibc 2.34"
+  goes_on forks_without_handlers True function__entry
+}
+
+@test "the child of a fork by C leaves the stacks of threads alone that are not there" {
+  goes_on forks_in_c_beside_threads True function__return
+}
+
+@test "an evaluator of the program's may be put in front of ours again and again" {
+  own_evaluator
+  goes_on puts_its_evaluator_in_front_again 'sys.version_info >= (3, 9)' function__entry
+}
+
+@test "an evaluator of the program's that is in front stays there, whatever the depth" {
+  own_evaluator
+  goes_on has_its_evaluator_in_front_of_the_deep '(3, 9) <= sys.version_info < (3, 12)' function__entry
+}
+
+@test "a subinterpreter in which the index of code objects is another's goes on" {
+  local markers
+  for markers in cfunction__entry ${EVERY:+'function__.*'}; do
+    goes_on shares_the_index_of_code_objects '(3, 8) <= sys.version_info < (3, 12)' "$markers"
+  done
+}
+
+@test "a list of gc.callbacks that is the program's own may go" {
+  goes_on has_a_list_of_gc_callbacks_that_goes True gc__start "$shim"
+}
+
+@test "an interpreter that starts after the shim was loaded into a running Python has its hooks" {
+  goes_on starts_an_interpreter_after_attach '(3, 9) <= sys.version_info < (3, 12)' function__entry "$shim"
+}
+
+@test "every callback of the program's hears of a collection in which the tracer leaves" {
+  goes_on loses_its_tracer_in_a_gc_callback True gc__start
+}
+
+@test "what an audit hook of a subinterpreter raises stays there" {
+  goes_on has_a_subinterpreter_that_refuses_once '(3, 12) <= sys.version_info < (3, 13)' function__entry
+}
+
+# Where the watcher gets a table of descriptors of its own.
+need_own_files() {
+  python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(436, 1000, 1000, 0))' ||
+    skip "needs close_range(): Linux 5.9"
+  grep -q '^Seccomp:[[:space:]]*0' /proc/self/status || skip "needs to run without a seccomp filter"
+}
+
+@test "a program that closes all files and opens its own keeps them" {
+  need_own_files
+  goes_on closes_all_files_and_opens_its_own True function__entry
+}
+
+@test "a pipe ends when the program closes it, though the shim has files of its own" {
+  goes_on closes_a_pipe_that_was_its_output True function__entry
+}
+
+@test "with PYTHON_STAP_DEBUG it ends too, and messages are printed still" {
+  local python
+  need gcc readelf
+  make_semaphores "$BATS_TEST_TMPDIR" function__entry
+  for python in $(few_pythons); do
+    run env LD_PRELOAD="$shim" PYTHON_STAP_DEBUG=1 timeout -k 1 30 "$python" \
+      "$top/test/workloads/seldom.py" closes_a_pipe_that_was_its_output
+    echo "$python: $status $output"
+    [ "$status ${lines[-1]}" = "0 fine" ]
+    # by the watcher's thread
+    [[ $output == *": its own markers that fire: "* ]]
+  done
+}
+
+@test "the child of a fork under a filter that kills at a new system call goes on" {
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  goes_on forks_under_a_filter_that_kills_what_is_new True function__entry
+}
+
+@test "the watcher's name says that a thread has a filter, for as long as it has" {
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  goes_on tells_of_a_filter_by_its_name True function__entry
+}
+
+# One processor, and no other thread runs until the main one waits: a thread that Python's start has made has not
+# begun when the filter comes.
+@test "a filter for all threads, set before a thread of ours would have run, ends no program" {
+  local python
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need chrt taskset
+  chrt -f 1 true || skip "needs the right to be scheduled first: CAP_SYS_NICE"
+  local without
+  for python in $(few_pythons); do
+    run "$python" "$top/test/long/stress/filter.py" killed_everywhere
+    # a free-threaded 3.14 ends with a system call that the filter does not know
+    [ "$status" = 0 ] || [ "$(abi_of "$python")" = 3.14t ]
+    [ "$output" = $'begins\nwrong: 0' ]
+    without=$status
+    run env LD_PRELOAD="$shim" timeout -k 1 30 taskset -c 0 chrt -f 1 \
+      "$python" "$top/test/long/stress/filter.py" killed_everywhere
+    echo "$python: $status $output"
+    [ "$status $output" = "$without "$'begins\nwrong: 0' ]
+  done
+}
+
+@test "a tracer takes no address space that the program is short of" {
+  goes_on has_little_address_space 'sys.version_info >= (3, 12)' function__entry
+}
+
+@test "a thread takes little memory, whatever tracers attach" {
+  need_time
+  goes_on rests_in_threads True 'function__.*'
+}
+
+@test "what C needs of a small stack is left to it, in 3.11" {
+  local python
+  goes_on recurses_in_c_on_a_small_stack '(3, 11) <= sys.version_info < (3, 12)' '.*'
+  for python in $(few_pythons); do
+    [ "$(version_of "$python")" = 3.11 ] || continue
+    run env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$shim" "$python" "$top/test/workloads/seldom.py" recurses_in_c_on_a_small_stack
+    [[ $output == *"calls this deep in a thread's C stack are not seen"* ]]
+  done
+}
+
+@test "a program may lower the limit of its stack, in 3.11" {
+  goes_on lowers_its_stack_limit '(3, 11) <= sys.version_info < (3, 12)' '.*'
+}
+
+@test "without a GIL a program ends as without the shim while eight threads call new functions, and its finalizers do" {
+  local python n pythons
+  need gcc readelf
+  pythons=$(free_threaded_pythons)
+  [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
+  raise_semaphores "$BATS_TEST_TMPDIR" function__entry
+  for python in $pythons; do
+    for n in {1..15}; do
+      run env LD_PRELOAD="$shim" timeout -k 1 20 "$python" "$top/test/workloads/parallel.py" ends
+      echo "$python, run $n: $status $output"
+      [ "$status $output" = "0 " ]
+    done
+  done
+}

@@ -1,0 +1,81 @@
+# Forks while the shim's thread asks for something, and the end of Python without atexit: programs go on as
+# without the shim.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  need gcc readelf
+  library=$BATS_TEST_TMPDIR/forks.so
+  make_library
+  raise_semaphores "$BATS_TEST_TMPDIR"
+}
+
+# usage: make_library [OPTION...]
+make_library() {
+  gcc "$@" -shared -fPIC -pthread -o "$library" "$top/test/workloads/forks.c" -ldl
+}
+
+# Runs a case of forks.py in each interpreter for which CONDITION is true; the markers are wanted by turns of
+# MS milliseconds, or with 0 always.  The variables behind that are set for it.
+# usage: forks CASE CONDITION MS [VARIABLE=VALUE...]
+forks() {
+  local python tried=''
+  for python in $(few_pythons); do
+    "$python" -c "import sys; sys.exit(not ($2))" || continue
+    tried=yes
+    run env ${3:+SEMAPHORES_TOGGLE=$3} LD_PRELOAD="$shim" "${@:4}" \
+      timeout -k 1 30 "$python" "$top/test/workloads/forks.py" "$1" "$library"
+    echo "$python $1: $status $output"
+    [ "$status $output" = "0 fine" ]
+  done
+  [ "$tried" ] || skip "needs a CPython with $2"
+}
+
+# Not without the GIL, where these two programs hang without the shim, too: the second one always, as os.fork() waits
+# for threads that wait for its handler's lock; the first one as soon as a thread calls gc.collect() now and then.
+@test "no thread gets the GIL in the middle of a fork by C, as its handlers may hold what that thread wants" {
+  forks in_c_with_a_lock '"free-threading" not in sys.version' 60
+}
+
+@test "no thread gets the GIL in the middle of os.fork(), nor while other threads have hooks set" {
+  forks with_a_lock 'sys.version_info >= (3, 7) and "free-threading" not in sys.version' 100
+}
+
+@test "the child of a fork by C beside a thread that sleeps runs on, though the shim asks for the GIL" {
+  forks in_c_beside_a_thread_that_sleeps True 30
+}
+
+@test "nor does the shim ask for the GIL of a thread that calls Python functions" {
+  forks in_c_after_calls True ''
+}
+
+@test "nor does it while that thread has no processor for some time" {
+  need_time
+  forks in_c_after_calls_that_come_late True ''
+}
+
+@test "the child of a fork by C has no lock of pending calls that the shim's thread held, from 3.12 on" {
+  forks in_c_beside_a_thread_that_sleeps 'sys.version_info >= (3, 12)' 30 \
+    LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
+}
+
+@test "the child of os.fork() waits for no lock that the shim's thread held as it came for the GIL, up to 3.11" {
+  forks after_a_sleep '(3, 7) <= sys.version_info < (3, 12)' 70 LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
+}
+
+@test "the child of os.fork() beside a thread that has hooks set in a pending call makes such calls, and ends, from 3.13 on" {
+  forks beside_a_thread_that_arms 'sys.version_info >= (3, 13)' 60
+}
+
+# Where CPython is a library; the program's own functions come before those of any library.
+@test "a long handler after a fork runs on while the shim looks whether the fork is done, from 3.12 on" {
+  make_library -DCOUNT_WALKS
+  forks with_a_long_handler \
+    'sys.version_info >= (3, 12) and __import__("sysconfig").get_config_var("Py_ENABLE_SHARED")' '' LD_PRELOAD="$library $shim"
+}
+
+@test "a program that takes the shim's function out of atexit ends as without it" {
+  forks without_functions_at_exit True ''
+}

@@ -1,0 +1,122 @@
+# The long checks' own tools: their lists and arguments, and how "make check-cpython" compares results.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+@test "the list of make check-arm64 names suites that are there, and words of their tests" {
+  local guest release suite filter words count=0
+  while read -r guest release suite filter; do
+    echo "$guest $release $suite $filter"
+    [ -e "$top/test/$suite" ]
+    while read -r words; do
+      [ "$(bats --count --filter "${words:-.}" "$top/test/$suite")" -gt 0 ]
+    done < <(tr '|' '\n' <<<"$filter")
+    count=$((count + 1))
+  done < <("$top/test/long/arm64/run" --list)
+  [ "$count" -gt 10 ]
+}
+
+@test "make check-arm64 refuses what it doesn't know" {
+  refuses_arguments test/long/arm64/run "--quickly" "no_such_suite"
+}
+
+# Makes a stand-in for an interpreter with CPython's tests: each test file has two tests, whose difference with
+# the shim is in the file's name; each run is noted in $ran.
+stand_in() {
+  cat >"$1" <<'SH'
+#!/bin/bash
+case $* in
+  -c*) printf '3.11\n3.11 of Monday\n' && exit ;;
+esac
+xml=$5 name=${!#} way=${LD_PRELOAD:+with} outcome='' status=0
+unset LD_PRELOAD
+echo "$name${way:+ $way}" >>"$ran"
+case $name in
+  *skips) echo "$name skipped -- no such thing here" && exit ;;
+  *hangs) echo "test_it (test.it)" && exec sleep 60 ;;
+  *dies_$way) kill -SEGV $$ ;;
+  *fails_$way) outcome='<failure/>' status=2 ;;
+  *fails) outcome='<error/>' status=2 ;;
+esac
+echo "<testsuite><testcase name='test.$name.first'>$outcome</testcase><testcase name='test.$name.other'/></testsuite>" >"$xml"
+exit "$status"
+SH
+  chmod +x "$1"
+}
+
+@test "what differs in a stand-in for CPython's tests is reported, what does not end without the shim is left out" {
+  local ran=$BATS_TEST_TMPDIR/ran compare
+  export ran control=/nonexistent
+  stand_in "$BATS_TEST_TMPDIR/python"
+  compare=(/usr/bin/python3 -B "$top/test/long/cpython/compare.py" --limit 2 "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/python")
+  run "${compare[@]}" test_good test_fails test_skips test_hangs test_fails_with test_dies_with
+  echo "$output"
+  [ "$status" = 1 ]
+  diff <(sed -E 's/[0-9]+ s, with the shim [0-9]+ s/TIMES/' <<<"${output%$'\n'*}" | sort) - <<'END'
+  differs: test.test_dies_with.first: ok; with the shim absent (4 of 4)
+  differs: test.test_dies_with.other: ok; with the shim absent (4 of 4)
+  differs: test.test_fails_with.first: ok; with the shim failure (4 of 4)
+  differs: test_dies_with (end): ok; with the shim exit status -11, in no test (4 of 4)
+  fails without the shim too: test.test_fails.first
+test_dies_with: 0 the same; TIMES
+test_fails: 3 the same; TIMES
+test_fails_with: 2 the same; TIMES
+test_good: 3 the same; TIMES
+test_hangs: left out: no end in 2 s, in test_it (test.it) without the shim
+test_skips: left out: skipped -- no such thing here without the shim
+END
+  [ "$(grep -c '^test_good' "$ran")" = 2 ]
+
+  # What was done with this shim, or without one, is not repeated.
+  : >"$ran"
+  "${compare[@]}" --continue test_good
+  "${compare[@]}" test_good
+  cp "$shim" "$BATS_TEST_TMPDIR/other.so"
+  shim=$BATS_TEST_TMPDIR/other.so "${compare[@]}" --continue test_good
+  diff - "$ran" <<'END'
+test_good with
+test_good with
+END
+}
+
+@test "the other tool in the shim's place is in a test's children too" {
+  local python tried=0 tool_library=$BATS_TEST_TMPDIR/tool.so
+  export tool="import sys; print(sys.monitoring.get_tool(4))"
+  "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -o "$tool_library" "$top/test/long/cpython/control.c"
+  for python in $(pythons); do
+    LD_PRELOAD=$tool_library "$python" -X dev -c 'print("still a program")'
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || continue
+    tried=$((tried + 1))
+    LD_PRELOAD=$tool_library run "$python" -c 'import os, subprocess, sys
+for options in [], ["-I", "-S"], ["-X", "dev"]:
+    subprocess.run([sys.executable, *options, "-c", os.environ["tool"]], check=True)
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+interpreters.run_string(interpreters.create(), os.environ["tool"])'
+    echo "$python: $output"
+    [ "$status" = 0 ]
+    [ "$output" = $'control\ncontrol\ncontrol\ncontrol' ]
+  done
+  [ "$tried" -gt 0 ] || skip "needs CPython 3.12 or later"
+}
+
+@test "test/long/load/run names what it can't do in one line" {
+  refuses_arguments test/long/load/run "--seconds 7" "--rate fast" "--quickly" "no_such_script"
+}
+
+@test "test/long/service/run names what it can't do in one line" {
+  refuses_arguments test/long/service/run "--requests none" "--quickly" "no_such_script"
+}
+
+@test "the stress names its parts, and what is none of them" {
+  run "$top/test/long/stress/run" --list
+  [ "$status" = 0 ]
+  [[ $output == *filters* ]]
+  run "$top/test/long/stress/run" filter
+  echo "$output"
+  [ "$status" = 2 ]
+  [[ $output == 'test/long/stress/run: there is no part "filter": the parts are tracers '* ]]
+}

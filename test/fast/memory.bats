@@ -1,0 +1,21 @@
+# The shim under ASan, UBSan and ThreadSanitizer, with all markers armed; "make check-memory" does the same in
+# every interpreter, and also under valgrind, and "test/long/freethreaded/run tsan" with more workloads.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+@test "ASan and UBSan find nothing in the shim while the workloads run" {
+  need gcc
+  [ -e "$(gcc -print-file-name=libasan.so)" ] || skip "needs gcc's libasan"
+  [ -e "$(gcc -print-file-name=libubsan.so)" ] || skip "needs gcc's libubsan"
+  local interpreters
+  mapfile -t interpreters < <(pythons_by_hook | some 6)
+  timeout -k 5 300 "$top/test/long/memory/run" asan "${interpreters[@]}"
+}
+
+@test "ThreadSanitizer finds nothing in the shim while threads call, raise, import, collect and fork without the GIL" {
+  need gcc setarch
+  [ -d "${FREETHREADED:-$top/build/freethreaded}/tsan" ] || skip "needs the CPython that test/long/freethreaded/build tsan makes"
+  timeout -k 5 300 "$top/test/long/freethreaded/tsan" in_threads.all in_threads.sums
+}

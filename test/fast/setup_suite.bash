@@ -1,0 +1,1 @@
+../lib/setup_suite.bash

@@ -1,0 +1,356 @@
+# stap-python: enable and disable.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016
+
+load ../lib/helper
+load ../lib/launcher
+
+@test "enable lets every start of an interpreter load the shim, disable ends that, each any number of times" {
+  local python site files
+  # shellcheck disable=SC2046
+  environments $(pythons) >"$BATS_TEST_TMPDIR/environments"
+  [ -s "$BATS_TEST_TMPDIR/environments" ]
+  while read -r python; do
+    site=$(site_of "$python")
+    files=$(ls -A "$site")
+    [ "$(threads_of "$python")" = 1 ]
+    run launcher disable "$python"
+    [ "$status $output" = "0 not enabled: there is no $site/python_stap.pth" ]
+    run launcher enable "$python"
+    echo "$output"
+    [ "$status $output" = "0 enabled: $site/python_stap.pth" ]
+    [ "$(threads_of "$python")" = 2 ]
+    [ "$(threads_of "$python" -I)" = 2 ]
+    [ "$(threads_of "$python" -S)" = 1 ]
+    run launcher enable "$python"
+    [ "$status $output" = "0 already enabled: $site/python_stap.pth" ]
+    run launcher list "$python"
+    grep -qx "  the shim: loaded at each start, by $site/python_stap.pth" <<<"$output"
+    run launcher disable "$python"
+    [ "$status $output" = "0 disabled: $site/python_stap.pth" ]
+    [ "$(threads_of "$python")" = 1 ]
+    [ "$(ls -A "$site")" = "$files" ]
+  done <"$BATS_TEST_TMPDIR/environments"
+}
+
+@test "an enabled interpreter starts silently when the shim is missing, broken or another file" {
+  local python site broken
+  # shellcheck disable=SC2046
+  environments $(pythons_by_hook) >"$BATS_TEST_TMPDIR/environments"
+  while read -r python; do
+    run launcher enable "$python"
+    [ "$status" = 0 ]
+    site=$(site_of "$python")
+    for broken in /nonexistent/libpython-stap.so.0 /etc/passwd /bin/true ''; do
+      rm "$site/python_stap.so"
+      [ -z "$broken" ] || ln -s "$broken" "$site/python_stap.so"
+      run "$python" -X dev -c 'print("started")'
+      echo "$python $broken: $output"
+      [ "$status $output" = "0 started" ]
+      ln -sf "$shim" "$site/python_stap.so"
+    done
+    # enable repairs what is broken
+    ln -sf /nonexistent/libpython-stap.so.0 "$site/python_stap.so"
+    [ "$(threads_of "$python")" = 1 ]
+    run launcher enable "$python"
+    [[ $output == enabled:* ]]
+    [ "$(threads_of "$python")" = 2 ]
+  done <"$BATS_TEST_TMPDIR/environments"
+}
+
+@test "enable and disable touch nothing that they haven't created" {
+  local python site
+  python=$(environments "$(system_python)")
+  site=$(site_of "$python")
+  echo '# mine' >"$site/python_stap.pth"
+  refuses 1 'python_stap.pth was not created by stap-python enable' enable "$python"
+  refuses 1 'python_stap.pth was not created by stap-python enable' disable "$python"
+  [ "$(cat "$site/python_stap.pth")" = '# mine' ]
+  rm "$site/python_stap.pth"
+  ln -s /etc/passwd "$site/python_stap.so"
+  refuses 1 'python_stap.so was not created by stap-python enable' enable "$python"
+  refuses 1 'python_stap.so was not created by stap-python enable' disable "$python"
+  [ "$(readlink "$site/python_stap.so")" = /etc/passwd ]
+  [ ! -e "$site/python_stap.pth" ]
+}
+
+@test "enable refuses politely without permission, and leaves nothing behind" {
+  local python site
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  python=$(environments "$(system_python)")
+  site=$(site_of "$python")
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
+  echo "$output"
+  [ "$status" = 1 ]
+  [ "$output" = "stap-python: $site/python_stap.so: Permission denied: run this as the owner of that directory" ]
+  [ -z "$(ls "$site")" ]
+  launcher enable "$python"
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" disable "$python"
+  [ "$status" = 1 ]
+  [[ $output == *"python_stap.pth: Permission denied"* ]]
+  [ "$(threads_of "$python")" = 2 ]
+  # other users can read what root has enabled
+  [ "$(threads_of setpriv --reuid=65534 --regid=65534 --clear-groups "$python")" = 2 ]
+}
+
+@test "enable and disable as root don't start an interpreter that another user can change" {
+  local python folder way
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  folder=$BATS_TEST_TMPDIR/others
+  python=$folder/bin/python3
+  mkdir -p "$folder/bin"
+  printf '#!/bin/sh\necho "$0" >"%s/started"\n' "$BATS_TEST_TMPDIR" >"$python"
+  chmod 755 "$folder" "$folder/bin" "$python"
+  refuses 1 'not a working Python' enable "$python"
+  rm "$BATS_TEST_TMPDIR/started"
+  chown 65534 "$python"
+  refuses 1 "$python: $python is owned by another user \(uid 65534\): run this as that user" enable "$python"
+  refuses 1 "uid 65534" disable "$python"
+  PATH=$folder/bin:$PATH refuses 1 'uid 65534' enable
+  ln -s "$python" "$BATS_TEST_TMPDIR/python3"
+  (cd "$BATS_TEST_TMPDIR" && refuses 1 'uid 65534' enable ./python3)
+  (cd "$folder" && refuses 1 'uid 65534' enable bin/../bin/python3)
+  chown 0 "$python"
+  chown 65534 "$folder"
+  refuses 1 'uid 65534' enable "$python"
+  chown 0 "$folder"
+  for way in g+w o+w; do
+    chmod "$way" "$folder/bin"
+    refuses 1 "$folder/bin is writable by others: run chmod go-w $folder/bin" enable "$python"
+    chmod go-w "$folder/bin"
+  done
+  chmod 1777 "$folder/bin"
+  refuses 1 "$python may be another user's" enable "$python"
+  chmod 755 "$folder/bin"
+  # the path that a link of /proc says may be another file here
+  need unshare
+  mkdir "$BATS_TEST_TMPDIR/mounted"
+  unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 60' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
+  programs+=($!)
+  soon test -e "$folder/mounted"
+  cp -r "$folder/bin" "$BATS_TEST_TMPDIR/mounted"
+  refuses 1 "cannot tell who can change it" enable "/proc/$!/root$BATS_TEST_TMPDIR/mounted/bin/python3"
+  [ ! -e "$BATS_TEST_TMPDIR/started" ]
+}
+
+@test "enable and disable as root run and write nothing where another user may write" {
+  local python site library
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  python=$(environments "$(system_python)")
+  site=$(site_of "$python")
+  # files in site-packages do not run while the interpreter is asked for their directory
+  echo "import sys; open('$BATS_TEST_TMPDIR/run', 'w')" >"$site/others.pth"
+  launcher enable "$python"
+  launcher disable "$python"
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
+  rm "$site/others.pth"
+  for way in 'chmod o+w' 'chmod g+w' 'chown 65534'; do
+    $way "$site"
+    refuses 1 "$site: $site is (owned by another user|writable by others)" enable "$python"
+    refuses 1 "$site: $site is (owned by another user|writable by others)" disable "$python"
+    chown 0 "$site"
+    chmod 755 "$site"
+  done
+  [ -z "$(ls -A "$site")" ]
+  # the interpreter is root's, its library another user's
+  mkdir -p "$BATS_TEST_TMPDIR/other/bin" "$BATS_TEST_TMPDIR/other/lib/python$(abi_of "$(system_python)")/encodings"
+  library=$BATS_TEST_TMPDIR/other/lib/python$(abi_of "$(system_python)")
+  cp "$(readlink -f "$(system_python)")" "$BATS_TEST_TMPDIR/other/bin/python3"
+  # it is imported before there is an open()
+  echo "import posix; posix.close(posix.open('$BATS_TEST_TMPDIR/run', 65))" >"$library/encodings/__init__.py"
+  : >"$library/os.py"
+  chown 65534 "$library"
+  refuses 1 'uid 65534' enable "$BATS_TEST_TMPDIR/other/bin/python3"
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
+  chown 0 "$library"
+  refuses 1 'not a working Python' enable "$BATS_TEST_TMPDIR/other/bin/python3"
+  [ -e "$BATS_TEST_TMPDIR/run" ]
+}
+
+@test "enable refuses a Python that the shim does not support" {
+  local python version why
+  python=$BATS_TEST_TMPDIR/python
+  while IFS=: read -r version why; do
+    printf '#!/bin/sh\nprintf "\\nsite: %s /tmp\\n"\n' "$version" >"$python"
+    chmod +x "$python"
+    refuses 1 "$why" enable "$python"
+  done <<'VERSIONS'
+2 7 -:the shim does not support it: Python 2.7 is older than 3.6
+3 5 -:the shim does not support it: Python 3.5 is older than 3.6
+3 13 3.13.13:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+3 14 3.14.3+:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+3 15 3.15.0a8:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
+garbage:not a working Python 3.6 or later
+VERSIONS
+}
+
+@test "enable refuses a CPython whose file says that the shim does not support it" {
+  need gcc
+  echo 'const char *Py_GetVersion(void) { return "3.11.2 (main)"; }
+    int main(void) { return 0; }' >"$BATS_TEST_TMPDIR/python.c"
+  gcc -static -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c" || skip "needs a static C library"
+  run launcher list "$BATS_TEST_TMPDIR/python3"
+  echo "$output"
+  grep -q 'the shim does not support it' <<<"$output" || skip "needs a static program that is known as a CPython"
+  refuses 1 'the shim does not support it: it' enable "$BATS_TEST_TMPDIR/python3"
+}
+
+# A pyenv in $pyenv, with these versions, whose python3 is the system's, and its shim for python3.
+make_pyenv() {
+  local version
+  pyenv=$BATS_TEST_TMPDIR/pyenv
+  mkdir -p "$pyenv"/{shims,libexec} "$BATS_TEST_TMPDIR/here/below"
+  cat >"$pyenv/shims/python3" <<SHIM
+#!/usr/bin/env bash
+set -e
+program="\${0##*/}"
+
+export PYENV_ROOT="$pyenv"
+exec "$pyenv/libexec/pyenv" exec "\$program" "\$@"
+SHIM
+  printf '#!/bin/sh\n: >"%s/run"\n' "$BATS_TEST_TMPDIR" >"$pyenv/libexec/pyenv"
+  chmod +x "$pyenv/shims/python3" "$pyenv/libexec/pyenv"
+  for version; do
+    mkdir -p "$pyenv/versions/$version"
+    cp -a "$(dirname "$(dirname "$(environments "$(system_python)")")")/." "$pyenv/versions/$version"
+    rm -r "$BATS_TEST_TMPDIR/env1"
+  done
+}
+
+@test "enable follows pyenv's shim to the version that is set, and runs nothing of pyenv's" {
+  make_pyenv 3.11.2 3.11.9 3.11.10 3.12.1 mine
+  enables() {
+    (cd "$BATS_TEST_TMPDIR/here/below" && PATH=$pyenv/shims:$PATH launcher enable) >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    [ -e "$pyenv/versions/$1/lib/python$(abi_of "$(system_python)")/site-packages/python_stap.pth" ]
+    grep -qx "enabled: $pyenv/versions/$1/.*/python_stap.pth" "$BATS_TEST_TMPDIR/out"
+    launcher disable "$pyenv/versions/$1/bin/python3"
+  }
+  echo 3.12.1 >"$pyenv/version"
+  enables 3.12.1
+  printf '# of this project\n 3.11.2\nmine\n' >"$BATS_TEST_TMPDIR/here/.python-version"
+  enables 3.11.2
+  echo mine >"$BATS_TEST_TMPDIR/here/below/.python-version"
+  enables mine
+  # the newest of those that it begins; the first that is there
+  PYENV_VERSION=3.11 enables 3.11.10
+  PYENV_VERSION=3.9.1:python-3.11.9:mine enables 3.11.9
+  for version in 3.9.1 ../../.. /usr; do
+    PYENV_VERSION=$version refuses 1 "$pyenv/shims/python3: pyenv's version $version has no python3 .see pyenv versions." \
+      enable "$pyenv/shims/python3"
+  done
+  # the one behind it in PATH
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  ln -s "$pyenv/versions/mine/bin/python3" "$BATS_TEST_TMPDIR/bin/python3"
+  echo "home = /usr/bin" >"$BATS_TEST_TMPDIR/pyvenv.cfg"
+  mkdir -p "$BATS_TEST_TMPDIR/lib/python$(abi_of "$(system_python)")/site-packages"
+  PYENV_VERSION=system PATH=$pyenv/shims:$BATS_TEST_TMPDIR/bin:$PATH run launcher enable
+  echo "$output"
+  [[ $output == "enabled: $BATS_TEST_TMPDIR/lib/"* ]]
+  [ ! -e "$BATS_TEST_TMPDIR/run" ]
+}
+
+@test "list says what a virtual environment loads: its own .pth, its base's only with system site-packages" {
+  local base python python_pth base_pth
+  base=$(environments "$(system_python)")
+  # a base that is not this machine's: its own library, the system's code
+  base=$BATS_TEST_TMPDIR/base/bin/python3
+  mkdir -p "${base%/*}" "$BATS_TEST_TMPDIR/base/lib/python$(abi_of "$(system_python)")/site-packages"
+  cp "$(readlink -f "$(system_python)")" "$base"
+  base_pth=$BATS_TEST_TMPDIR/base/lib/python$(abi_of "$(system_python)")/site-packages/python_stap.pth
+  python=$BATS_TEST_TMPDIR/env1/bin/python3
+  python_pth=$(site_of "$python")/python_stap.pth
+  ln -sf "$base" "$python"
+  shim_line() { launcher list "$1" | sed -n 's/^  the shim: //p'; }
+  [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
+  cp "$top/probes/stap-python/python_stap.pth" "$base_pth"
+  ln -s "$shim" "${base_pth%pth}so"
+  [ "$(shim_line "$base")" = "loaded at each start, by $base_pth" ]
+  for all in false true TRUE; do
+    printf 'home = %s\nInclude-System-Site-Packages=%s \n' "${base%/*}" "$all" >"$BATS_TEST_TMPDIR/env1/pyvenv.cfg"
+    shim_line "$python"
+    case $all in
+      false)
+        [ "$(shim_line "$python")" = "not loaded at each start: $base_pth is the base interpreter's, and this virtual environment has no system site-packages: stap-python enable $python" ]
+        ;;
+      *) [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ] ;;
+    esac
+  done
+  # as site.py: without the key it has them
+  echo "home = ${base%/*}" >"$BATS_TEST_TMPDIR/env1/pyvenv.cfg"
+  [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ]
+  cp "$top/probes/stap-python/python_stap.pth" "$python_pth"
+  ln -s "$shim" "${python_pth%pth}so"
+  [ "$(shim_line "$python")" = "loaded at each start, by $python_pth" ]
+  # of a copy (venv --copies) the base is known by pyvenv.cfg alone
+  rm "$python" "$python_pth"
+  cp "$base" "$python"
+  [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ]
+  # a link to a shim that is gone loads nothing
+  ln -sf /nonexistent/libpython-stap.so.0 "${base_pth%pth}so"
+  [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
+}
+
+# Makes an interpreter with a prefix and a library of its own in the folder $1, of one that has these, and
+# prints its path.
+interpreter_at() {
+  local prefix version
+  for python in $(pythons); do
+    prefix=$("$python" -c 'import sys; print(sys.prefix)') version=$(abi_of "$python")
+    [ -d "$prefix/lib/python$version/site-packages" ] || continue
+    mkdir -p "$1/bin" "$1/lib"
+    cp -as "$prefix/lib/python$version" "$1/lib"
+    cp "$(readlink -f "$python")" "$1/bin/python$version"
+    ln -s "python$version" "$1/bin/python3"
+    ln -s python3 "$1/bin/python"
+    echo "$1/bin/python3"
+    return
+  done
+}
+
+@test "an environment of conda's, an interpreter of uv's and its virtual environment are enabled each by itself" {
+  local python conda uv project=$BATS_TEST_TMPDIR/project/.venv
+  conda=$(interpreter_at "$BATS_TEST_TMPDIR/miniconda3/envs/shop")
+  [ "$conda" ] || skip "needs a Python with a prefix of its own"
+  mkdir "${conda%/bin/*}/conda-meta"
+  uv=$(interpreter_at "$BATS_TEST_TMPDIR/share/uv/python/cpython-3-linux-x86_64-gnu")
+  touch "$(dirname "$(site_of "$uv")")/EXTERNALLY-MANAGED"
+  mkdir -p "$project/bin" "$project/lib/python$(abi_of "$uv")/site-packages"
+  ln -s "$uv" "$project/bin/python"
+  ln -s python "$project/bin/python3"
+  printf '%s\n' "home = ${uv%/*}" 'implementation = CPython' 'uv = 0.5.11' "version_info = $(version_of "$uv").1" \
+    'include-system-site-packages = false' 'prompt = project' >"$project/pyvenv.cfg"
+  for python in "$conda" "$uv" "$project/bin/python"; do
+    echo "$python"
+    [ "$(threads_of "$conda")$(threads_of "$uv")$(threads_of "$project/bin/python")" = 111 ]
+    run launcher enable "$python"
+    [ "$status $output" = "0 enabled: $(site_of "$python")/python_stap.pth" ]
+    [[ $output == *" ${python%/bin/*}/lib/"* ]]
+    [ "$(threads_of "$python")" = 2 ]
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by ${output#enabled: }"
+    launcher disable "$python"
+  done
+  launcher enable "$uv"
+  [ "$(threads_of "$project/bin/python")" = 1 ]
+  launcher list "$project/bin/python" | grep -q '^  the shim: not loaded at each start: .* no system site-packages: stap-python enable '
+}
+
+@test "virtual environments by the module venv: enabled or not, as list says" {
+  local kind python
+  need setpriv
+  "$(system_python)" -c 'import venv' 2>/dev/null || skip "needs the module venv"
+  for kind in '' --system-site-packages --copies; do
+    # shellcheck disable=SC2086
+    "$(system_python)" -m venv --without-pip $kind "$BATS_TEST_TMPDIR/venv$kind"
+    python=$BATS_TEST_TMPDIR/venv$kind/bin/python3
+    [ "$(threads_of "$python")" = 1 ]
+    run launcher enable "$python"
+    echo "$kind: $output"
+    [[ $output == "enabled: $BATS_TEST_TMPDIR/venv$kind/lib/"*/python_stap.pth ]]
+    [ "$(threads_of "$python")" = 2 ]
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by ${output#enabled: }"
+  done
+}

@@ -1,0 +1,477 @@
+# stap-python: scripts by their names.  stap itself is not run.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2030,SC2031
+
+load ../lib/helper
+load ../lib/launcher
+
+# Makes a stap that prints its tapset, and its arguments a line each.
+fake_stap() {
+  cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
+#!/bin/sh
+echo "tapset $SYSTEMTAP_TAPSET"
+printf '<%s>\n' "$@"
+exit 5
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  export STAP=$BATS_TEST_TMPDIR/stap
+}
+
+# The launcher, whose own words are in $said.
+said=$BATS_TEST_TMPDIR/said
+quietly() {
+  launcher "$@" 2>"$said"
+}
+
+# The stand-in for stap runs with these arguments, and stap-python says LINE on stderr, "" for nothing.
+# usage: says LINE ARGUMENTS...
+says() {
+  local line=$1
+  shift
+  run quietly "$@"
+  echo "$*: $status $output"
+  cat "$said"
+  [ "$status" = 5 ]
+  [ "${lines[*]:1}" = "$(printf '<%s> ' "$top/scripts/$1.stp" "${@:2}" | sed 's/ $//')" ]
+  [ "$(cat "$said")" = "${line:+stap-python: $line}" ]
+}
+
+# A folder of /proc's, $STAP_PYTHON_ROOT, with these processes alone.
+only_processes() {
+  local pid
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
+  rm -rf "$STAP_PYTHON_ROOT"
+  mkdir -p "$STAP_PYTHON_ROOT/proc/self"
+  cp /proc/self/status "$STAP_PYTHON_ROOT/proc/self"
+  for pid in "$@"; do
+    ln -s "/proc/$pid" "$STAP_PYTHON_ROOT/proc"
+  done
+}
+
+@test "a script's name runs stap on it, with the tapset and the arguments, and ends with its status" {
+  fake_stap
+  run quietly pycalls -v cfunctions 3
+  [ "$status" = 5 ]
+  [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>"$'\n<-v>\n<cfunctions>\n<3>' ]
+  run quietly pycalls.stp
+  [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>" ]
+  run env SYSTEMTAP_TAPSET=/mine timeout 20 "$launcher" pygc -c true
+  [ "${lines[0]}" = "tapset /mine" ]
+  STAP=$BATS_TEST_TMPDIR/none refuses 127 'none not found: run stap-python doctor' pygc
+}
+
+@test "what -c of a script starts has the shim, however it is written" {
+  local line given got with="env 'LD_PRELOAD=$shim'"
+  fake_stap
+  # each line: the arguments, and what stap gets
+  while read -r line; do
+    given=${line%% => *} got=${line#* => }
+    eval "run quietly pyflow $given"
+    echo "$given: ${lines[*]:2}"
+    [ "${lines[*]:2}" = "$got" ]
+  done <<LINES
+-c 'python3 x.py' => <-c> <$with python3 x.py>
+-c'python3 x.py' => <-c$with python3 x.py>
+-vc 'A=1 python3 x.py' => <-vc> <$with A=1 python3 x.py>
+-c 'a; b' => <-c> <$with sh -c 'a; b'>
+-c "a 'b c' | d" => <-c> <$with sh -c 'a '\\''b c'\\'' | d'>
+-o x -c 'x' y => <-o> <x> <-c> <$with x> <y>
+-o -c x => <-o> <-c> <x>
+-e -c -c x => <-e> <-c> <-c> <$with x>
+-- -c => <--> <-c>
+--compatible -c x => <--compatible> <-c> <$with x>
+-c => <-c>
+LINES
+}
+
+@test "--list-scripts has each script and its title" {
+  local script
+  run launcher --list-scripts
+  [ "$status" = 0 ]
+  [ "${#lines[@]}" = "$(find "$top/scripts" -maxdepth 1 -name '*.stp' | wc -l)" ]
+  for script in "$top"/scripts/*.stp; do
+    script=${script##*/}
+    grep -qE "^${script%.stp} +$(sed -n 's/^title: //p' "$top/scripts/${script%.stp}.meta")$" <<<"$output"
+  done
+}
+
+@test "each script's --help is the comment at its head, as for stap-python, and its parameters are globals" {
+  local script name parameter usages example
+  fake_stap
+  for script in "$top"/scripts/*.stp; do
+    name=$(basename "$script" .stp)
+    echo "$name"
+    usages=3 example="-c 'python3 PROGRAM.py'"
+    if [ "$name" = pydump ]; then usages=1 example='-x PID'; fi
+    run launcher "$name" --help
+    [ "$status" = 0 ]
+    [[ ${lines[0]} == "$name - "* ]]
+    [ "$(grep -c "^\(usage: \|       \)stap-python $name\( \|$\)" <<<"$output")" = "$usages" ]
+    [ "${lines[-2]}" = "example: stap-python $name $example" ]
+    [ -s "${lines[-1]#its output: }" ]
+    # all of it, and nothing else
+    diff <(sed -e '1,2d' -e '/SPDX/,$d' -e 's/^ \* \?//' "$script" | grep -v "stap .*$name\.stp") \
+      <(head -n -2 <<<"$output" | grep -v "stap-python $name")
+    while read -r parameter; do
+      grep -E '^global ' "$script" | grep -qE "[ ,]$parameter = [0-9]+"
+    done < <(sed -n 's/^-G \([a-z_]*\)=.*/\1/p' <<<"$output")
+  done
+  # wherever it is, unless it is an option's value, or behind the options
+  run launcher pycalls -x 5 cfunctions -h
+  [[ $status == 0 && ${lines[0]} == "pycalls - "* ]]
+  run quietly pycalls -o --help -c x
+  [ "$status" = 5 ]
+  run quietly pyflow -c x -- -h
+  [ "$status" = 5 ]
+}
+
+@test "a parameter that a script doesn't have, and a wrong argument, are refused before stap runs" {
+  fake_stap
+  refuses 2 'pytop: unknown -G topp; there are: by_process, clear, json, top, user \(see stap-python pytop --help\)$' pytop -G topp=5
+  refuses 2 'pytop: unknown -G to; there are' pytop -Gtop=3 -vGto=5
+  # not a parameter: what its argument sets
+  refuses 2 'pygc: unknown -G least; there are: json \(' pygc -G least=5
+  refuses 2 "pytop: -G top must be a number, not 'many' \(" pytop -G top=many
+  refuses 2 "pytop: -G clear must be a number, not ''" pytop -G clear=
+  refuses 2 "pytime: wrong argument 'x'; it takes \[exact\] \(see stap-python pytime --help\)$" pytime -c true x
+  refuses 2 "pywho: wrong argument 'x'; it takes none \(see stap-python pywho --help\)$" pywho -c true x
+  refuses 2 "pygc: wrong argument '6'; it takes \[MIN_US\] \(" pygc 5 6
+  refuses 2 "pyslow: wrong argument 'slow'; it takes \[MS \[PATTERN\]\] \(" pyslow slow -c true
+  refuses 2 "pyslow: wrong argument 'x'; it takes \[MS \[PATTERN\]\] \(" pyslow 5 'app.*' x -c true
+  refuses 2 "pycalls: wrong argument 'x'; it takes \[cfunctions\] \[SECONDS\] \(" pycalls cfunctions -v -- 3 x
+  refuses 2 "pycalls: wrong argument 'cfunctions'" pycalls 3 cfunctions
+  refuses 2 "pycalls: wrong argument 'cfunction'" pycalls cfunction
+  refuses 2 "pystacks: wrong argument '-c'; it takes \[REGEX\] \(" pystacks -o x a -- -c
+  refuses 2 "pywatch: PATTERN is missing; it takes PATTERN \[EXPRESSION...\] \(see stap-python pywatch --help\)$" pywatch -c true
+  says '' pycalls -p4 cfunctions
+  says '' pycalls -p4 3
+  says '' pytop -G top=5 -vG by_process=1 -p4
+  says '' pytime -o x -s 5 --compatible 4.8 --vp 1 -p4
+  says '' pystacks -o x a -p4
+  says '' pyslow 5 'app.*' -p4
+  says '' pyslow 5 -p4
+}
+
+@test "-x of a process without the shim attaches first and says so, and then says nothing" {
+  fake_stap
+  start_program /usr/bin/python3
+  says "attached to $program: active" pycalls -x "$program" 5
+  grep -qF "$shim" "/proc/$program/maps"
+  says '' pycalls "-x$program"
+  program_ends
+}
+
+@test "-x of a process that has started Pythons says that stap does not trace them, and what to do" {
+  local child what='to see it, stap-python attach --children'
+  fake_stap
+  start_program sh -c '"$@" & wait' sh /usr/bin/python3
+  child=$(pgrep -P "$program")
+  programs+=("$child")
+  soon runs "$child" /usr/bin/python3
+  run quietly pycalls -x "$program"
+  cat "$said"
+  [ "$status" = 5 ]
+  [ "$(cat "$said")" = "stap-python: $program: it does not run CPython; only what it starts from now on is traced
+stap-python: -x does not trace the 1 Python that $program has already started: $what $program, then leave out -x" ]
+  says "attached to $child: active" pycalls -x "$child"
+  program_ends
+}
+
+@test "-x loads no shim where stap doesn't trace, and where CPython's own markers do" {
+  local live
+  fake_stap
+  start_program /usr/bin/python3
+  says '' pycalls -p4 -x "$program"
+  says '' pycalls -l '*' -x "$program"
+  says '' pycalls --remote=host -x "$program"
+  live=$(launcher list "$program" | awk '$1 ~ /^gc__/ && $2 == "live" && $4 == "CPython"' | wc -l)
+  [ "$live" = 2 ] || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  says '' pygc -x "$program"
+  refute grep -q libpython-stap "/proc/$program/maps"
+  # it calls functions, too
+  says "attached to $program: active" pystat -x "$program"
+  program_ends
+}
+
+@test "with a PATTERN a script needs the shim, also where CPython's own markers do without one" {
+  fake_stap
+  start_program /usr/bin/python3
+  launcher list "$program" | grep -qE '^ *gc__start +live .* CPython$' || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  make_tree
+  mkdir "$BATS_TEST_TMPDIR/tree/scripts"
+  cp "$shim" "$BATS_TEST_TMPDIR/tree/build"
+  cp "$top/probes/native.list" "$BATS_TEST_TMPDIR/tree/probes"
+  cat >"$BATS_TEST_TMPDIR/tree/scripts/own.stp" <<'STP'
+#!/usr/bin/stap
+/*
+ * own - collections of some functions
+ *
+ * usage: stap own.stp [MS [PATTERN]]  every Python on the machine
+ */
+probe python.%( $# > 1 %? filtered. %)gc.start { next }
+STP
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  run quietly own -x "$program" 5
+  [ "$status" = 5 ] && [ ! -s "$said" ]
+  refute grep -q libpython-stap "/proc/$program/maps"
+  run quietly own -x "$program" 5 'app.*'
+  cat "$said"
+  [ "$status" = 5 ]
+  grep -qx "stap-python: attached to $program: active" "$said"
+  program_ends
+}
+
+@test "-x of a process that can't be traced ends at once, and says why" {
+  fake_stap
+  refuses 1 '4194305: no such process$' pycalls -x 4194305
+  refuses 1 '4194305: no such process$' pygc -x4194305
+  says "$$: it does not run CPython; only what it starts from now on is traced" pycalls -x "$$"
+  # stap says what it doesn't understand
+  says '' pycalls -x nonsense
+  start_program env PYTHON_STAP=off /usr/bin/python3
+  refuses 1 "$program lacks the markers, and the shim can't be loaded: it was started with PYTHON_STAP=off$" pycalls -x "$program"
+  program_ends
+  start_program env PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
+  refuses 1 "$program: the shim is loaded, but tracers don't see it: it was started with PYTHON_STAP=off: restart it without$" pycalls -x "$program"
+  program_ends
+}
+
+@test "-x goes on with CPython's own markers if these are a part of what the script probes" {
+  fake_stap
+  start_program env PYTHON_STAP=off /usr/bin/python3
+  launcher list "$program" | grep -qE '^ *gc__start +live .* CPython$' || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  says "$program has only markers of its own, as the shim can't be loaded: it was started with PYTHON_STAP=off" pystat -x "$program"
+  program_ends
+}
+
+@test "without -x and -c the Pythons that run are counted, and those with the shim" {
+  local tail='; stap-python attach --all loads it into the rest, which stap-python ps lists'
+  fake_stap
+  only_processes
+  says 'no Python runs; stap-python run CMD starts one with the shim' pycalls
+  start_program /usr/bin/python3
+  only_processes "$program" "$$"
+  says "1 Python runs, 0 with the shim$tail" pycalls
+  start_program env LD_PRELOAD="$shim" /usr/bin/python3
+  only_processes "${programs[@]}" "$$"
+  says "2 Pythons run, 1 with the shim$tail" pycalls
+  only_processes "$program"
+  says '1 Python runs, 1 with the shim' pycalls
+  says '' pycalls -p4
+  run quietly pycalls -c true
+  [ "$status" = 5 ] && [ ! -s "$said" ]
+  unset STAP_PYTHON_ROOT
+  run quietly pygc
+  grep -qE '^stap-python: [1-9][0-9]* Pythons? runs?, [1-9][0-9]* with the shim' "$said"
+  launcher list "${programs[0]}" | grep -qE '^ *gc__start +live .* CPython$' || skip "needs a /usr/bin/python3 whose own gc markers are live"
+  grep -qE ', [1-9][0-9]* with live markers of CPython.s own' "$said"
+  run quietly pycalls
+  refute grep -q 'of CPython' "$said"
+}
+
+@test "a user sees the count of their own Pythons, and that another's is unknown" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  fake_stap
+  start_program /usr/bin/python3
+  chmod 755 "$BATS_TEST_TMPDIR"
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls
+  echo "$output"
+  [[ $output == "stap-python: no Python of yours runs; "* ]]
+  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls -x "$program"
+  [ "$status" = 0 ]
+  [ "$output" = "stap-python: $program: whether it has the shim is unknown: cannot read its maps: run this as its user or root" ]
+}
+
+@test "on a terminal the script says when it begins, unless a command's start shows it" {
+  local terminal='import pty, sys; pty.spawn(sys.argv[1:])'
+  fake_stap
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls 5
+  echo "$output"
+  grep -qF '<-E>' <<<"$output"
+  grep -qF '<probe begin { __python_output_begins() }>' <<<"$output"
+  [[ $(tr -d '\r' <<<"${lines[-1]}") == "<5>" ]]
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls -c true
+  refute grep -qF '<-E>' <<<"$output"
+}
+
+# The stand-in for stap runs with these words behind the script.
+# usage: samples SCRIPT "<WORD> <WORD>..." ARGUMENTS...
+samples() {
+  run quietly "${@:3}"
+  echo "${*:3}: $status $output"
+  [ "$status" = 5 ]
+  [ "${lines[*]:1}" = "<$top/scripts/$1.stp>${2:+ $2}" ]
+}
+
+@test "record, top and dump run pyprof and pydump, with the options of py-spy's commands" {
+  local pid preload="env 'LD_PRELOAD=$top/build/libpython-stap.so.0'"
+  fake_stap
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  pid=$!
+  programs+=("$pid")
+  soon runs "$pid" /usr/bin/python3
+  samples pyprof "<-x> <$pid>" record -p "$pid"
+  samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-E> <probe timer.s(10) { exit() }> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
+    record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
+  samples pyprof "<-G> <speedscope=1> <-x> <$pid>" record --format speedscope -p "$pid"
+  samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
+  samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
+  samples pyprof "<-x> <$pid> <-E> <probe timer.s(2) { exit() }> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
+  samples pydump "<-x> <$pid>" dump -p "$pid"
+  refuses 2 'record: name a process by -p PID, or a command behind --' record
+  refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
+  refuses 2 'dump: name a process by -p PID \(see' dump true
+  refuses 2 "dump: '1x' is not a PID" dump -p 1x
+  refuses 2 'top: unknown option, or one without its value' top -o file -p "$pid"
+  refuses 2 'record: unknown option, or one without its value' record -p
+  refuses 2 "record: the rate must be a number from 1 on, not '0'" record -r 0 -p "$pid"
+  refuses 2 "record: the duration, in seconds, must be a number from 1 on, not '1.5'" record -d 1.5 -p "$pid"
+  refuses 2 'record: the format is folded \(or raw\), speedscope or flamegraph, not .png.$' record -f png -p "$pid"
+  refuses 2 'record: samples are of threads on a CPU: stap-python pyblocked shows where .*, and stap-python dump' record --idle -p "$pid"
+  refuses 1 'record: cannot write /nonexistent/file: No such file or directory' record -o /nonexistent/file -p "$pid"
+  refuses 1 '4194305: no such process' dump -p 4194305
+}
+
+# A stap that writes folded stacks to the file of its -o, and a flamegraph.pl that counts them.
+fake_flamegraph() {
+  cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
+#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+trap 'echo "python3;f 2" >>"$2"; exit 3' INT
+echo "python3;main 1" >"$2"
+echo "$2" >"${STAP%/*}/where"
+[ ! -e "${STAP%/*}/waits" ] || while :; do sleep 0.1; done
+[ ! -e "${STAP%/*}/empty" ] || : >"$2"
+SH
+  cat >"$BATS_TEST_TMPDIR/flamegraph.pl" <<'SH'
+#!/bin/sh
+echo "<svg>$(wc -l)</svg>"
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap" "$BATS_TEST_TMPDIR/flamegraph.pl"
+  export STAP=$BATS_TEST_TMPDIR/stap
+}
+
+@test "record --format flamegraph draws what was sampled, also until Ctrl-C, and names the packages that can" {
+  local svg=$BATS_TEST_TMPDIR/x.svg status=0
+  fake_flamegraph
+  echo 'something that is longer than the graph' >"$svg"
+  run quietly record -f flamegraph -- python3
+  [[ $status == 1 && $(cat "$said") == *"libdevel-nytprof-perl (Debian) and flamegraph (Fedora)"* ]] ||
+    [ -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl ]
+  PATH=$BATS_TEST_TMPDIR:$PATH
+  run quietly record -f flamegraph -o "$svg" -- python3
+  [ "$status $output $(cat "$svg")" = "0  <svg>1</svg>" ]
+  run quietly record -f svg -- python3
+  [ "$status $output" = "0 <svg>1</svg>" ]
+  [ ! -e "$(dirname "$(cat "$BATS_TEST_TMPDIR/where")")" ]
+  # stap's status, and all that it has written until it ended
+  rm "$BATS_TEST_TMPDIR/where"
+  touch "$BATS_TEST_TMPDIR/waits"
+  env --default-signal=INT "$launcher" record -f flamegraph -o "$svg" -- python3 &
+  programs+=($!)
+  soon test -s "$BATS_TEST_TMPDIR/where"
+  kill -INT $!
+  wait $! || status=$?
+  [ "$status $(cat "$svg")" = "3 <svg>2</svg>" ]
+  rm "$BATS_TEST_TMPDIR/waits"
+  touch "$BATS_TEST_TMPDIR/empty"
+  refuses 1 'record: there were no samples: nothing is drawn' record -f flamegraph -- python3
+  rm "$BATS_TEST_TMPDIR/empty"
+  printf '#!/bin/sh\nexit 4\n' >"$BATS_TEST_TMPDIR/flamegraph.pl"
+  refuses 1 'flamegraph.pl ended with status 4' record -f flamegraph -- python3
+}
+
+@test "on a terminal record says how far it is" {
+  local terminal='import pty, sys; pty.spawn(sys.argv[1:])'
+  fake_stap
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" record -d 60 -- true
+  grep -qF '<probe timer.s(1) { __python_output_seconds(60) } probe end { __python_output_seconds(-1) }>' <<<"$output"
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" record -- true
+  grep -qF '<probe timer.s(1) { __python_output_seconds(0) } probe end' <<<"$output"
+  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" top -- true
+  refute grep -qF '__python_output_seconds' <<<"$output"
+}
+
+# Makes a stap of this version that says its umask, and then runs as stap would.
+stap_with_umask() {
+  cat >"$BATS_TEST_TMPDIR/stap" <<SH
+#!/bin/bash
+if [ "\$1" = --version ]; then echo "Systemtap translator/driver (version $1/0.191, Debian version $1-5)"; exit; fi
+echo "stap \$(umask)"
+[[ $1 != 5.1 ]] || umask 0
+mkdir -p "\$SYSTEMTAP_DIR/cache"
+: >"\$SYSTEMTAP_DIR/cache/stap_1.ko"
+while [ \$# -gt 0 ] && [ "\$1" != -c ]; do shift; done
+[ \$# = 0 ] || eval "\$2"
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  export STAP=$BATS_TEST_TMPDIR/stap SYSTEMTAP_DIR=$BATS_TEST_TMPDIR/dir
+  rm -rf "$SYSTEMTAP_DIR"
+}
+
+@test "stap and bpftrace let no others write to what they make, and -c has the caller's umask" {
+  local version mask wanted
+  for version in 4.8 5.1; do
+    for mask in 0000 0002 0022 0077 0007; do
+      wanted=$mask
+      [ "$mask" != 0000 ] || wanted=0022
+      stap_with_umask "$version"
+      run bash -c "umask $mask && exec \"\$@\"" bash timeout 20 "$launcher" pygc -c 'sh -c umask'
+      echo "$version $mask: $status $output"
+      [ "$status" = 0 ]
+      [ "$output" = "stap $wanted"$'\n'"$mask" ]
+      # a command that needs a shell
+      run bash -c "umask $mask && exec \"\$@\"" bash timeout 20 "$launcher" pygc -c 'umask; true'
+      [ "$output" = "stap $wanted"$'\n'"$mask" ]
+      # nobody else reaches the modules, which 5.1 makes for everybody
+      [ "$(stat -c %a "$SYSTEMTAP_DIR/cache")" = 700 ]
+      [ "$((8#$(stat -c %a "$SYSTEMTAP_DIR") & 2))" = 0 ]
+    done
+  done
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  # waits for events, or an interrupt, as bpftrace does
+  cat >"$BATS_TEST_TMPDIR/bin/bpftrace" <<'PY'
+#!/usr/bin/python3
+import os, select, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print("bpftrace %04o" % os.umask(0), flush=True)
+select.poll().poll(3000)
+PY
+  chmod +x "$BATS_TEST_TMPDIR/bin/bpftrace"
+  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout 20 "$launcher" pygc --backend bpftrace -c umask
+  [ "$(sort <<<"$output")" = $'0000\nbpftrace 0022' ]
+  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout 20 "$launcher" pygc --backend bpftrace
+  [ "$output" = "bpftrace 0022" ]
+}
+
+@test "a cache of stap's that everybody could write to is closed, and that is said once; others are left alone" {
+  local said
+  stap_with_umask 5.1
+  mkdir -p "$SYSTEMTAP_DIR/cache"
+  chmod 777 "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache"
+  run launcher pygc -p4
+  echo "$output"
+  said="stap-python: everybody could write to $SYSTEMTAP_DIR, where stap keeps the modules that it loads, until now: rm -rf $SYSTEMTAP_DIR/cache removes what is there"
+  [ "${lines[0]}" = "$said" ]
+  [ "$(stat -c %a "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache")" = $'755\n700' ]
+  run launcher pygc -p4
+  [[ $output == stap* && $output != *everybody* ]]
+  # shared with a group
+  chmod 2775 "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache"
+  run launcher pygc -p4
+  [ "$(stat -c %a "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache")" = $'2775\n2775' ]
+  # where a link leads may be another user's choice
+  mv "$SYSTEMTAP_DIR/cache" "$BATS_TEST_TMPDIR/elsewhere"
+  chmod 2777 "$BATS_TEST_TMPDIR/elsewhere"
+  ln -s "$BATS_TEST_TMPDIR/elsewhere" "$SYSTEMTAP_DIR/cache"
+  run launcher pygc -p4
+  [ "$(stat -c %a "$BATS_TEST_TMPDIR/elsewhere")" = 2777 ]
+  # what is to be removed is one word for a shell
+  export SYSTEMTAP_DIR="$BATS_TEST_TMPDIR/a b"
+  mkdir "$SYSTEMTAP_DIR"
+  chmod 777 "$SYSTEMTAP_DIR"
+  run launcher pygc -p4
+  [[ ${lines[0]} == *": rm -rf '$SYSTEMTAP_DIR/cache' removes what is there" ]]
+}

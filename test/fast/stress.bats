@@ -1,0 +1,79 @@
+# Parts of "make check-stress" that need no tracer; it runs longer, in all interpreters.  With tracers:
+# host/stress-tracers.bats.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+stress() {
+  ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 200 "$top/test/long/stress/run" "$@"
+}
+
+@test "a program that ends slowly among daemon threads ends as without CPython 3.10's own crash" {
+  need gcc
+  local python end i found=
+  cat >"$BATS_TEST_TMPDIR/slow.c" <<'C'
+#include <unistd.h>
+__attribute__((destructor)) static void end(void)
+{
+    usleep(30000);
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/slow.so" "$BATS_TEST_TMPDIR/slow.c"
+  for python in $(pythons); do
+    [ "$(version_of "$python")" = 3.10 ] || continue
+    found=yes
+    for end in PYTHONMALLOC= PYTHONMALLOC=debug PYTHONTRACEMALLOC=1; do
+      for ((i = 0; i < 8; i++)); do
+        run env "$end" LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" \
+          timeout -k 1 30 "$python" "$top/test/long/stress/programs.py" daemons
+        echo "$python $end: $status $output"
+        [ "$status" = 0 ]
+        [ "$output" = "ended among daemons 20" ]
+      done
+    done
+  done
+  [ -n "$found" ] || skip "needs CPython 3.10"
+}
+
+@test "whatever fails of what the shim calls, the program goes on" {
+  need gcc
+  run stress failures
+  echo "$output"
+  [ "$status" = 0 ]
+}
+
+@test "a program in which nothing can be kept with code objects goes on when tracers come and go" {
+  need gcc
+  local python
+  make_semaphores "$BATS_TEST_TMPDIR"
+  gcc -D_GNU_SOURCE -shared -fPIC -pthread -o "$BATS_TEST_TMPDIR/fails.so" "$top/test/long/stress/fails.c" -ldl
+  cat >"$BATS_TEST_TMPDIR/loops.py" <<'PY'
+import threading, time
+
+
+def loops():
+    end = time.time() + 1.5
+    while time.time() < end:
+        time.sleep(0.001)
+
+
+def calls():
+    loops()
+
+
+thread = threading.Thread(target=calls)
+thread.start()
+calls()
+thread.join()
+print("ended")
+PY
+  for python in $(pythons); do
+    run env FAIL=PyUnicode_InternFromString:-0 SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 \
+      LD_PRELOAD="$BATS_TEST_TMPDIR/fails.so $BATS_TEST_TMPDIR/semaphores.so $shim" \
+      timeout -k 1 20 "$python" "$BATS_TEST_TMPDIR/loops.py"
+    echo "$python: $status $output"
+    [ "$status" = 0 ]
+    [[ $output == *"can't be installed here"*ended* ]]
+  done
+}

@@ -1,0 +1,53 @@
+# The rules of the code that tools check; test/fast/rooms.bats has those of the project.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  cd "$top" || return
+}
+
+@test "ShellCheck finds nothing" {
+  need shellcheck
+  shell_files | xargs shellcheck
+}
+
+@test "shfmt has nothing to change" {
+  need shfmt
+  shell_files | grep -v '\.bats$' | xargs shfmt -i 2 -ci -d
+  shell_files | grep '\.bats$' | xargs shfmt -ln bats -i 2 -ci -d
+}
+
+@test "clang-format has nothing to change" {
+  need clang-format
+  [[ $(clang-format --version) == *"version 14."* ]] ||
+    skip "needs clang-format 14, with which the code is formatted: others differ in details"
+  clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/long/fuzz/*.[ch] test/long/stress/*.c test/long/cpython/*.c test/long/freethreaded/*.c test/tapset/*.c
+}
+
+@test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
+  need gcc clang
+  local compiler build
+  for compiler in gcc clang; do
+    # what other suites use is not made anew
+    build=$BATS_TEST_TMPDIR/$compiler
+    make -s CC=$compiler BUILD="$build" "$build"/probes/{markers_list,native_list,installed}.h
+    for file in probes/*.c probes/stap-python/*.c test/*.c test/long/stress/*.c test/long/cpython/*.c; do
+      "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -I"$build/probes" \
+        -fsyntax-only "$file"
+    done
+  done
+}
+
+@test "every source file names its licence" {
+  local missing
+  missing=$(project_files | grep -E '\.(c|h|d|awk|stp|bt|py|sh|bash|bats|list)$|^Makefile$' | xargs grep -L 'SPDX-License-Identifier: MIT') || true
+  echo "$missing"
+  [ -z "$missing" ]
+}
+
+@test "codespell knows every word" {
+  need codespell
+  project_files | xargs codespell
+}

@@ -1,0 +1,182 @@
+# The tapset's C functions without a kernel: compiled as a library, with which a Python reads itself.
+# test/guest/functions.bats and test/guest/times.bats run the same in the kernel.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  need gcc awk
+  pythons=
+  for python in $(pythons); do
+    ! "$python" -c 'import ctypes' 2>/dev/null || pythons+=" $python"
+  done
+  [ "$pythons" ] || skip "needs a CPython with ctypes"
+}
+
+# The library, in which a string of SystemTap has room for $1 bytes, as $library.
+make_library() {
+  library=$BATS_TEST_TMPDIR/library.so
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
+    sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
+  # as the kernel is compiled
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
+    -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
+}
+
+# Each CPython, with the shim and behind it $behind, compares what it reads of itself with what it knows.
+# usage: reads_itself ROOM PART, of objects.py
+reads_itself() {
+  local python
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim ${behind:-}" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/objects.py" "$library" "$1" "$2"
+    echo "$output"
+    [[ $output == *" compared" ]]
+  done
+}
+
+# Each CPython with the shim runs a program of test/tapset.
+# usage: each_runs PROGRAM ARGUMENT...
+each_runs() {
+  local python
+  make_library 512
+  for python in $pythons; do
+    echo "$python"
+    run env LD_PRELOAD="$shim" PYTHONIOENCODING=utf-8 "$python" "$top/test/tapset/$1" "$library" 512 "${@:2}"
+    echo "$output"
+    [ "$status" = 0 ]
+  done
+}
+
+@test "python_argstr() is repr() for what audit events pass" {
+  local python
+  make_library 1024
+  for python in $pythons; do
+    echo "$python"
+    run "$python" -X utf8 "$top/test/tapset/objects.py" "$library" 1024 audited
+    echo "$output"
+    [[ $output == *" compared" ]]
+  done
+}
+
+@test "python_backtrace() is the stack that Python itself walks, whole or cut" {
+  raise_semaphores "$BATS_TEST_TMPDIR"
+  make_library 512
+  reads_itself 512 stacks
+}
+
+@test "the stack of the running thread is what Python itself walks, with no marker probed, and with one since the start" {
+  local when
+  make_library 512
+  for when in "with no marker" "with one since the start"; do
+    [ "$when" = "with no marker" ] || raise_semaphores "$BATS_TEST_TMPDIR" function__entry
+    echo "$when"
+    reads_itself 512 running
+  done
+  export PYTHON_TLBC=0 # in a free-threaded build: all threads run the same copy of the instructions
+  reads_itself 512 running
+}
+
+@test "the page is found at its second address, too" {
+  raise_semaphores "$BATS_TEST_TMPDIR"
+  make_library 512
+  make_taker "$BATS_TEST_TMPDIR" 0x550070790000
+  behind=$BATS_TEST_TMPDIR/taker.so
+  reads_itself 512 stacks
+  reads_itself 512 running
+}
+
+@test "objects are as repr() has them, variables and what is found from them as Python says, in each CPython" {
+  make_library 2048
+  reads_itself 2048 values
+}
+
+# OBJECTS=N: so many of each CPython, about 5,000 in a second.
+@test "of damaged objects something printable is read soon, and nothing is written" {
+  each_runs damaged.py "${OBJECTS:-$([ -n "${EVERY:-}" ] && echo 3000 || echo 1000)}"
+}
+
+@test "of objects that another thread changes something printable is read soon" {
+  each_runs changing.py "$([ -n "${EVERY:-}" ] && echo 2000 || echo 60)"
+}
+
+@test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
+  each_runs interrupted.py
+}
+
+@test "a wait for the GIL is charged to who has it, with all that passes meanwhile" {
+  export PYTHON_GIL=1 # in a free-threaded build
+  each_runs gil.py
+}
+
+# Makes needs_gil, a module in C that says nothing of threads, for a free-threaded build: $1.
+make_needs_gil() {
+  local headers
+  headers=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  [ -e "$headers/Python.h" ] || skip "needs $headers/Python.h"
+  gcc -shared -fPIC -I"$headers" -x c -o "$BATS_TEST_TMPDIR/needs_gil.so" - <<'C'
+#include <Python.h>
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "needs_gil", .m_size = -1};
+PyMODINIT_FUNC PyInit_needs_gil(void)
+{
+    return PyModule_Create(&definition);
+}
+C
+}
+
+@test "in a free-threaded build there is no GIL until a module turns it on" {
+  local python
+  make_library 512
+  for python in $pythons; do
+    is_free_threaded "$python" || continue
+    echo "$python"
+    make_needs_gil "$python"
+    env LD_PRELOAD="$shim" PYTHONPATH="$BATS_TEST_TMPDIR" "$python" "$top/test/tapset/gil_off.py" "$library" 512
+  done
+  [ -e "$BATS_TEST_TMPDIR/needs_gil.so" ] || skip "needs a free-threaded CPython"
+}
+
+@test "the calls, sleeps and stacks that scripts measure are kept and summed up as they were" {
+  make_library 512
+  # shellcheck disable=SC2086 # the first will do
+  set -- $pythons
+  run "$1" "$top/test/tapset/calls.py" "$library"
+  echo "$output"
+  [ "$output" = "all as expected" ]
+}
+
+@test "what a thread waits for when it leaves its CPU is said from its system call and its files, whatever becomes of them" {
+  local program=$BATS_TEST_TMPDIR/sleeps
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,stacks,samples,target}.stp "$top"/build/python_{objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
+    -I"$top/probes" -o "$program" "$top/test/tapset/sleeps.c"
+  run timeout 60 "$program"
+  echo "$output"
+  [ "$output" = "all as expected" ]
+}
+
+# Leaves only those of $pythons from 3.$1 on.
+pythons_from() {
+  local all=$pythons python
+  pythons=
+  for python in $all; do
+    ! "$python" -c "import sys; sys.exit(sys.version_info < (3, $1))" || pythons+=" $python"
+  done
+}
+
+@test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
+  pythons_from 8
+  each_runs tasks.py
+}
+
+@test "the tasks of asyncio, their stacks and which awaits which are those of python -m asyncio ps" {
+  pythons_from 14
+  [ "$pythons" ] || skip "needs CPython 3.14 or later"
+  each_runs tasks.py ps
+}
+
+@test "of damaged tasks something printable is read soon" {
+  pythons_from 8
+  each_runs damaged_tasks.py "${OBJECTS:-$([ -n "${EVERY:-}" ] && echo 3000 || echo 1000)}"
+}

@@ -1,0 +1,24 @@
+# test/vm, as far as it needs no guest.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016
+
+load ../lib/helper
+
+@test "test/vm lets no others write to what it makes, nor to stap's cache, whatever stap's umask" {
+  local mask
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  printf '#!/bin/bash\numask\numask 0\nmkdir -p "$SYSTEMTAP_DIR/cache"\n. %q\numask\n' "$top/test/vm/lib.sh" >"$BATS_TEST_TMPDIR/bin/stap"
+  chmod +x "$BATS_TEST_TMPDIR/bin/stap"
+  export PATH=$BATS_TEST_TMPDIR/bin:$PATH STAP_VM=never SYSTEMTAP_RUNTIME=/nonexistent SYSTEMTAP_DIR=$BATS_TEST_TMPDIR/dir
+  unset STAP_VM_ROOT
+  # what stap gets of its caller's, and what the guest's programs then get from it
+  for mask in 0000,0022 0002,0002 0027,0027; do
+    rm -rf "$SYSTEMTAP_DIR"
+    run bash -c "umask ${mask%,*} && exec $top/test/vm/stap -p4"
+    echo "$mask: $output"
+    [ "$output" = "${mask#*,}"$'\n0022' ]
+    [ "$(stat -c %a "$SYSTEMTAP_DIR/cache")" = 700 ]
+    [ $((8#$(stat -c %a "$SYSTEMTAP_DIR") & 2)) = 0 ]
+  done
+}

@@ -1,0 +1,141 @@
+# pyblocked's kinds of sleep, held against a program that knows what it waits for.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  scripts_setup
+  waits=$top/test/workloads/waits.py
+  export PYTHON_GIL=1 # in a free-threaded build, where else nothing waits for it
+}
+
+# Runs pyblocked on the parts of the workload: its rows are in $printed, what the program says is in $said.
+# usage: blocked OPTIONS... -- PYTHON PART...
+blocked() {
+  local options=() python
+  while [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  python=$2
+  shift 2
+  said=$BATS_TEST_TMPDIR/said
+  script pyblocked -G json=1 -G top=3000 "${options[@]}" -c "env LD_PRELOAD=$shim $python $waits $*" >"$said.all" || {
+    cat "$said.all"
+    return 1
+  }
+  grep '^{"function"' "$said.all" >"$said"
+}
+
+# Each sleep's kind and file, or "exact" ones, and its time.  What another thread may have taken is no sleep of that kind: the
+# GIL and the CPU, which are rows of their own.  $1: which
+check_kinds() {
+  /usr/bin/python3 - "$printed" "$said" "$1" <<'PY'
+import collections
+import json
+import sys
+
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+said = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+kinds = {row["kind"]: row for row in rows if "stack" not in row}
+rows = [row for row in rows if "stack" in row]
+assert said and rows
+assert {" ".join(row) for row in rows} == {"total_us sleeps longest_us kind which stack"}
+assert {" ".join(row) for row in kinds.values()} == {"total_us sleeps longest_us kind"}
+got = collections.defaultdict(int)
+for row in rows:
+    for function in {frame.split()[-1] for frame in row["stack"]}:
+        got[function, row["kind"], row["which"]] += row["total_us"]
+wanted = {(one["function"], one["kind"], one[sys.argv[3]] if sys.argv[3] else "") for one in said}
+times = collections.defaultdict(int)
+for one in said:
+    key = one["function"], one["kind"], one[sys.argv[3]] if sys.argv[3] else ""
+    times[key] += one["us"] - one["cpu_us"]
+for (function, kind, which), time in times.items():
+    own = got[function, kind, which]
+    beside = sum(got[function, other, ""] for other in ("GIL", "run queue") if other != kind)
+    print(function, kind, which, "slept", time, "printed", own, "beside", beside)
+    assert own <= time * 1.05 + 20000
+    assert own + beside >= time * 0.9 - 20000
+    # where a busy machine gave the guest no CPU, what it waits for may be there when it gets one
+    assert own >= 50000 or (own > 0 and beside >= 200000)
+for (function, kind, which), time in got.items():
+    if function in {one["function"] for one in said} and kind not in ("GIL", "run queue"):
+        assert time < 50000 or (function, kind, which) in wanted, (function, kind, which, time)
+# the sums of each kind
+for kind, row in kinds.items():
+    of_kind = [one for one in rows if one["kind"] == kind]
+    assert sum(one["sleeps"] for one in of_kind) == row["sleeps"], row
+    assert 0 <= row["total_us"] - sum(one["total_us"] for one in of_kind) <= len(of_kind), row
+    assert max(one["longest_us"] for one in of_kind) == row["longest_us"], row
+assert {row["kind"] for row in rows} == set(kinds)
+PY
+}
+
+@test "pyblocked says what a thread waits for, and which file or socket, and how long" {
+  blocked -- "$system"
+  [ "$(wc -l <"$said")" -ge 37 ]
+  [ "$(jq -r .kind "$said" | sort -u | wc -l)" -ge 13 ]
+  check_kinds which
+}
+
+@test "pyblocked tells the GIL, locks and timers from others in each CPython" {
+  local python
+  while read -r python <&9; do
+    echo "$python"
+    blocked -- "$python" of_timers of_locks of_polls of_the_gil
+    [ "$(wc -l <"$said")" = 10 ]
+    check_kinds which
+    is_free_threaded "$python" || continue
+    PYTHON_GIL=0 blocked -- "$python" of_timers of_locks of_polls
+    [ "$(wc -l <"$said")" = 9 ]
+    check_kinds which
+  done 9< <(guest_pythons)
+}
+
+@test "pyblocked has kinds alone with which=0, and all ports with which=2" {
+  need_time
+  blocked -G which=0 -- "$system" of_sockets of_file_locks
+  check_kinds ''
+  refute grep -E '"which":"[^"]' "$printed"
+  blocked -G which=2 -- "$system" of_sockets
+  check_kinds exact
+  refute grep -F ':*' "$printed"
+}
+
+@test "a server's connections are one row" {
+  cat >"$BATS_TEST_TMPDIR/server.py" <<'PY'
+import socket
+import threading
+import time
+
+listener = socket.socket()
+listener.bind(("127.0.0.1", 20099))
+listener.listen(50)
+
+
+def talks():
+    time.sleep(0.1)
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", 20099)) as one:
+            time.sleep(0.02)
+            one.send(b"x")
+
+
+def serves(one):
+    one.recv(1)
+
+
+thread = threading.Thread(target=talks)
+thread.start()
+for _ in range(20):
+    serves(listener.accept()[0])
+thread.join()
+PY
+  script pyblocked -G json=1 -G top=3000 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/server.py"
+  jq -r 'select(.stack) | select(.stack[0] | endswith(" in serves")) | [.which, .sleeps] | @tsv' "$printed" | sort >"$BATS_TEST_TMPDIR/rows"
+  cat "$BATS_TEST_TMPDIR/rows"
+  grep -qE "^127.0.0.1:20099 -> 127.0.0.1:\*	(1[5-9]|20)$" "$BATS_TEST_TMPDIR/rows"
+  [ "$(grep -c ' -> ' "$BATS_TEST_TMPDIR/rows")" = 1 ]
+}

@@ -1,0 +1,226 @@
+# Stacks of running threads, in probes that are no markers of Python's, and the scripts that are made of them.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  scripts_setup
+}
+
+# The system's; with EVERY, and with those of a release, all.
+sampled_pythons() {
+  if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else system_python; fi
+}
+
+# With PYTHON_STAP_DEBUG the shim would say that it sets a hook: script() allows no message.
+@test "pyprof's stacks are all possible, its shares right, and no hook is set" {
+  local python seconds=6 points=6
+  if [ -n "${EVERY:-}" ]; then seconds=30 points=1.5; fi
+  for python in $(sampled_pythons); do
+    script pyprof 997 -c "env PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim $python $top/test/workloads/sampled.py $seconds" >/dev/null
+    echo "$python"
+    grep -F '[unknown]' "$printed" || true
+    grep -vF '[unknown]' "$printed" | "$system" "$top/test/workloads/sampled.py" check "$points"
+  done
+}
+
+@test "at most one stack in a thousand is unknown between a program's first line and its last" {
+  local python
+  for python in $(sampled_pythons); do
+    echo "$python"
+    cat >"$BATS_TEST_TMPDIR/unknown.stp" <<'STP'
+global began, samples, unknown, maybe, numbers[4000]
+probe perf.sw.cpu_clock.hz(997) {
+  if (!python_in_target() || (!began && python_filename() !~ "/sampled.py$")) next
+  began = 1
+  stack = python_backtrace()
+  samples++
+  if (stack != "" && stack !~ "[.][.][.]") numbers[python_stack(), stack] <<< 1
+  if (stack =~ "<unknown>") maybe++
+  else if (stack != "") { unknown += maybe; maybe = 0 }
+}
+probe end {
+  printf("%d samples, %d unknown\n", samples, unknown)
+  foreach ([number, text] in numbers- limit 20) {
+    printf("%stext, number %d:\n", text, number > 0)
+    print_python_stack(number)
+    print_python_folded(number)
+    println(" folded")
+  }
+}
+STP
+    run stap "$BATS_TEST_TMPDIR/unknown.stp" -c "env LD_PRELOAD=$shim $python $top/test/workloads/sampled.py 4"
+    echo "$output"
+    [[ $output =~ ([0-9]+)" samples, "([0-9]+)" unknown" ]]
+    [ "${BASH_REMATCH[1]}" -gt 500 ]
+    # one in a small sample says nothing
+    [ $((BASH_REMATCH[2] * 1000)) -le $((BASH_REMATCH[1] + 1000)) ]
+    # the number of a stack is that of its text: the same functions and lines, in the other order when folded
+    awk '
+      /^File "/ { match($0, /", line /); file = substr($0, 7, RSTART - 7); split(substr($0, RSTART + 8), part, ", in ")
+                  text = text part[2] " (" file ":" part[1] ")\n"; next }
+      /text, number 1:$/ { wanted = text; text = ""; lines = ""; next }
+      / folded$/ { sub(/ folded$/, ""); count = split($0, name, ";"); folded = ""
+                   for (i = count; i > 0; i--) folded = folded name[i] "\n"
+                   if (lines != wanted || folded != wanted) { print "not the same:", wanted, lines, folded; bad = 1 }
+                   compared++; text = ""; next }
+      { lines = lines $0 "\n" }
+      END { exit bad || compared < 10 }' <<<"$output"
+  done
+}
+
+@test "a system call, a page fault, a context switch, a signal, a function of C and a marker of C++ tell which Python function they are in" {
+  cat >"$BATS_TEST_TMPDIR/places.stp" <<'STP'
+global seen, lines
+function place(name:string) {
+  if (python_in_target() && python_filename() =~ "/places.py$") {
+    seen[name, python_funcname()] <<< 1
+    lines[name] = python_lineno()
+  }
+}
+probe process.syscall { if (syscall_name($syscall) =~ "^(p?select6?|connect)$") place(syscall_name($syscall)) }
+probe perf.type(1).config(2).sample(1) { place("page fault") }
+probe perf.type(1).config(3).sample(1) { place("context switch") }
+probe process("/usr/lib/*/libc.so.6").function("malloc") !, process("/lib64/libc.so.6").function("malloc") {
+  if (ulong_arg(1) > 5000 && ulong_arg(1) < 5100) place("malloc")
+}
+probe kernel.trace("signal:signal_deliver") { if ($sig == 10) place("signal") }
+probe process("/usr/lib/*/libstdc++.so.6").provider("libstdcxx").mark("throw") !,
+      process("/usr/lib64/libstdc++.so.6").provider("libstdcxx").mark("throw") { place("throw") }
+probe end {
+  foreach ([name, caller] in seen) printf("%s %s %d\n", name, caller, @count(seen[name, caller]))
+  foreach (name in lines) printf("line %s %d\n", name, lines[name])
+}
+STP
+  run stap "$BATS_TEST_TMPDIR/places.stp" -c "env LD_PRELOAD=$shim $system $top/test/workloads/places.py 3"
+  echo "$output"
+  grep -qE '^p?select6? sleeps [1-9]' <<<"$output"
+  grep -qE '^context switch sleeps [1-9]' <<<"$output"
+  grep -qE '^page fault faults [1-9]' <<<"$output"
+  grep -qE '^connect connects [1-9]' <<<"$output"
+  # a free-threaded build has an allocator of its own for all objects
+  is_free_threaded "$system" || grep -qE '^malloc allocates [1-9]' <<<"$output"
+  grep -qE '^signal signals [1-9]' <<<"$output"
+  grep -qxE 'throw throws 1' <<<"$output"
+  grep -qxE "line p?select6? $(grep -n 'select.select' "$top/test/workloads/places.py" | cut -d: -f1)" <<<"$output"
+  refute grep -E '^(p?select6?|connect|malloc|signal) (faults|<module>)' <<<"$output"
+}
+
+# The tracepoint of the kernel's handlers of such interrupts is within them.
+@test "a stack in a non-maskable interrupt is whole and possible" {
+  need_time
+  "$top/test/vm/guest" status >/dev/null || skip "needs the guest, which can be sent such interrupts"
+  cat >"$BATS_TEST_TMPDIR/nmi.stp" <<'STP'
+global stacks[4000], interrupts, unknown
+probe kernel.trace("nmi:nmi_handler") {
+  if (!python_in_target() || python_filename() !~ "/sampled.py$") next
+  interrupts++
+  if (python_backtrace() =~ "<unknown>") unknown++
+  stacks[python_stack()] <<< 1
+}
+probe end {
+  foreach (number in stacks) {
+    print_python_folded(number)
+    printf(" %d\n", @count(stacks[number]))
+  }
+  printf("%d interrupts, %d unknown\n", interrupts, unknown)
+}
+STP
+  local python
+  for python in $(sampled_pythons); do
+    echo "$python"
+    (
+      sleep 8
+      while [ ! -e "$BATS_TEST_TMPDIR/ended" ]; do "$top/test/vm/guest" nmi 20; done
+    ) &
+    run stap "$BATS_TEST_TMPDIR/nmi.stp" -c "env LD_PRELOAD=$shim $python $top/test/workloads/sampled.py 12"
+    touch "$BATS_TEST_TMPDIR/ended"
+    wait
+    rm "$BATS_TEST_TMPDIR/ended"
+    echo "$output"
+    [[ $output =~ ([0-9]+)" interrupts, 0 unknown" ]]
+    [ "${BASH_REMATCH[1]}" -ge 40 ]
+    # as pyprof has them
+    sed -nE '/ [0-9]+$/{ s/:[0-9]+\)/)/g; s/^[^ ]+ \(/python;&/p }' <<<"$output" |
+      "$system" "$top/test/workloads/sampled.py" check 30
+  done
+}
+
+@test "pydump prints each thread's stack once, and which of them sleep" {
+  local pid
+  cat >"$BATS_TEST_TMPDIR/threads.py" <<'PY'
+import threading
+import time
+
+
+def waits():
+    lock.acquire()
+
+
+def naps():
+    time.sleep(600)
+
+
+lock = threading.Lock()
+lock.acquire()
+for function in waits, naps, naps:
+    threading.Thread(target=function, daemon=True).start()
+while True:
+    time.sleep(0.2)
+PY
+  pid=$(start_in_guest "$BATS_TEST_TMPDIR/threads.py")
+  script pydump -x "$pid"
+  end_in_guest "$pid"
+  [ "$(grep -cE '^Thread [0-9]+ "(python[0-9.]+t?|Thread-[0-9] .*)", asleep$' "$printed")" = 4 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 10, in naps$" "$printed")" = 2 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 6, in waits$" "$printed")" = 1 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 18, in <module>$" "$printed")" = 1 ]
+}
+
+@test "pyprof's table of each second has the shares of functions" {
+  need_time
+  script pyprof -G live=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/sampled.py 4"
+  # in each sample but those of the start; what it calls has the most
+  awk '/main \(/ { if ($2 > 20 && $1 < 5) main++ } /spin \(/ { if ($1 > 20 && $1 == $2) spin++ }
+       END { exit !(main && spin) }' "$printed"
+  [ "$(grep -c '^ OWN(%) TOTAL(%)  FUNCTION$' "$printed")" -ge 3 ]
+}
+
+@test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
+  script_says pyprof 199 -G kernel=1 -G native=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 4"
+  sed -i "s, ($top/test/workloads/inner.py),,g" "$printed"
+  grep -E '<module>;(reads|sums|spins)' "$printed"
+  # in their order, at the inner end alone, and without those of the interrupt itself
+  grep -qE '^python[0-9.]+t?;<module>;reads;([^;]+_\[k\];)+vfs_read_\[k\];([^;]+_\[k\];)*[^;]+_\[k\] [0-9]+$' "$printed"
+  grep -qE '^python[0-9.]+t?;<module>;sums;\[libz\.so\.1[^]]*\] crc32(_z)? [0-9]+$' "$printed"
+  # a compiler may have the interpreter's loop in pieces without names
+  grep -qE '^python[0-9.]+t?;<module>;spins(;\[python[0-9.]+t?\])? [0-9]+$' "$printed"
+  refute grep -E '_\[k\];([^;]+;)*(reads|sums|spins|<module>)[; ]|\[[a-z][^]]*[.][^]]*\][^;]*;' "$printed"
+  refute grep -E 'perf_swevent|stack_trace_save|python_' "$printed"
+  # the same for speedscope, with what stap-python record adds on a terminal
+  script_says pyprof 199 -G kernel=1 -G speedscope=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 3" \
+    -E 'probe timer.s(1) { __python_output_seconds(3) } probe end { __python_output_seconds(-1) }'
+  grep -q 'sampling: 1 of 3 s' "$printed.said"
+  /usr/bin/python3 - "$printed" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    said = json.load(file)
+profile, = said["profiles"]
+names = [frame["name"] for frame in said["shared"]["frames"]]
+stacks = [[names[frame] for frame in sample] for sample in profile["samples"]]
+assert len(profile["weights"]) == len(stacks) and sum(profile["weights"]) == profile["endValue"], profile
+assert any(stack[0].startswith("python") and stack[2].startswith("reads (") and "vfs_read_[k]" in stack[3:] for stack in stacks), stacks
+PY
+}
+
+@test "of a Python without the shim they say once what to do" {
+  need_time
+  script_says pyprof -c "$system -c 'import time
+end = time.time() + 5
+while time.time() < end: pass'"
+  [ "$(grep -c 'WARNING: Python process \([0-9]*\) and perhaps others have no shim, and so no Python stack: stap-python attach \1$' "$printed.said")" = 1 ]
+  grep -qE '^python[0-9.]+t?;\[no Python\] [0-9]+$' "$printed"
+}

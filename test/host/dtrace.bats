@@ -1,0 +1,250 @@
+# The real dtrace on real Pythons: scripts/call_stack.d, CPython's own scripts, several processes.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+# What this machine lacks, if anything; asked once, because it takes seconds.
+setup_file() {
+  export lack=
+  if [ "$(id -u)" != 0 ]; then
+    lack="needs root, for dtrace"
+  elif ! "$top/test/long/dtrace/dtrace" -V >/dev/null 2>&1; then
+    lack="needs dtrace: test/long/dtrace/dtrace fetch"
+  elif ! "$top/test/long/dtrace/dtrace" -n 'BEGIN { exit(0); }' >/dev/null 2>&1; then
+    lack="needs a kernel in which dtrace attaches to markers"
+  fi
+}
+
+setup() {
+  [ -z "$lack" ] || skip "$lack"
+  script=$top/scripts/call_stack.d
+  program=$top/test/workloads/call_stack.py
+  trace=$BATS_TEST_TMPDIR/trace
+}
+
+# dtrace; its output is in $trace, one CPU's after the other's.  Fails if events were lost ("drops") or
+# arguments couldn't be read.
+dtrace() {
+  rm -f "$trace"
+  timeout -k 5 60 "$top/test/long/dtrace/dtrace" -b 16m -o "$trace" "$@" 2>"$trace.log" || { cat "$trace.log" && return 1; }
+  refute grep '^dtrace: ' "$trace.log"
+}
+
+# What call_stack.d printed, in the order of time.
+in_order() {
+  sort -n "$trace" | grep .
+}
+
+# The events of FILE among them, as expect.py writes them.
+# usage: events_of FILE
+events_of() {
+  in_order | sed -nE "s/^[0-9]+\t *function-(entry|return): *${1##*/}:(.*):([0-9]+)\$/\1 \2 \3/p" |
+    sed 's/^entry/>/; s/^return/</'
+}
+
+# Checks that every line is indented by as many spaces as calls are open.
+well_indented() {
+  in_order | awk '
+    match($0, /function-(entry|return): */) {
+      indent = RLENGTH - length(/function-entry/ ? "function-entry:" : "function-return:")
+      if (/function-return/) depth--
+      if (indent != depth && bad++ < 10) print "expected an indent of", depth ":", $0
+      if (/function-entry/) depth++
+      lines++
+    }
+    END { if (depth) print "calls left open:", depth; exit bad || depth || !lines }'
+}
+
+# Starts two processes that call step() in a loop for 20 seconds; their shims' messages are in the files
+# loop.1 and loop.2.
+# usage: start_loops PYTHON
+start_loops() {
+  cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
+import time
+
+
+def step():
+    time.sleep(0.002)
+
+
+end = time.time() + 120
+while time.time() < end:
+    step()
+PY
+  export PYTHON_STAP_DEBUG=1
+  LD_PRELOAD=$shim "$1" "$BATS_TEST_TMPDIR/loop.py" 2>"$BATS_TEST_TMPDIR/loop.1" 3>&- &
+  first=$!
+  LD_PRELOAD=$shim "$1" "$BATS_TEST_TMPDIR/loop.py" 2>"$BATS_TEST_TMPDIR/loop.2" 3>&- &
+  second=$!
+  sleep 0.5
+}
+
+@test "call_stack.d prints what happens between a function's entry and its return, on every kind of hook" {
+  local python
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    expect_events "$python" "$program"
+    LD_PRELOAD=$shim dtrace -s "$script" -c "$python $program" main
+    events_of "$program" | diff <(sed '/^> main /,/^< main /!d' "$expected.functions") -
+    well_indented
+  done
+}
+
+@test "call_stack.d stays within a function that calls itself until the outermost call returns" {
+  expect_events /usr/bin/python3 "$program"
+  LD_PRELOAD=$shim dtrace -s "$script" -c "/usr/bin/python3 $program" sum_up
+  diff <(grep sum_up "$expected.functions") <(events_of "$program")
+  [ "$(in_order | wc -l)" = 6 ]
+  well_indented
+}
+
+@test "call_stack.d without a function shows every way in which a frame starts and ends" {
+  local python semantics=$top/test/workloads/semantics.py
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    expect_events "$python" "$semantics"
+    LD_PRELOAD=$shim dtrace -s "$script" -c "$python $semantics"
+    events_of "$semantics" | diff "$expected.functions" -
+    well_indented
+  done
+}
+
+@test "call_stack.d shows a name that can't be encoded as an empty one, and goes on" {
+  LD_PRELOAD=$shim dtrace -s "$script" -c "/usr/bin/python3 $top/test/workloads/names.py" call_all
+  in_order | cut -f 2 >"$BATS_TEST_TMPDIR/names"
+  # "", "\ud800", "a\udc80b"; and a file's
+  [ "$(grep -c '^ function-entry: names::9$' "$BATS_TEST_TMPDIR/names")" = 3 ]
+  [ "$(grep -c '^function-return: :f:9$' "$BATS_TEST_TMPDIR/names")" = 1 ]
+  well_indented
+}
+
+@test "call_stack.d -p shows one running Python from the frames that it is in on, and leaves no hook" {
+  local python first second loop
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    start_loops "$python"
+    loop=$BATS_TEST_TMPDIR/loop
+    dtrace -s "$script" -n 'tick-2s { exit(0); }' -p "$first"
+    sleep 0.5
+    kill -0 "$first"
+    kill "$first" "$second"
+    events_of "$loop.py" | awk '
+      NR == 1 { expected = "> <module> 10" }
+      NR == 2 { expected = "> step 5" }
+      NR > 2 { expected = NR % 2 ? "< step 5" : "> step 4" }
+      $0 != expected { print "expected", expected ":", $0; bad = 1; exit }
+      END { exit bad || NR < 50 }'
+    refute grep -vE '[: ]loop\.py:(step|<module>):' <(in_order)
+    cat "$loop.1"
+    tail -n 1 "$loop.1" | grep -q 'hook: removed$'
+    [ ! -s "$loop.2" ]
+  done
+}
+
+@test "several Pythons are traced at once, each by its PID" {
+  local first second
+  start_loops /usr/bin/python3
+  dtrace -q -p "$first" -p "$second" -n "
+    python$first:libpython-stap.so.0::function-entry, python$second:libpython-stap.so.0::function-entry
+    /copyinstr(arg1) == \"step\"/ { @[pid] = count(); } tick-2s { exit(0); }"
+  kill "$first" "$second"
+  cat "$trace"
+  awk -v first="$first" -v second="$second" '$2 > 50 { seen[$1] = 1 } END { exit !(first in seen && second in seen) }' "$trace"
+}
+
+@test "CPython's own test_dtrace passes: its scripts, unmodified, with the shim" {
+  local python pythons=
+  for python in $(pythons); do
+    ! "$python" -c 'import test.test_dtrace' 2>/dev/null || pythons+=" $python"
+  done
+  [ -n "$pythons" ] || skip "needs a CPython with its test package"
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  ln -s "$top/test/long/dtrace/dtrace" "$BATS_TEST_TMPDIR/bin/dtrace"
+  # dtrace and the program print to the same pipe, so that the program must do it in whole lines.
+  unset PYTHONUNBUFFERED
+  # shellcheck disable=SC2086
+  for python in $(pythons_by_hook $pythons); do
+    run env LD_PRELOAD="$shim" PATH="$BATS_TEST_TMPDIR/bin:$PATH" timeout -k 5 120 "$python" -m unittest -v \
+      test.test_dtrace.DTraceNormalTests.test_{function_entry_return,line,gc}
+    echo "$python: $output"
+    [ "$status" = 0 ]
+    [ "$(grep -c '\.\.\. ok$' <<<"$output")" = 3 ]
+  done
+}
+
+@test "a CPython's own gc, import and audit markers say what the interpreter says" {
+  local python pythons=
+  for python in $(pythons); do
+    [[ $(own_markers "$python" "$(own_file "$python")") != *gc__start*audit* ]] || pythons+=" $python"
+  done
+  [ -n "$pythons" ] || skip "needs a CPython with markers of its own"
+  cat >"$BATS_TEST_TMPDIR/own.py" <<'PY'
+import gc
+import sys
+
+events = []
+
+
+def callback(phase, info):
+    if phase == "start":
+        events.append("gc %d" % info["generation"])
+    else:
+        events.append("collected %d" % (info["collected"] + info["uncollectable"]))
+
+
+gc.disable()
+gc.collect()
+gc.callbacks.append(callback)
+import colorsys
+
+gc.collect(0)
+gc.collect(1)
+cycle = []
+cycle.append(cycle)
+del cycle
+gc.collect()
+sys.audit("systemtap.test", 1)
+try:
+    import no_such_module
+except ImportError:
+    events.append("found no_such_module 0")
+gc.callbacks.clear()
+print("import colorsys", "found colorsys 1", *events[:-1], sep="\n")
+print("audit systemtap.test", "import no_such_module", events[-1], sep="\n")
+PY
+  for python in $pythons; do
+    echo "$python"
+    # shellcheck disable=SC2016
+    dtrace -q -c "$python $BATS_TEST_TMPDIR/own.py" -n '
+      python$target:::import-find-load-start /copyinstr(arg0) == "colorsys"/ { self->on = 1; }
+      python$target:::import-find-load-start /self->on/ { printf("%d\timport %s\n", timestamp, copyinstr(arg0)); }
+      python$target:::import-find-load-done /self->on/ { printf("%d\tfound %s %d\n", timestamp, copyinstr(arg0), arg1); }
+      python$target:::gc-start /self->on/ { printf("%d\tgc %d\n", timestamp, arg0); }
+      python$target:::gc-done /self->on/ { printf("%d\tcollected %d\n", timestamp, arg0); }
+      python$target:::audit /self->on && copyinstr(arg0) == "systemtap.test"/ { printf("%d\taudit %s\n", timestamp, copyinstr(arg0)); }
+      python$target:::import-find-load-done /copyinstr(arg0) == "no_such_module"/ { self->on = 0; }'
+    "$python" "$BATS_TEST_TMPDIR/own.py" >"$BATS_TEST_TMPDIR/expected"
+    grep -qx 'collected 1' "$BATS_TEST_TMPDIR/expected"
+    in_order | cut -f 2 | diff "$BATS_TEST_TMPDIR/expected" -
+  done
+}
+
+@test "half a million events come without a loss; a loss fails these tests" {
+  cat >"$BATS_TEST_TMPDIR/busy.py" <<'PY'
+def call():
+    pass
+
+
+def start():
+    for _ in range(250000):
+        call()
+
+
+start()
+PY
+  LD_PRELOAD=$shim dtrace -s "$script" -c "/usr/bin/python3 $BATS_TEST_TMPDIR/busy.py" start
+  [ "$(grep -c :call: "$trace")" = 500000 ]
+  LD_PRELOAD=$shim refute dtrace -b 4k -s "$script" -c "/usr/bin/python3 $BATS_TEST_TMPDIR/busy.py" start
+  grep ' drops on CPU ' "$trace.log"
+}

@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# What a test checks with, and what it says it needs when it is skipped.
+#
+# SPDX-License-Identifier: MIT
+
+# The output and the exit status of a command.
+outcome() {
+  local status=0
+  "$@" 2>&1 || status=$?
+  echo "status $status"
+}
+
+# Fails if the command succeeds; a bare "!" in the middle of a test can't fail it.
+refute() {
+  if "$@"; then return 1; fi
+}
+
+need() {
+  local tool
+  for tool; do
+    type -P "$tool" >/dev/null || skip "needs $tool"
+  done
+}
+
+# Leaves a test to make check-every (EVERY=1), and to the long check $1, if there is one.
+need_time() {
+  [ -n "${EVERY:-}" ] || skip "needs time: ${1:+$1, or }make check-every"
+}
+
+# Every $1th line of a list; all of them with EVERY.
+some() {
+  if [ -n "${EVERY:-}" ]; then cat; else awk -v every="$1" 'NR % every == 1'; fi
+}
+
+# A long check refuses each of these in one line, which names the last word and the help.
+# usage: refuses_arguments test/long/NAME/run ARGUMENTS...
+refuses_arguments() {
+  local arguments
+  for arguments in "${@:2}"; do
+    # shellcheck disable=SC2086
+    run "$top/$1" $arguments
+    echo "$output"
+    # shellcheck disable=SC2154 # lines: by bats
+    [ "$status" = 2 ] && [ "${#lines[@]}" = 1 ] || return 1
+    [[ $output == "$1: "*"${arguments##* }"*"(see $1 --help)" ]] || return 1
+  done
+}

@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# The scripts of scripts/, run by stap on workloads with known counts and times.
+#
+# SPDX-License-Identifier: MIT
+
+# The setup() of the scripts' suites: the two workloads, and the file for a script's output.
+scripts_setup() {
+  need_live_stap
+  system=$(system_python)
+  export STAP_TIMEOUT=300 counted=$top/test/workloads/counted.py timed=$top/test/workloads/timed.py
+  printed=$BATS_TEST_TMPDIR/printed
+}
+
+# Runs scripts/NAME.stp: its output is in $printed, stap's messages are in $printed.said, the target's
+# output goes to stdout.  It must lose nothing: stap's only message is that it has no kernel symbols, before
+# which the guest may say that it is being made.
+# A busy machine may stop the guest in the middle of a handler, so handlers may wait longer for a lock
+# than usual, and are not measured for overload.
+# usage: script NAME STAP'S ARGUMENTS...
+script() {
+  script_says "$@" || return
+  refute grep -vE 'Kernel function symbol table|^test/vm/prepare: ' "$printed.said"
+}
+
+# The same for a script that prints warnings.
+script_says() {
+  local status=0
+  stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$printed" "$top/scripts/$1.stp" "${@:2}" 2>"$printed.said" || status=$?
+  cat "$printed.said"
+  head -n 300 "$printed"
+  return "$status"
+}
+
+# The script refuses these arguments, with TEXT in just one line on stderr.
+# usage: refuses TEXT NAME STAP'S ARGUMENTS...
+refuses() {
+  refute stap -o "$printed" "$top/scripts/$2.stp" "${@:3}" -c true 2>"$printed.said"
+  cat "$printed.said"
+  [ "$(grep -cF "$1" "$printed.said")" = 1 ]
+}
+
+# Starts Python programs with the shim in the guest's background; prints their PIDs, one a line.
+# usage: start_in_guest PROGRAM...
+start_in_guest() {
+  # shellcheck disable=SC2016
+  "$top/test/vm/guest" exec -- sh -c 'shim=$1 python=$2; shift 2
+    for program; do
+      LD_PRELOAD=$shim setsid timeout --foreground 300 "$python" "$program" >/dev/null 2>&1 &
+    done
+    for program; do
+      for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        sleep 1
+        pid=$(pgrep -f "^[^ ]*python[^ ]* $program") && grep -q stap "/proc/${pid%%[!0-9]*}/task/"*/comm && break
+      done
+      echo "$pid"
+    done' sh "$shim" "$system" "$@"
+}
+
+end_in_guest() {
+  "$top/test/vm/guest" exec -- kill "$@"
+}
+
+# The flags of open(2) that pyaudit names, a line each: NUMBER NAME.  By the stap of this machine, as one that is to run
+# something in a guest takes that one's architecture.
+# usage: open_flags FOLDER STAP'S ARGUMENTS..., where FOLDER has a kernel's build tree (test/lib/kernel-tree)
+open_flags() {
+  command stap -p1 -r "$1" "${@:2}" "$top/scripts/pyaudit.stp" 2>/dev/null |
+    sed -n 's/^(flag_names\[\([0-9]*\)\]) = ("\(O_[A-Z]*\)");$/\1 \2/p'
+}

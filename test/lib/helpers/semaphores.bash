@@ -1,0 +1,28 @@
+# shellcheck shell=bash
+# Arms the shim without a tracer: a library that raises the markers' semaphores.
+#
+# SPDX-License-Identifier: MIT
+
+# The address of a marker's semaphore in a file.
+semaphore() {
+  readelf --wide --notes "$1" | awk -v marker="$2" '
+    /Name: / { name = $2 }
+    /Semaphore: / && name == marker { print $NF; exit }'
+}
+
+# Makes semaphores.so in the folder $1.  Preloaded before the shim it raises the semaphores of all markers,
+# or of those that match the regular expression $2; with SEMAPHORES_TOGGLE=MS it raises and lowers them by
+# turns.
+make_semaphores() {
+  "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
+    -o "$1/semaphores.so" "$top/test/long/memory/semaphores.c"
+  SEMAPHORES=$(readelf --wide --notes "$shim" | grep -A1 -E "Name: (${2:-.*})\$" |
+    sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
+  export SEMAPHORES
+}
+
+# Puts that library before the shim in $shim, from here on.
+raise_semaphores() {
+  make_semaphores "$@"
+  shim="$1/semaphores.so $shim"
+}
