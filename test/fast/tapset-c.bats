@@ -14,9 +14,10 @@ setup() {
   [ "$pythons" ] || skip "needs a CPython with ctypes"
 }
 
-# The library, in which a string of SystemTap has room for $1 bytes, as $library.
+# The library, in which a string of SystemTap has room for $1 bytes, as $library.  The tests share it.
 make_library() {
-  library=$BATS_TEST_TMPDIR/library.so
+  library=$BATS_FILE_TMPDIR/library-$1.so
+  [ ! -e "$library" ] || return 0
   awk -f "$top/test/long/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled

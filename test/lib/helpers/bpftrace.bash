@@ -3,11 +3,15 @@
 #
 # SPDX-License-Identifier: MIT
 
+# Tried once in a run of bats: it takes a second.
 can_bpftrace() {
+  local tried=${BATS_RUN_TMPDIR:+$BATS_RUN_TMPDIR/bpftrace-attaches}
   need bpftrace
   [ "$(id -u)" = 0 ] || skip "needs root, for bpftrace"
+  [ ! -e "$tried" ] || return 0
   bpftrace -q -e "usdt:$shim:python:gc__start { } interval:ms:1 { exit(); }" >/dev/null 2>&1 ||
     skip "needs a kernel in which bpftrace attaches to markers"
+  [ ! "$tried" ] || : >"$tried"
 }
 
 # Waits until the bpftrace $1 sleeps and waits for events, two seconds at most.

@@ -8,7 +8,7 @@
 # CPython: up to 3.8, 3.9 and 3.10, 3.11, each version from 3.12 on, and each free-threaded version.
 # PYTHONS adds some; ONLY_PYTHONS replaces them.  They may be scripts that start one.
 pythons() {
-  which_pythons "sys.version_info >= (3, 6) and not ($refused)" | with_minor | gated
+  interpreters | sed -n 's/^supported //p' | gated
 }
 
 # The condition of Python for the free-threaded builds that the shim refuses, as probes/free_threaded.h has it.
@@ -16,24 +16,46 @@ refused='"t" in sys.abiflags and (sys.version_info < (3, 14, 4) or (3, 15) < sys
 
 # Those, which need not be there.
 refused_pythons() {
-  which_pythons "$refused"
+  interpreters | sed -n 's/^refused [^ ]* //p'
+}
+
+# What Python prints as its minor version, of a free-threaded build with a t: 14t.
+minor='"%d%s" % (sys.version_info[1], "t" * ("t" in sys.abiflags))'
+
+# The CPythons from 3.6 on that there are, a line each: "supported 14t PATH" or "refused 13t PATH".  All are started for
+# it, so a run of bats keeps the list.
+interpreters() {
+  local python kept=''
+  # shellcheck disable=SC2086
+  set -- ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 "${FREETHREADED:-$top/build/freethreaded}"/*/bin/python3.*t ${PYTHONS:-}}
+  [ ! "${BATS_RUN_TMPDIR:-}" ] || kept=$BATS_RUN_TMPDIR/interpreters.$(cksum <<<"$*" | tr ' ' .)
+  if [ -e "$kept" ]; then
+    cat "$kept"
+    return
+  fi
+  for python; do
+    [ ! -x "$python" ] || "$python" -c "import sys
+if sys.version_info >= (3, 6):
+    print('refused' if $refused else 'supported', $minor, sys.argv[1])" "$python" || true
+  done >"${kept:-/dev/stdout}${kept:+.$BASHPID}"
+  [ ! "$kept" ] || { mv "$kept.$BASHPID" "$kept" && cat "$kept"; }
 }
 
 # Those for which a condition of Python is true.
 which_pythons() {
   local python
-  # shellcheck disable=SC2086
-  set -- "$1" ${ONLY_PYTHONS:-/usr/bin/python3 "$HOME"/.pyenv/versions/3.*/bin/python3 "${FREETHREADED:-$top/build/freethreaded}"/*/bin/python3.*t ${PYTHONS:-}}
-  for python in "${@:2}"; do
-    if [ -x "$python" ] && "$python" -c "import sys; sys.exit(not ($1))"; then echo "$python"; fi
+  interpreters | while read -r _ _ python; do
+    ! "$python" -c "import sys; sys.exit(not ($1))" </dev/null || echo "$python"
   done
 }
 
 # Each path on stdin, with its minor version before it: 14, of a free-threaded build 14t.
 with_minor() {
-  local python
+  local python known path
+  local -A minors=()
+  while read -r _ known path; do minors[$path]=$known; done < <(interpreters)
   while read -r python; do
-    echo "$("$python" -c 'import sys; print("%d%s" % (sys.version_info[1], "t" * ("t" in sys.abiflags)))') $python"
+    echo "${minors[$python]:-$("$python" -c "import sys; print($minor)")} $python"
   done
 }
 
