@@ -62,7 +62,7 @@ shim_ldflags := -shared -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl
 # One for each test/long/NAME/run.
 long_checks := $(patsubst test/long/%/run,check-%,$(wildcard test/long/*/run))
 
-.PHONY: all help man demo bench overhead check check-every check-busy $(long_checks)
+.PHONY: all help man demo bench overhead check check-fast check-every check-nightly check-busy $(long_checks)
 .PHONY: install install-strip uninstall installcheck dist distcheck deb rpm clean FORCE
 .DELETE_ON_ERROR:
 
@@ -85,9 +85,11 @@ make                the shim, stap-python and the driver, the tapset with the pa
 make man            the man pages of the tapset only, in build/man
 make demo           a first trace of a Python program, set-up included
 
-make check          all test suites, set-up included
+make check          all test suites, set-up included (20 minutes)
+make check-fast     those that need neither root nor a tracer, without what takes long (2 minutes)
 make check-every    all test suites with every CPython that is here, and every item of some lists of
                     which make check takes one of each kind
+make check-nightly  make check-every and some long checks, one after the other
 endef
 export help
 
@@ -221,9 +223,16 @@ check:
 	$(ready)
 	@test/lib/run
 
+# Without test/lib/setup: what is not here is skipped.
+check-fast: all
+	@test/lib/run --fast
+
 check-every:
 	$(ready)
 	@EVERY=1 test/lib/run
+
+check-nightly:
+	@test/lib/nightly
 
 # ARGS are those of test/bench/run, and of the run of each long check, test/long/NAME/run.
 bench:

@@ -24,6 +24,7 @@ prints() {
   done
 }
 
+# bats test_tags=slow
 @test "threads of C that enter and leave CPython go on while tracers come and go" {
   toggled 7
   export CALLERS=$BATS_TEST_TMPDIR/callers.so
@@ -31,11 +32,13 @@ prints() {
   prints callers 'called: True False'
 }
 
+# bats test_tags=slow
 @test "a program whose audit hook takes a lock, and holds it while it forks, goes on while tracers come and go" {
   toggled 61
   prints locks forked
 }
 
+# bats test_tags=slow
 @test "audit hooks and finalizers run on the program's threads alone" {
   toggled 31
   prints looks "['MainThread'] 1 True"
@@ -44,16 +47,19 @@ prints() {
   shim=${shim% *} prints looks "['MainThread'] 1 True"
 }
 
+# bats test_tags=slow
 @test "what a signal handler raises within an audit hook that is told of our arming is raised" {
   toggled 61
   prints interrupts 'True 0'
 }
 
+# bats test_tags=slow
 @test "an exception that one thread sets for another is raised there, also within an audit hook that is told of our arming" {
   toggled 31
   prints exceptions_set 'ended: True'
 }
 
+# bats test_tags=slow
 @test "a profile function that the program sets and removes while tracers come and go" {
   toggled 70 function__return
   prints profiles 'profiled None'

@@ -26,6 +26,7 @@ own_evaluator() {
   gcc -shared -fPIC -o "$EVALUATOR" "$top/test/workloads/evaluator.c"
 }
 
+# bats test_tags=slow
 @test "the child of a fork by C goes on that came while the shim waited for the GIL" {
   goes_on forks_in_c_while_asked 'sys.version_info < (3, 12)' function__entry
 }
@@ -36,10 +37,12 @@ own_evaluator() {
   goes_on forks_without_handlers True function__entry
 }
 
+# bats test_tags=slow
 @test "the child of a fork by C leaves the stacks of threads alone that are not there" {
   goes_on forks_in_c_beside_threads True function__return
 }
 
+# bats test_tags=slow
 @test "an evaluator of the program's may be put in front of ours again and again" {
   own_evaluator
   goes_on puts_its_evaluator_in_front_again 'sys.version_info >= (3, 9)' function__entry
@@ -50,6 +53,7 @@ own_evaluator() {
   goes_on has_its_evaluator_in_front_of_the_deep '(3, 9) <= sys.version_info < (3, 12)' function__entry
 }
 
+# bats test_tags=slow
 @test "a subinterpreter in which the index of code objects is another's goes on" {
   local markers
   for markers in cfunction__entry ${EVERY:+'function__.*'}; do
@@ -57,10 +61,12 @@ own_evaluator() {
   done
 }
 
+# bats test_tags=slow
 @test "a list of gc.callbacks that is the program's own may go" {
   goes_on has_a_list_of_gc_callbacks_that_goes True gc__start "$shim"
 }
 
+# bats test_tags=slow
 @test "an interpreter that starts after the shim was loaded into a running Python has its hooks" {
   goes_on starts_an_interpreter_after_attach '(3, 9) <= sys.version_info < (3, 12)' function__entry "$shim"
 }
@@ -80,6 +86,7 @@ need_own_files() {
   grep -q '^Seccomp:[[:space:]]*0' /proc/self/status || skip "needs to run without a seccomp filter"
 }
 
+# bats test_tags=slow
 @test "a program that closes all files and opens its own keeps them" {
   need_own_files
   goes_on closes_all_files_and_opens_its_own True function__entry

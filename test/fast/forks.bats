@@ -35,18 +35,22 @@ forks() {
 
 # Not without the GIL, where these two programs hang without the shim, too: the second one always, as os.fork() waits
 # for threads that wait for its handler's lock; the first one as soon as a thread calls gc.collect() now and then.
+# bats test_tags=slow
 @test "no thread gets the GIL in the middle of a fork by C, as its handlers may hold what that thread wants" {
   forks in_c_with_a_lock '"free-threading" not in sys.version' 60
 }
 
+# bats test_tags=slow
 @test "no thread gets the GIL in the middle of os.fork(), nor while other threads have hooks set" {
   forks with_a_lock 'sys.version_info >= (3, 7) and "free-threading" not in sys.version' 100
 }
 
+# bats test_tags=slow
 @test "the child of a fork by C beside a thread that sleeps runs on, though the shim asks for the GIL" {
   forks in_c_beside_a_thread_that_sleeps True 30
 }
 
+# bats test_tags=slow
 @test "nor does the shim ask for the GIL of a thread that calls Python functions" {
   forks in_c_after_calls True ''
 }
@@ -56,15 +60,18 @@ forks() {
   forks in_c_after_calls_that_come_late True ''
 }
 
+# bats test_tags=slow
 @test "the child of a fork by C has no lock of pending calls that the shim's thread held, from 3.12 on" {
   forks in_c_beside_a_thread_that_sleeps 'sys.version_info >= (3, 12)' 30 \
     LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
 }
 
+# bats test_tags=slow
 @test "the child of os.fork() waits for no lock that the shim's thread held as it came for the GIL, up to 3.11" {
   forks after_a_sleep '(3, 7) <= sys.version_info < (3, 12)' 70 LD_PRELOAD="$library $shim" SLOW_SEM_POST=1
 }
 
+# bats test_tags=slow
 @test "the child of os.fork() beside a thread that has hooks set in a pending call makes such calls, and ends, from 3.13 on" {
   forks beside_a_thread_that_arms 'sys.version_info >= (3, 13)' 60
 }
@@ -76,6 +83,7 @@ forks() {
     'sys.version_info >= (3, 12) and __import__("sysconfig").get_config_var("Py_ENABLE_SHARED")' '' LD_PRELOAD="$library $shim"
 }
 
+# bats test_tags=slow
 @test "a program that takes the shim's function out of atexit ends as without it" {
   forks without_functions_at_exit True ''
 }

@@ -11,10 +11,12 @@ setup() {
     skip "needs clang's libFuzzer (Debian: libclang-rt-dev)"
 }
 
+# bats test_tags=slow
 @test "fuzzing finds nothing in what reads ELF files, descriptions, /proc, command lines, the memory of processes and their sleeps" {
   timeout -k 5 300 "$top/test/long/fuzz/run" --seconds 1 elf ${EVERY:+proc objects descriptions words calls sleeps}
 }
 
+# bats test_tags=slow
 @test "fuzzing finds nothing in the shim: names of all kinds arrive as they are" {
   compgen -G '/usr/lib/*/libpython3.*.so.1.0' >/dev/null || compgen -G '/usr/lib*/libpython3.*.so.1.0' >/dev/null ||
     skip "needs a libpython"

@@ -198,6 +198,7 @@ packaged() {
   done
 }
 
+# bats test_tags=slow
 @test "make installcheck: stap resolves all in what is installed, and what is wrong is told" {
   need stap
   make_target install
@@ -293,6 +294,7 @@ dist_in() {
   [ ! -e "$top/.git" ] || diff <(git -C "$top" ls-files | sort) <(tar -tzf "$first/$name.tar.gz" | sed "s,^$name/,," | sort)
 }
 
+# bats test_tags=slow
 @test "make distcheck is content with the tarball" {
   need stap
   local folder=$BATS_TEST_TMPDIR/dist

@@ -5,6 +5,7 @@
 
 load ../lib/helper
 
+# bats test_tags=slow
 @test "ASan and UBSan find nothing in the shim while the workloads run" {
   need gcc
   [ -e "$(gcc -print-file-name=libasan.so)" ] || skip "needs gcc's libasan"
@@ -14,6 +15,7 @@ load ../lib/helper
   timeout -k 5 300 "$top/test/long/memory/run" asan "${interpreters[@]}"
 }
 
+# bats test_tags=slow
 @test "ThreadSanitizer finds nothing in the shim while threads call, raise, import, collect and fork without the GIL" {
   need gcc setarch
   [ -d "${FREETHREADED:-$top/build/freethreaded}/tsan" ] || skip "needs the CPython that test/long/freethreaded/build tsan makes"

@@ -101,6 +101,7 @@ some_environments() {
   [ -z "$(ls -A "${pth%/*}")" ]
 }
 
+# bats test_tags=slow
 @test "many at a time are all listed" {
   local pythons
   some_environments 12
@@ -234,7 +235,7 @@ some_environments() {
 }
 
 @test "doctor says what is enabled, and which of it is broken, with the command that repairs it" {
-  local command one pythons file
+  local command one pythons file state=${XDG_STATE_HOME:-$HOME/.local/state}
   make_machine
   some_environments 4
   for one in "${pythons[@]}"; do
@@ -244,7 +245,7 @@ some_environments() {
   rm "$BATS_TEST_TMPDIR/env2/$file"
   ln -sfn /nonexistent/libpython-stap.so.0 "$BATS_TEST_TMPDIR/env3/${file%pth}so"
   rm -r "$BATS_TEST_TMPDIR/env4"
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home XDG_STATE_HOME="$state" PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
   grep -qE "^ok +enabled +$BATS_TEST_TMPDIR/env1/$file$" <<<"$output"
@@ -260,7 +261,7 @@ some_environments() {
     # shellcheck disable=SC2086
     launcher $command
   done
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home XDG_STATE_HOME="$state" PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
   [ "$(grep -cE '^ok +enabled' <<<"$output")" = 3 ]
   refute grep '^note' <<<"$output"
 }

@@ -229,6 +229,7 @@ lists() {
   [ "$(tr -dc '\233' <"$BATS_TEST_TMPDIR/listed" | wc -c)" = 0 ]
 }
 
+# bats test_tags=slow
 @test "list survives a file that is cut off, or has any byte of its headers and notes changed" {
   local size at failed=0 status
   need gcc

@@ -9,6 +9,7 @@ stress() {
   ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 200 "$top/test/long/stress/run" "$@"
 }
 
+# bats test_tags=slow
 @test "a program that ends slowly among daemon threads ends as without CPython 3.10's own crash" {
   need gcc
   local python end i found=
@@ -36,6 +37,7 @@ C
   [ -n "$found" ] || skip "needs CPython 3.10"
 }
 
+# bats test_tags=slow
 @test "whatever fails of what the shim calls, the program goes on" {
   need gcc
   run stress failures
@@ -43,6 +45,7 @@ C
   [ "$status" = 0 ]
 }
 
+# bats test_tags=slow
 @test "a program in which nothing can be kept with code objects goes on when tracers come and go" {
   need gcc
   local python

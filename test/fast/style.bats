@@ -8,6 +8,7 @@ setup() {
   cd "$top" || return
 }
 
+# bats test_tags=slow
 @test "ShellCheck finds nothing" {
   need shellcheck
   shell_files | xargs shellcheck
@@ -26,6 +27,7 @@ setup() {
   clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/long/fuzz/*.[ch] test/long/stress/*.c test/long/cpython/*.c test/long/freethreaded/*.c test/tapset/*.c
 }
 
+# bats test_tags=slow
 @test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
   need gcc clang
   local compiler build

@@ -67,6 +67,7 @@ each_runs() {
   reads_itself 512 stacks
 }
 
+# bats test_tags=slow
 @test "the stack of the running thread is what Python itself walks, with no marker probed, and with one since the start" {
   local when
   make_library 512
@@ -79,6 +80,7 @@ each_runs() {
   reads_itself 512 running
 }
 
+# bats test_tags=slow
 @test "the page is found at its second address, too" {
   raise_semaphores "$BATS_TEST_TMPDIR"
   make_library 512
@@ -94,6 +96,7 @@ each_runs() {
 }
 
 # OBJECTS=N: so many of each CPython, about 5,000 in a second.
+# bats test_tags=slow
 @test "of damaged objects something printable is read soon, and nothing is written" {
   each_runs damaged.py "${OBJECTS:-$([ -n "${EVERY:-}" ] && echo 3000 || echo 1000)}"
 }
@@ -102,6 +105,7 @@ each_runs() {
   each_runs changing.py "$([ -n "${EVERY:-}" ] && echo 2000 || echo 60)"
 }
 
+# bats test_tags=slow
 @test "what was interrupted is the function that the dynamic linker finds there, or its library, and no other" {
   each_runs interrupted.py
 }
@@ -177,6 +181,7 @@ pythons_from() {
   each_runs tasks.py ps
 }
 
+# bats test_tags=slow
 @test "of damaged tasks something printable is read soon" {
   pythons_from 8
   each_runs damaged_tasks.py "${OBJECTS:-$([ -n "${EVERY:-}" ] && echo 3000 || echo 1000)}"

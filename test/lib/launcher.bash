@@ -87,14 +87,15 @@ runs() {
 }
 
 # The files of another machine in $machine: a Debian with all that a probe needs.  Its stap is in
-# $machine/bin.
+# $machine/bin.  Who isn't root is in stapusr and stapdev there.
 make_machine() {
-  local release=6.1.0-7-amd64
+  local release=6.1.0-7-amd64 groups=(106 105)
+  [ "$(id -u)" = 0 ] || groups=("$(id -g)" "$(id -g)")
   machine=$BATS_TEST_TMPDIR/machine
   mkdir -p "$machine"/{bin,boot,usr/bin,etc,home,"proc/sys/kernel",proc/self,"sys/kernel/security","usr/share/systemtap/runtime/transport"}
   mkdir -p "$machine/usr/share/systemtap/tapset" "$machine/lib/modules/$release/build/include/linux" "$machine$top/build"
   printf 'NAME="Debian GNU/Linux"\nID=debian\n' >"$machine/etc/os-release"
-  printf 'root:x:0:\nstapusr:x:106:\nstapdev:x:105:\n' >"$machine/etc/group"
+  printf 'root:x:0:\nstapusr:x:%s:\nstapdev:x:%s:\n' "${groups[@]}" >"$machine/etc/group"
   echo "$release" >"$machine/proc/sys/kernel/osrelease"
   echo 0 >"$machine/proc/sys/kernel/modules_disabled"
   : >"$machine/proc/modules"

@@ -1,0 +1,162 @@
+# test/lib/run and test/lib/nightly: which suites run beside which, with which shim, and what they say at their end; and
+# that every suite here is run by one of them, or by a long check.
+#
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016
+
+load ../lib/helper
+
+teardown() {
+  [ ! "${tree:-}" ] || rm -rf "$tree"
+}
+
+# A tree in which test/lib/run has nothing but what the test puts there: $tree.  It notes in $tree/log what runs.
+make_tree() {
+  tree=$(mktemp -d "$(fit_folder)/runner.XXXXXX")
+  chmod 755 "$tree"
+  mkdir -p "$tree"/{build,test/{lib/helpers,vm,fast,host,guest}}
+  cp "$top/test/lib/run" "$tree/test/lib"
+  cp "$top/test/lib/helpers/place.bash" "$tree/test/lib/helpers"
+  printf '#!/bin/sh\necho "guest $*" >>"%s/log"\n' "$tree" >"$tree/test/vm/guest"
+  printf '#!/bin/sh\n' >"$tree/test/vm/stap"
+  chmod +x "$tree"/test/vm/*
+  echo "the shim" >"$tree/build/libpython-stap.so.0"
+  : >"$tree/log"
+}
+
+# A suite of one test, which notes its beginning and its end, with its shim, and does COMMAND in between.
+# usage: suite FOLDER/NAME COMMAND [LINE OF ITS HEAD]
+suite() {
+  # "@test" here would be a test of this suite
+  sed 's/^TEST/@test/' >"$tree/test/$1.bats" <<BATS
+# A suite.
+${3:-#}
+
+TEST "$1 is run" {
+  echo "$1 begins \${SHIM:-}" >>"$tree/log"
+  $2
+  echo "$1 ends" >>"$tree/log"
+}
+BATS
+}
+
+# Without the variables of the bats that runs this.
+# usage: run_suites ARGUMENTS...
+run_suites() {
+  local name unset=()
+  for name in "${!BATS_@}" SHIM TREE ONLY_PYTHONS STAP_VM_ROOT; do unset+=(-u "$name"); done
+  run env "${unset[@]}" "$tree/test/lib/run" "$@"
+  echo "$output"
+  cat "$tree/log"
+}
+
+# The number of the line in the log.
+line() {
+  grep -nxF "$1" "$tree/log" | cut -d: -f1
+}
+
+@test "the suites of test/fast run before those of test/host, and those of test/guest beside both" {
+  make_tree
+  suite fast/first 'sleep 0.7'
+  suite fast/second 'sleep 0.7'
+  suite host/plain true
+  suite host/copied '[ "$(cat "$SHIM")" = "the shim" ]' '# copy of the shim'
+  suite guest/only 'sleep 0.1'
+  run_suites
+  [ "$status" = 0 ]
+  [[ ${lines[-1]} == "5 passed, 0 failed, 0 skipped in 0 min "*" s" ]]
+  grep -x 'ok host/plain is run in [0-9]*ms' "$tree/build/check.tap"
+  # two at a time, and all ends before a tracer may attach
+  [ "$(line 'fast/first begins ')" -lt "$(line 'fast/second ends')" ]
+  [ "$(line 'fast/second begins ')" -lt "$(line 'fast/first ends')" ]
+  [ "$(line 'fast/first ends')" -lt "$(line 'host/plain begins ')" ]
+  [ "$(line 'fast/second ends')" -lt "$(line "host/copied begins $tree/build/copy/libpython-stap.so.0")" ]
+  [ "$(line 'guest/only ends')" -lt "$(line 'host/plain begins ')" ]
+  # a guest that ran before goes on
+  refute grep -x 'guest stop' "$tree/log"
+}
+
+@test "a suite alone, one that fails, one that is skipped and one that breaks off are told in the last lines" {
+  make_tree
+  suite fast/good true
+  suite fast/bad false
+  suite host/lacks 'skip "needs luck"'
+  suite host/breaks 'kill -KILL $PPID $$'
+  run_suites test/fast/good.bats
+  [ "$status" = 0 ]
+  [[ ${lines[-1]} == "1 passed, 0 failed, 0 skipped in "* ]]
+  run_suites
+  [ "$status" = 1 ]
+  grep -xE '  host/lacks is run in [0-9]*ms # skip needs luck' <<<"$output"
+  grep -xE '  fast/bad is run in [0-9]*ms' <<<"$output"
+  grep -xF 'not run: 1' <<<"$output"
+  [[ ${lines[-1]} == "1 passed, 2 failed, 1 skipped in "* ]]
+}
+
+@test "make check-fast runs those of test/fast without the tests tagged slow, and looks for no guest" {
+  make_tree
+  suite fast/first true
+  suite fast/long 'sleep 9' '# bats file_tags=slow'
+  suite host/plain true
+  suite guest/only true
+  run_suites --fast
+  [ "$status" = 0 ]
+  [[ ${lines[-1]} == "1 passed, 0 failed, 0 skipped in "* ]]
+  diff - "$tree/log" <<<$'fast/first begins \nfast/first ends'
+}
+
+@test "make check-nightly runs its checks one after the other, whatever comes of each, and prints a table of them" {
+  local make=$BATS_TEST_TMPDIR/make
+  tree=$(mktemp -d "$BATS_TEST_TMPDIR/nightly.XXXXXX")
+  mkdir -p "$tree/test/lib"
+  cp "$top/test/lib/nightly" "$tree/test/lib"
+  cat >"$make" <<'SH'
+#!/bin/sh
+echo "$*" >>calls
+echo "some lines of $2"
+echo "7 passed in $2"
+[ "$2" != check-stress ] || { echo "make: *** [Makefile:1: check-stress] Error 1" >&2; exit 2; }
+SH
+  chmod +x "$make"
+  MAKE=$make run "$tree/test/lib/nightly"
+  echo "$output"
+  [ "$status" = 1 ]
+  diff <(sed 's/.*-//' "$tree/calls") - <<<$'every\nmutants\nstress\nmemory\nfuzz\nload'
+  diff <(tail -n 6 <<<"$output" | tr -s ' ') - <<'TABLE'
+check-every passed 0 min 7 passed in check-every
+check-mutants passed 0 min 7 passed in check-mutants
+check-stress FAILED 0 min 7 passed in check-stress
+check-memory passed 0 min 7 passed in check-memory
+check-fuzz passed 0 min 7 passed in check-fuzz
+check-load passed 0 min 7 passed in check-load
+TABLE
+  grep -qx 'some lines of check-fuzz' "$tree/build/nightly/fuzz.log"
+  MAKE=$make run "$tree/test/lib/nightly" memory
+  [ "$status" = 0 ]
+  [[ ${lines[-1]} == "check-memory "*passed* ]]
+}
+
+@test "every suite is run by make check or by a long check" {
+  local file count=0
+  while read -r file; do
+    count=$((count + 1))
+    case $file in
+      test/fast/*/* | test/host/*/* | test/guest/*/*) ;;
+      test/fast/* | test/host/* | test/guest/*) continue ;;
+      test/long/*/*/*) ;;
+      test/long/*/*) ! grep -qF -e "${file##*/}" -e '*.bats' "$top/${file%/*}/run" || continue ;;
+    esac
+    echo "nothing runs $file"
+    return 1
+  done < <(project_files | grep '\.bats$')
+  [ "$count" -gt 60 ]
+}
+
+@test "the suites of test/fast need no tracer; those that have a copy of the shim don't run stap-python" {
+  cd "$top"
+  refute grep -nE '(can_bpftrac[e]|bpftrace_(whil[e]|besid[e])|need_live_sta[p])' test/fast/*.bats
+  grep -lx '# copy of the shim' test/*/*.bats >"$BATS_TEST_TMPDIR/copied"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/copied")" -gt 5 ]
+  refute grep -v '^test/host/' "$BATS_TEST_TMPDIR/copied"
+  refute xargs grep -n '^load ../lib/launcher$' <"$BATS_TEST_TMPDIR/copied"
+}
