@@ -271,9 +271,16 @@ $(call $(1),DATA,$(docdir)/tapset,$(wildcard tapset/*.md))
 $(call $(1),DATA,$(docdir)/probes,$(wildcard probes/*.md))
 $(call $(1),DATA,$(docdir)/test,$(wildcard test/*.md))
 $(call $(1),DATA,$(docdir)/test/bench,$(wildcard test/bench/*.md))
+$(foreach folder,$(long_documents),$(call $(1),DATA,$(docdir)/$(folder),$(wildcard $(folder)/*.md))$(newline))
 $(call $(1),DATA,$(docdir)/packaging,$(wildcard packaging/*.md))
 endef
-document_folders = $(addprefix $(docdir)/,packaging probes tapset test/bench test) $(docdir)
+# The folders of the long checks that have a document.
+long_documents := $(patsubst %/README.md,%,$(wildcard test/long/*/README.md))
+document_folders = $(addprefix $(docdir)/,packaging probes tapset test/bench $(long_documents) test/long test) $(docdir)
+define newline
+
+
+endef
 put = $(if $(strip $(3)),$(INSTALL) -d "$(DESTDIR)$(2)" && $(INSTALL_$(1)) $(3) "$(DESTDIR)$(2)")
 drop = $(if $(strip $(3)),cd "$(DESTDIR)$(2)" 2>/dev/null || exit 0; rm -f $(notdir $(3)))
 # The tapset of a package would be in the same place, and dpkg or rpm no longer know what is there.

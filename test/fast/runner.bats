@@ -160,3 +160,12 @@ TABLE
   refute grep -v '^test/host/' "$BATS_TEST_TMPDIR/copied"
   refute xargs grep -n '^load ../lib/launcher$' <"$BATS_TEST_TMPDIR/copied"
 }
+
+@test "test/README.md has each suite in the column of its folder" {
+  local column=3 folder
+  for folder in fast host guest; do
+    sed '1,/^| | fast | host | guest |$/d; /^$/,$d' "$top/test/README.md" | cut -d'|' -f"$column" | grep -oE '[a-z]*(-[a-z]+)+|[a-z]+' |
+      sed 's/^-/stap-python-/' | sort | diff - <(cd "$top/test/$folder" && printf '%s\n' *.bats | sed 's/\.bats$//' | sort)
+    column=$((column + 1))
+  done
+}
