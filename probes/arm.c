@@ -10,7 +10,6 @@
 #include "debug.h"
 #include "filter.h"
 #include "hooks.h"
-#include "shown.h"
 #include "tally.h"
 
 #include <stddef.h>
@@ -19,7 +18,6 @@ void arm_forked(void)
 {
     interp_forked();
     code_forget_threads();
-    shown_forked();
     tally_forked();
     filter_forked();
 }

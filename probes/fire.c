@@ -1,7 +1,7 @@
 /*
- * Fires the function markers of PyFrameObjects: of all frames up to 3.10, and of those that began
- * before the tracer attached.  Called by the frame hook, by trace and profile functions, and by
- * sys.monitoring's callbacks.
+ * Fires the function markers: by their PyFrameObject of all frames up to 3.10, and of those that
+ * began before the tracer attached; from 3.12 on of the innermost frame.  Called by the frame hook,
+ * by trace and profile functions, and by sys.monitoring's callbacks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,8 +17,7 @@ void fire_entry_of(PyFrameObject *frame, int line)
     if (!fires.plain && !fires.filtered)
         return;
     layout_meet(frame);
-    struct shown shown = shown_by_object(frame, SHOWN_ENTRY, &fires);
-    fire_entry(record, line, shown, fires);
+    fire_entry(record, line, shown_by_object(frame), fires);
 }
 
 void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome)
@@ -28,7 +27,25 @@ void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome)
     if (!fires.plain && !fires.filtered)
         return;
     layout_meet(frame);
-    struct shown shown = shown_by_object(frame, SHOWN_RETURN, &fires);
+    fire_return(record, line, shown_by_object(frame), outcome, fires);
+}
+
+void fire_entry_now(PyObject *code, struct code *record, int line, struct fires fires)
+{
+    layout_meet_current();
+    struct shown shown = shown_now(code);
+    if (shown.runs)
+        tracer_keep_entry(shown.frame, fires);
+    fire_entry(record, line, shown, fires);
+}
+
+void fire_return_now(PyObject *code, struct code *record, int line, struct outcome outcome,
+                     struct fires fires)
+{
+    layout_meet_current();
+    struct shown shown = shown_now(code);
+    if (shown.runs)
+        fires = tracer_with_entry(shown.frame, fires);
     fire_return(record, line, shown, outcome, fires);
 }
 
@@ -87,7 +104,9 @@ void fire_entries(PyFrameObject *const *frames, size_t depth, struct tracer_ente
         if (!fires.plain && !fires.filtered)
             continue;
         layout_meet(frame);
-        struct shown shown = shown_by_object(frame, SHOWN_LATE_ENTRY, &fires);
+        struct shown shown = shown_by_object(frame);
+        if (py.minor >= 12)
+            tracer_keep_entry(shown.frame, fires);
         fire_entry(record, py.PyFrame_GetLineNumber(frame), shown, fires);
     }
 }

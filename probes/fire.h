@@ -57,8 +57,6 @@ static inline void fire_return(struct code *record, int line, struct shown shown
         marker_filtered__function__return(filename, funcname, line, shown.frame, module.name,
                                           outcome.result, outcome.exception);
     code_module_done(&module);
-    if (shown.runs)
-        shown_returned(shown.frame);
 }
 
 /* Fires line, and its filtered one; globals as filter_passes() takes them. */
@@ -78,6 +76,11 @@ void fire_cfunction_return(struct code *caller, PyObject *globals, int line, PyO
 /* function__entry and function__return by a PyFrameObject. */
 void fire_entry_of(PyFrameObject *frame, int line);
 void fire_return_of(PyFrameObject *frame, int line, struct outcome outcome);
+
+/* The same of the calling thread's innermost frame, for an event of this code.  3.12 and later. */
+void fire_entry_now(PyObject *code, struct code *record, int line, struct fires fires);
+void fire_return_now(PyObject *code, struct code *record, int line, struct outcome outcome,
+                     struct fires fires);
 
 /* The exception in flight, which PyErr_Fetch() has put aside, for an outcome.  One that C code has
  * set, and no Python code has caught, is a class and what it will be made with: room then becomes a

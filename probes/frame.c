@@ -82,8 +82,6 @@ PyFrameObject *frame_back(PyFrameObject *frame)
 
 /* ---------------------------------------------------------------- 3.11 and later */
 
-PyObject *_Atomic frame_type;
-
 static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
 
 static bool is_frame_of(PyFrameObject *object, void *frame)
@@ -106,7 +104,6 @@ void *frame_inside(PyFrameObject *object)
     /* Py_TRACE_REFS: another PyObject_HEAD */
     bool right = !(py.minor == 11 && py.PySys_GetObject("getobjects")) && frame &&
                  (uintptr_t)frame % sizeof(void *) == 0 && is_frame_of(object, frame);
-    frame_type = cpython_type((PyObject *)object);
     objects_known = right ? 1 : -1;
     if (!right)
         debug_log("frames in this CPython are not as in the release: they are read by public "

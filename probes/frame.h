@@ -40,9 +40,6 @@ PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
  * this release. */
 void *frame_inside(PyFrameObject *object);
 
-/* PyFrame_Type, borrowed, once frame_inside() has been called. */
-extern PyObject *_Atomic frame_type __attribute__((visibility("hidden"))); /* without the GOT */
-
 /* The calling thread's innermost frame: a new reference, or NULL if it runs no Python. */
 PyFrameObject *frame_current(void);
 

@@ -43,10 +43,9 @@ static int line_311(struct inner_frame_311 *frame, struct code *record)
     return code_line(frame->code, record, (int)offset);
 }
 
-static struct shown shown_311(struct inner_frame_311 *frame, enum shown_event event,
-                              struct fires *fires)
+static struct shown shown_311(struct inner_frame_311 *frame)
 {
-    return (struct shown){shown_stand_in(frame, event, fires), frame->globals, true};
+    return (struct shown){frame, frame->globals, true};
 }
 
 /* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
@@ -60,8 +59,7 @@ void frame_entry_311(void *data)
         return;
     frame->previous = this_cframe()->current_frame;
     layout_meet_current(); /* its caller: this frame may not have begun */
-    struct shown shown = shown_311(frame, SHOWN_ENTRY, &fires);
-    fire_entry(record, line_311(frame, record), shown, fires);
+    fire_entry(record, line_311(frame, record), shown_311(frame), fires);
 }
 
 void frame_count_311(void *data)
@@ -83,8 +81,7 @@ void frame_return_311(void *data, struct outcome outcome)
         return;
     frame->previous = this_cframe()->current_frame;
     layout_meet_current();
-    struct shown shown = shown_311(frame, SHOWN_RETURN, &fires);
-    fire_return(record, line_311(frame, record), shown, outcome, fires);
+    fire_return(record, line_311(frame, record), shown_311(frame), outcome, fires);
     frame->previous = previous;
 }
 

@@ -15,7 +15,6 @@
 #include "fire.h"
 #include "frame.h"
 #include "hook.h"
-#include "layout.h"
 #include "monitoring.h"
 #include "parting.h"
 #include "raise.h"
@@ -63,22 +62,6 @@ static PyObject *globals_of(PyObject *code)
 {
     PyFrameObject *frame = frame_of(code);
     return frame ? frame_globals(frame) : NULL;
-}
-
-/* Of the calling thread's innermost frame. */
-static void entry_here(PyObject *code, struct code *record, int line, struct fires fires)
-{
-    layout_meet_current();
-    struct shown shown = shown_now(code, SHOWN_ENTRY, &fires);
-    fire_entry(record, line, shown, fires);
-}
-
-static void return_here(PyObject *code, struct code *record, int line, struct outcome outcome,
-                        struct fires fires)
-{
-    layout_meet_current();
-    struct shown shown = shown_now(code, SHOWN_RETURN, &fires);
-    fire_return(record, line, shown, outcome, fires);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -168,9 +151,9 @@ static inline struct code *begins(PyObject *const *arguments, bool first_line)
     struct fires fires = {TRACER_ON(function__entry),
                           TRACER_ON(filtered__function__entry) && passes(record, code)};
     if (fires.plain || fires.filtered)
-        entry_here(code, record,
-                   first_line ? record->first_line : code_line(code, record, offset_of(arguments)),
-                   fires);
+        fire_entry_now(
+            code, record,
+            first_line ? record->first_line : code_line(code, record, offset_of(arguments)), fires);
     return record;
 }
 
@@ -239,8 +222,8 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
         return none();
     struct fires fires = at_return(code, record);
     if (fires.plain || fires.filtered)
-        return_here(code, record, code_line(code, record, offset_of(arguments)),
-                    (struct outcome){.result = arguments[2]}, fires);
+        fire_return_now(code, record, code_line(code, record, offset_of(arguments)),
+                        (struct outcome){.result = arguments[2]}, fires);
     return unless_filtered(record, tracer_is_set(MARKER_BIT(function__return)) ||
                                        tally_counts(TALLY_TIMES));
 }
@@ -257,10 +240,10 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
     struct code *record = ends(arguments[0]);
     struct fires fires = record ? at_return(arguments[0], record) : (struct fires){0};
     if (fires.plain || fires.filtered)
-        return_here(arguments[0], record,
-                    frame ? py.PyFrame_GetLineNumber(frame)
-                          : code_line(arguments[0], record, offset_of(arguments)),
-                    (struct outcome){.exception = arguments[2]}, fires);
+        fire_return_now(arguments[0], record,
+                        frame ? py.PyFrame_GetLineNumber(frame)
+                              : code_line(arguments[0], record, offset_of(arguments)),
+                        (struct outcome){.exception = arguments[2]}, fires);
     return none();
 }
 

@@ -76,7 +76,6 @@ void layout_publish(void)
 static void fill_in_frame(void)
 {
     if (py.minor >= 12) {
-        page.object_frame = shifted(offsetof(struct frame_object_311, frame));
         page.frame_back = offsetof(struct inner_frame_312, previous);
         page.frame_code = offsetof(struct inner_frame_312, code);
         page.frame_instruction = offsetof(struct inner_frame_312, instruction);
@@ -85,7 +84,6 @@ static void fill_in_frame(void)
         if (py.free_threaded)
             page.frame_copy = offsetof(struct inner_frame_free_threaded, copy);
     } else if (py.minor == 11) {
-        page.object_frame = offsetof(struct frame_object_311, frame);
         page.frame_back = offsetof(struct inner_frame_311, previous);
         page.frame_code = offsetof(struct inner_frame_311, code);
         page.frame_instruction = offsetof(struct inner_frame_311, previous_instruction);
@@ -128,7 +126,7 @@ static void fill_in_code(PyObject *code)
 
 static void *frame_of(PyFrameObject *object)
 {
-    return page.object_frame ? word(object, page.object_frame) : (char *)object;
+    return py.minor >= 11 ? frame_inside(object) : object;
 }
 
 static bool is_right_for_code(PyObject *code)

@@ -16,7 +16,7 @@
  * below what Linux places there, or as the program uses the first itself. */
 #define LAYOUT_ADDRESS 0x550070790000ULL
 #define LAYOUT_LOW_ADDRESS 0x2070790000ULL
-#define LAYOUT_MAGIC 0x36707473 /* "stp6" */
+#define LAYOUT_MAGIC 0x37707473 /* "stp7" */
 
 struct layout_page {
     uint32_t magic;
@@ -29,11 +29,10 @@ struct layout_page {
      * every object, and 0 elsewhere; the offsets below count from before them. */
     uint16_t head_shift;
 
-    /* Offsets in bytes.  In a PyFrameObject: where it points to the frame that the rest is about; 0
-     * if it is that itself. */
-    uint16_t object_frame;
-    /* In a frame.  The code may have its lowest bits set (3.14).  Frames between C and Python are
-     * to be passed over: None or the like in place of code (3.14+), or a byte that says so. */
+    /* Offsets in bytes.  In a frame, which is a PyFrameObject up to 3.10, and from 3.11 on a
+     * _PyInterpreterFrame: as markers pass them.  The code may have its lowest bits set (3.14).
+     * Frames between C and Python are to be passed over: None or the like in place of code (3.14+),
+     * or a byte that says so. */
     uint16_t frame_back, frame_code, frame_instruction;
     uint16_t frame_owner; /* of that byte; 0 where there is none */
     uint16_t frame_copy;  /* in a free-threaded build: an int, see code_copies */

@@ -1,13 +1,14 @@
 /*
  * The provider definition: every marker of the shim with its arguments, one a
  * line.  This is the ABI (README.md, "Probe points and functions").  generate/markers.awk
- * makes the list for the C from it; nothing else names a marker's arguments.
+ * makes the list for the C from it; nothing else names a marker's arguments.  A frame is a
+ * PyFrameObject up to CPython 3.10, and from 3.11 on a _PyInterpreterFrame.
  *
  * SPDX-License-Identifier: MIT
  */
 provider python {
-    probe function__entry(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
-    probe function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception);
+    probe function__entry(const char *filename, const char *funcname, int lineno, void *frame, const char *modulename);
+    probe function__return(const char *filename, const char *funcname, int lineno, void *frame, const char *modulename, PyObject *result, PyObject *exception);
     probe function__count(const char *filename, const char *funcname, int lineno, const char *modulename, long calls);
     probe function__summary(const char *filename, const char *funcname, int lineno, const char *modulename, long calls, long nanoseconds, long own);
     probe thread__runs(int number);
@@ -17,8 +18,8 @@ provider python {
     probe cfunction__count(const char *funcname, const char *modulename, long calls);
     probe cfunction__summary(const char *funcname, const char *modulename, long calls, long nanoseconds, long own);
     probe exception__raise(const char *filename, const char *funcname, int lineno, PyObject *exception, const char *typename);
-    probe filtered__function__entry(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename);
-    probe filtered__function__return(const char *filename, const char *funcname, int lineno, PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception);
+    probe filtered__function__entry(const char *filename, const char *funcname, int lineno, void *frame, const char *modulename);
+    probe filtered__function__return(const char *filename, const char *funcname, int lineno, void *frame, const char *modulename, PyObject *result, PyObject *exception);
     probe filtered__line(const char *filename, const char *funcname, int lineno, const char *modulename);
     probe filtered__cfunction__entry(const char *filename, const char *funcname, int lineno, const char *modulename, const char *caller, const char *callermodule);
     probe filtered__cfunction__return(const char *filename, const char *funcname, int lineno, const char *modulename, const char *caller, const char *callermodule);

@@ -10,6 +10,11 @@
 
 #include "wanted.h"
 
+/* Which markers of an event fire: its own, and the filtered one. */
+struct fires {
+    bool plain, filtered;
+};
+
 /* Counted: another number is another tracer, or other patterns. */
 extern atomic_uint tracer_number __attribute__((visibility("hidden"))); /* read without the GOT */
 
@@ -65,5 +70,15 @@ struct tracer_enters {
 
 /* The thread catches up.  On a thread that runs Python, GIL held. */
 struct tracer_enters tracer_catch_up(struct tracer_seen *seen);
+
+/* Keeps, until the frame returns, to which tracers its entry is reported: the present ones of these
+ * markers.  From 3.12 on; up to 3.11 the frame hook keeps it, on the C stack.  On a thread that
+ * runs Python, GIL held; in a free-threaded build others may be in these functions, too. */
+void tracer_keep_entry(const void *frame, struct fires fires);
+
+/* The frame returns.  These markers without those of a tracer to which its entry was not reported,
+ * though that asks for entries: as the frame began before that came, on a stack that no thread had
+ * then, a greenlet's or another interpreter's. */
+struct fires tracer_with_entry(const void *frame, struct fires fires);
 
 #endif

@@ -175,26 +175,20 @@ static enum python_found python_thread_frame(struct python_frames *frames, struc
     return state ? python_state_frame(frames, state) : PYTHON_NONE;
 }
 
-/* Marks the address of a frame itself, which from 3.11 on may have no object. */
-#define PYTHON_FRAME 1UL
-
-/* The frame of the object; without one the innermost of the running thread. */
-static enum python_found python_first_frame(struct python_frames *frames, unsigned long object)
+/* The frame at the address; without one the innermost of the running thread. */
+static enum python_found python_first_frame(struct python_frames *frames, unsigned long frame)
 {
     enum python_found found;
     memset(frames, 0, sizeof *frames);
     if (!current->mm || !python_read_layout(&frames->layout)) {
         python_say_no_shim();
-        return object ? PYTHON_UNKNOWN : PYTHON_NONE;
+        return frame ? PYTHON_UNKNOWN : PYTHON_NONE;
     }
-    if (!object)
+    if (!frame)
         return python_thread_frame(frames, current);
     if (frames->layout.lines == LINES_UNKNOWN)
         return PYTHON_UNKNOWN;
-    if (object & PYTHON_FRAME)
-        frames->frame = object & ~PYTHON_FRAME;
-    else
-        frames->frame = frames->layout.object_frame ? python_word(object + frames->layout.object_frame) : object;
+    frames->frame = frame;
     found = python_this_frame(frames);
     return found == PYTHON_NONE ? PYTHON_UNKNOWN : found;
 }

@@ -414,12 +414,12 @@ static void python_locals_text(char *to, unsigned long frameptr)
     python_end_values(&text);
 }
 
-/* The frame so many further out, as a number that python_first_frame() takes; -1, which it can't read: there is none. */
+/* The frame so many further out; -1, which python_first_frame() can't read: there is none. */
 static s64 python_frame_above(unsigned long frameptr, s64 depth)
 {
     struct python_frames frames;
     enum python_found found = depth > PYTHON_STACK ? PYTHON_NONE : python_first_frame(&frames, frameptr);
     for (; depth > 0 && found == PYTHON_FOUND; depth--)
         found = python_next_frame(&frames);
-    return found == PYTHON_FOUND ? (s64)(frames.frame | PYTHON_FRAME) : -1;
+    return found == PYTHON_FOUND ? (s64)frames.frame : -1;
 }

@@ -38,12 +38,7 @@ MARKERS_LIST(FIRE_FUNCTION)
 
 /* A marker with a parameter of another type does not compile: the driver must learn that first. */
 #define LETTER(number, type, declaration) \
-    _Generic((type)0, \
-        const char *: 's', \
-        PyObject *: 'p', \
-        PyFrameObject *: 'p', \
-        int: 'i', \
-        long: 'l'),
+    _Generic((type)0, const char * : 's', PyObject * : 'p', void * : 'p', int : 'i', long : 'l'),
 #define TEXT(number, type, declaration) #declaration,
 #define KIND(name, ...) \
     {fire_##name, {MARKER_PARAMETERS_##name(LETTER)}, {MARKER_PARAMETERS_##name(TEXT)}},

@@ -167,6 +167,39 @@ PY
   soon test -e "$folder/started.$1"
 }
 
+@test "values are where scripts/README.md says, in the frame that the markers pass and in what is returned" {
+  local python minor variable characters program
+  cat >"$BATS_TEST_TMPDIR/view.py" <<'PY'
+def view(first, second):
+    return "returned" + second
+
+
+name = "first" * 2
+view(name, "second")
+PY
+  program=$(sed -n "/^sudo bpftrace -e 'usdt:.*view/,/'\$/p" "$top/scripts/README.md" | sed "s/.*-e '//; s/'\$//; s|/path/of/libpython-stap.so.0|$shim|")
+  for python in $(pythons | with_minor | awk '$1 + 0 > 6 { print $2 }'); do
+    echo "$python"
+    minor=$(version_of "$python")
+    case $minor in
+      3.[789]) variable='*(uint64 *)(arg3 + 360)' ;;
+      3.10) variable='*(uint64 *)(arg3 + 352)' ;;
+      3.11 | 3.12 | 3.13) variable='*(uint64 *)(arg3 + 72)' ;;
+      *) variable='(*(uint64 *)(arg3 + 80) \& ~7)' ;;
+    esac
+    case $minor in
+      3.[789] | 3.1[01]) characters=48 ;;
+      *) characters=40 ;;
+    esac
+    ! is_free_threaded "$python" || characters=$((characters + 16))
+    bpftrace_while "$(sed "s/[*](uint64 [*])(arg3 + 72)/$variable/; s/+ 48)/+ $characters)/" <<<"$program")" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/view.py"
+    diff - <(grep . "$trace") <<'EOF'
+view(firstfirst)
+returns returnedsecond
+EOF
+  done
+}
+
 @test "a PID selects that process and its children, also one that runs already" {
   local folder=$BATS_TEST_TMPDIR one parent
   waiting one && one=$!

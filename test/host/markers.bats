@@ -103,6 +103,35 @@ for _ in range(3):
   done
 }
 
+@test "of very many calls that are open at once each has a frame of its own, the same at its return" {
+  local python deep
+  cat >"$BATS_TEST_TMPDIR/deep.py" <<'PY'
+import sys
+
+
+def deep(n):
+    if n:
+        deep(n - 1)
+
+
+sys.setrecursionlimit(10**6)
+deep(int(sys.argv[1]))
+PY
+  for python in $(pythons); do
+    echo "$python"
+    deep=40000 # up to 3.11 a call takes C stack while it is traced
+    [[ $(version_of "$python") != 3.[6-9] && $(version_of "$python") != 3.1[01] ]] || deep=2000
+    bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim" "$python" "$BATS_TEST_TMPDIR/deep.py" "$deep"
+    awk -v deep="$deep" '
+      $3 != "deep" { next }
+      $1 == ">" && open[$5]++ { print "the frame of another call:", $0; bad++ }
+      $1 == ">" { stack[++depth] = $5; most = depth > most ? depth : most }
+      $1 == "<" && (!open[$5]-- || stack[depth--] != $5) { print "not the frame that was entered:", $0; bad++ }
+      bad > 9 { exit }
+      END { print most, depth; exit bad || most != deep + 1 || depth != 0 }' "$trace"
+  done
+}
+
 @test "a program that runs already is traced when a tracer comes, and goes on when it leaves" {
   local python loop='
 import sys, time

@@ -68,48 +68,6 @@ from_311() {
   [ "$pythons" ] || skip "needs a CPython from 3.11 on"
 }
 
-@test "frames that begin with the same stand-in have one each while they run, from 3.11 on" {
-  local pythons
-  # Generators that run one within the other, whose frames, in their objects, are at the same stand-in (probes/shown.c).
-  cat >"$BATS_TEST_TMPDIR/nested.py" <<'PY'
-import collections
-
-
-def nested(inner):
-    for other in inner:
-        next(other)
-    yield
-
-
-places = collections.defaultdict(list)
-for _ in range(60000):
-    inner = []
-    generator = nested(inner)
-    places[id(generator) % (4096 * 64)].append((inner, generator))
-most = max(places.values(), key=len)[:6]
-for (inner, _), (_, other) in zip(most, most[1:]):
-    inner.append(other)
-next(most[0][1])
-print(len(most))
-PY
-  from_311
-  # on one processor: bpftrace prints what comes from two in no order
-  LD_PRELOAD=$shim bpftrace_while "$(function_markers)" taskset -c 0 "${each_python[@]}" "$pythons" "$BATS_TEST_TMPDIR/nested.py" >"$BATS_TEST_TMPDIR/output"
-  [ "$(grep -cx 6 "$BATS_TEST_TMPDIR/output")" = "$(wc -w <<<"$pythons")" ]
-  awk -v runs="$(wc -w <<<"$pythons")" '
-    /^> .*nested.py nested / { at[++depth] = $5 }
-    /^< .*nested.py nested / {
-      if (depth == 6) {
-        deep++
-        for (i = 1; i <= 6; i++)
-          for (j = 1; j < i; j++)
-            if (at[i] == at[j]) { print "the same for", j, "and", i; bad = 1 }
-      }
-      if (at[depth--] != $5) { print "another at the return"; bad = 1 }
-    }
-    END { exit bad || deep != runs }' "$trace"
-}
-
 @test "a recursion that only the C stack could end goes on as without the shim, from 3.11 on" {
   local pythons
   cat >"$BATS_TEST_TMPDIR/deep.py" <<'PY'
@@ -277,8 +235,12 @@ PY
 
 @test "in the children of programs with threads the memory of threads that are not there is used again" {
   need gcc
-  local python plain with
+  local python plain with entry
+  make_semaphores "$BATS_TEST_TMPDIR" function__entry
+  entry=$SEMAPHORES
   raise_semaphores "$BATS_TEST_TMPDIR"
+  # so that what the shim keeps of a thread's open calls has pages of its own
+  export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=8192
   # prints by how many kB a process grows with each generation of children, each of which had 30 threads
   cat >"$BATS_TEST_TMPDIR/generations.py" <<'PY'
 import os
@@ -298,12 +260,15 @@ def generation(number):
     end = threading.Event()
     started = threading.Semaphore(0)
 
-    def thread():
-        started.release()
-        end.wait()
+    def thread(calls):
+        if calls:
+            thread(calls - 1)
+        else:
+            started.release()
+            end.wait()
 
     for _ in range(30):
-        threading.Thread(target=thread, daemon=True).start()
+        threading.Thread(target=thread, args=(900,), daemon=True).start()
     for _ in range(30):
         started.acquire()
     if number == 8:
@@ -321,9 +286,10 @@ first = []
 generation(8)
 PY
   for python in $(pythons_by_hook); do
-    plain=$(timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
+    # not without the shim, as 3.11 itself takes more for a call where there is a frame evaluator
+    plain=$(SEMAPHORES=$entry LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
     with=$(LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
-    echo "$python: $plain kB, with the shim $with"
-    [ "$((with - plain))" -lt 2000 ]
+    echo "$python: with entries alone $plain kB, with all markers $with"
+    [ "$((with - plain))" -lt 500 ]
   done
 }

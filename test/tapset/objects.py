@@ -79,14 +79,20 @@ def stack_of(frame):
     return lines
 
 
+def address_of(frame):
+    "As markers pass it: of the object up to 3.10, of its _PyInterpreterFrame from 3.11 on."
+    return id(frame) if sys.version_info < (3, 11) else ctypes.c_ulong.from_address(id(frame) + object.__basicsize__ + 8).value
+
+
 def here(last=None):
     frame = sys._getframe(1)
     lines = stack_of(frame)
-    library.print_python_backtrace_2(ctypes.c_longlong(id(frame)), ctypes.c_longlong(1000))
+    address = address_of(frame)
+    library.print_python_backtrace_2(ctypes.c_longlong(address), ctypes.c_longlong(1000))
     compare("".join(lines), library.take_printed().decode("utf-8"))
-    compare("".join(lines[:1]) + ("...\n" if len(lines) > 1 else ""), string(library.python_backtrace_2, id(frame), 1))
+    compare("".join(lines[:1]) + ("...\n" if len(lines) > 1 else ""), string(library.python_backtrace_2, address, 1))
     text, full = cut("".join(lines), "<unknown>\n", "[^\n]*\n")
-    compare(text + ("...\n" if full else ""), string(library.python_backtrace_2, id(frame), 1000))
+    compare(text + ("...\n" if full else ""), string(library.python_backtrace_2, address, 1000))
     return last
 
 
@@ -217,16 +223,18 @@ def running():
 
 def stacks():
     run_stacks(here)
-    for none in 0xDEAD, id(sys._getframe()) + 8, id(len):
+    frame = sys._getframe()
+    for none in (0xDEAD, address_of(frame) + 8, id(len)) + ((id(frame),) if sys.version_info >= (3, 11) else ()):
         compare("<unknown>\n", string(library.python_backtrace_2, none, 64))
-    compare("...\n", string(library.python_backtrace_2, id(sys._getframe()), 0))
+    compare("...\n", string(library.python_backtrace_2, address_of(frame), 0))
     compare(sys.version.split()[0], string(library.python_version_0))
 
 
 def look(arguments, paths, depth=0):
     frame = sys._getframe(1 + depth)
     library.run_here()
-    frameptr = library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(1 + depth)) if depth else id(frame)
+    frameptr = library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(1 + depth)) if depth else address_of(frame)
+    compare(address_of(frame), frameptr)
     if arguments is not None:
         expected = arguments.replace("%s", "<function look at 0x%x>" % id(look))
         compare(expected, string(library.__python_args_1, frameptr))

@@ -15,7 +15,7 @@ import threading
 import time
 
 ADDRESSES = (0x550070790000, 0x2070790000)
-MAGIC = 0x36707473
+MAGIC = 0x37707473
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -47,19 +47,20 @@ def compare(*pairs):
 
 def check():
     magic, version = struct.unpack("I20s", memory(page_address(), 24))
-    (lines, head_shift, object_frame, frame_back, frame_code, frame_instruction, frame_owner, frame_copy,
+    (lines, head_shift, frame_back, frame_code, frame_instruction, frame_owner, frame_copy,
      code_filename, code_name, code_first_line, code_lines, code_instructions, code_size, code_copies,
      thread_slot, thread_cframe, thread_frame, frame_globals, dict_keys, dict_values, keys_count,
-     keys_indices, keys_size, keys_form) = struct.unpack("@15Hi9H", memory(page_address() + 24, 54))
+     keys_indices, keys_size, keys_form) = struct.unpack("@14Hi9H", memory(page_address() + 24, 50))
     compare(("magic", magic, MAGIC), ("version", version.rstrip(b"\0").decode(), sys.version.split()[0]),
             ("head", head_shift, object.__basicsize__ - 16), ("copies", code_copies != 0, FREE_THREADED))
     frame = sys._getframe()
     code, back = frame.f_code, frame.f_back
 
-    def inner(frame):
-        return word(id(frame) + object_frame) if object_frame else id(frame)
-
     minor = sys.version_info[1]
+
+    def inner(frame):
+        return id(frame) if minor < 11 else word(id(frame) + object.__basicsize__ + 8)
+
     compare(("lines", lines, 1 if minor < 10 else 2 if minor == 10 else 3),
             ("back", word(inner(frame) + frame_back), inner(back)),
             ("code", word(inner(frame) + frame_code) & ~7, id(code)),
@@ -107,7 +108,7 @@ def check():
 # thread has it.
 def check_interpreter(state):
     (thread_interpreter, interpreter_modules, interpreter_gil, gil_optional, gil_size, gil_distance, gil_holder, gil_locked,
-     gil_switches) = struct.unpack("@4xHI2HIqiii", memory(page_address() + 104, 44))
+     gil_switches) = struct.unpack("@HI2HIqiii", memory(page_address() + 104, 36))
     interpreter = word(state + thread_interpreter)
     modules = word(interpreter + interpreter_modules)
     compare(("modules", modules, id(sys.modules)))
@@ -157,7 +158,7 @@ def caller():
 
 def is_complete():
     try:
-        return struct.unpack("i", memory(page_address() + 56, 4))[0] != 0
+        return struct.unpack("i", memory(page_address() + 52, 4))[0] != 0
     except SystemExit:
         return False
 

@@ -370,33 +370,34 @@ def rests_in_threads():
     return "fine" if each < (250 if "free-threading" in sys.version else 100) else "%d kB a thread" % each
 
 
-def runs_frames_after_another_tracer():
-    "Frames of which no tracer hears the return, and then six one within the other that begin with the same stand-in."
+def is_on_no_stack_for_the_next_tracer():
+    "A tracer sees very many calls begin that it does not see return; the next one comes while others are on no stack."
+    beside = ctypes.PyDLL(os.environ["BESIDE"]).beside
+    beside.argtypes = [ctypes.py_object]
+    beside.restype = None
 
-    def unseen():
-        yield
+    def deep(n, call):
+        return deep(n - 1, call) if n else call()
 
-    def nested(inner):
-        for other in inner:
-            next(other)
-        yield
+    def suspended(n):
+        if n:
+            suspended(n - 1)
+        else:
+            beside(meanwhile)
 
-    kept = [unseen() for _ in range(40000)]
-    for generator in kept:
-        next(generator)
-    probe(1)
-    go_on(0.5)
-    places = {}
-    for _ in range(60000):
-        inner = []
-        generator = nested(inner)
-        places.setdefault(id(generator) % (4096 * 64), []).append((inner, generator))
-    most = max(places.values(), key=len)[:6]
-    for (inner, _), (_, other) in zip(most, most[1:]):
-        inner.append(other)
-    next(most[0][1])
-    runs_frames_after_another_tracer.keeps = places  # a generator that goes runs once more, to be closed
-    return "fine" if len(most) == 6 else len(most)
+    def meanwhile():
+        turn(1)
+        deep(2000, bool)
+
+    def turn(wanted):
+        probe(wanted)
+        go_on(0.5)
+
+    sys.setrecursionlimit(10**6)
+    turn(1)
+    deep(40000, lambda: turn(0))
+    suspended(30)
+    return "fine"
 
 
 def recurses_in_c_on_a_small_stack():

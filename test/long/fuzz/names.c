@@ -72,7 +72,7 @@ static bool is_own(const char *filename, const char *funcname)
     void __wrap_marker_##name(__VA_ARGS__); \
     void __wrap_marker_##name(__VA_ARGS__)
 
-static void function_marker(const char *filename, const char *funcname, PyFrameObject *frame,
+static void function_marker(const char *filename, const char *funcname, void *frame,
                             const char *modulename, unsigned *count)
 {
     read_all(filename);
@@ -85,15 +85,15 @@ static void function_marker(const char *filename, const char *funcname, PyFrameO
     ++*count;
 }
 
-WRAPPED(function__entry, const char *filename, const char *funcname, int lineno,
-        PyFrameObject *frame, const char *modulename)
+WRAPPED(function__entry, const char *filename, const char *funcname, int lineno, void *frame,
+        const char *modulename)
 {
     (void)lineno;
     function_marker(filename, funcname, frame, modulename, &expected.entries);
 }
 
-WRAPPED(function__return, const char *filename, const char *funcname, int lineno,
-        PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception)
+WRAPPED(function__return, const char *filename, const char *funcname, int lineno, void *frame,
+        const char *modulename, PyObject *result, PyObject *exception)
 {
     (void)lineno;
     check(!result != !exception, "outcome", "a result or an exception", NULL);
@@ -197,7 +197,7 @@ static void filtered_marker(const char *filename, const char *funcname, const ch
 }
 
 WRAPPED(filtered__function__entry, const char *filename, const char *funcname, int lineno,
-        PyFrameObject *frame, const char *modulename)
+        void *frame, const char *modulename)
 {
     (void)lineno;
     check(frame != NULL, "frame", "one", NULL);
@@ -205,7 +205,7 @@ WRAPPED(filtered__function__entry, const char *filename, const char *funcname, i
 }
 
 WRAPPED(filtered__function__return, const char *filename, const char *funcname, int lineno,
-        PyFrameObject *frame, const char *modulename, PyObject *result, PyObject *exception)
+        void *frame, const char *modulename, PyObject *result, PyObject *exception)
 {
     (void)lineno;
     check(frame && !result != !exception, "outcome", "a result or an exception", NULL);

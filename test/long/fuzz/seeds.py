@@ -40,7 +40,7 @@ class Memory:
 
 CODE_SIZE = 184  # of the type
 # struct layout_page
-LAYOUT = "<I20s15H2xi25H2xI2HI4xq3i4x"
+LAYOUT = "<I20s14Hi25H2xI2HIq3i4x"
 
 
 class Python:
@@ -120,11 +120,10 @@ class Python:
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
             LAYOUT,
-            0x36707473,
+            0x37707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
             0,
-            24 if n >= 11 else 0,
             8 if n >= 12 else 48 if n == 11 else 24,
             0 if n >= 12 else 32,
             56 if n >= 11 else 96 if n == 10 else 104 if n >= 7 else 120,
@@ -174,9 +173,9 @@ class Python:
         )
 
     def frames(self, names, table):
-        "A stack; the last one's PyFrameObject."
+        "A stack; its last frame."
         layout = struct.unpack(LAYOUT, self.layout())
-        (_, _, _, _, object_frame, back, code_at, instruction, owner, _, filename_at, name_at, first_line, lines, codes) = layout[:15]
+        (_, _, _, _, back, code_at, instruction, owner, _, filename_at, name_at, first_line, lines, codes) = layout[:14]
         frame = 0
         globals = self.globals(("x", 0), ("__name__", self.str("a.b")))
         self.heap = bytearray(self.memory.bytes[self.base - LOW :][:264]) + bytes(120)
@@ -203,7 +202,7 @@ class Python:
             made = bytearray(160)
             struct.pack_into("<Q", made, back, frame)
             struct.pack_into("<Q", made, code_at, code)
-            struct.pack_into("<Q", made, layout[20], globals)
+            struct.pack_into("<Q", made, layout[19], globals)
             struct.pack_into("<4Q", made, 120, globals, *values)
             if self.minor >= 11:
                 struct.pack_into("<Q", made, instruction, code + codes + 4)
@@ -211,7 +210,7 @@ class Python:
                 struct.pack_into("<i", made, instruction, 4)
             frame = self.memory.put(bytes(made))
         self.innermost = frame
-        return self.memory.words(1, 0, 0, frame) if object_frame else frame
+        return frame
 
     def dict(self, *items):
         return self.globals(*items)
