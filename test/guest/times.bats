@@ -300,11 +300,11 @@ start_and_view() {
   # the view's are whole, and so is the sum, 42301 calls
   start_and_view | replay pystacks -G calls=1 -DPYTHON_STACKS=3000 >"$printed.few"
   grep -xE 'driver;main;serve(;view(;query)?)? 100' "$printed" | sort | diff "$printed.view" -
-  awk '{ sum += $NF } / [0-9]+$/ && /\(seldom\)/ { seldom += $NF } END { print sum, seldom; exit sum != 42301 || seldom < 39000 }' "$printed"
+  awk '{ sum += $NF } / [0-9]+$/ && /\(other\)/ { seldom += $NF } END { print sum, seldom; exit sum != 42301 || seldom < 39000 }' "$printed"
   said=$(grep -o 'more than 3000 stacks: .*' "$printed.said")
-  [[ $said =~ ^'more than 3000 stacks: the '([0-9]+)' least frequent are merged, with their '([0-9]+)' calls, into "(seldom)": see -DPYTHON_STACKS'$ ]]
+  [[ $said =~ ^'more than 3000 stacks: the '([0-9]+)' least frequent are merged, with their '([0-9]+)' calls, into "(other)": see -DPYTHON_STACKS'$ ]]
   [ "${BASH_REMATCH[1]}" -ge 39000 ]
-  [ "${BASH_REMATCH[2]}" = "$(awk '/\(seldom\)/ { sum += $NF } END { print sum }' "$printed")" ]
+  [ "${BASH_REMATCH[2]}" = "$(awk '/\(other\)/ { sum += $NF } END { print sum }' "$printed")" ]
   [ -n "${EVERY:-}" ] || return 0
 
   # with room for more stacks than there are: all of them
@@ -328,12 +328,12 @@ start_and_view() {
 @test "the tables of functions have room for what comes often, too" {
   need_time
   start_and_view >"$BATS_TEST_TMPDIR/start"
-  # 42,003 functions of 42,301 calls: what the functions of the start have is that of "(seldom)" in their file
+  # 42,003 functions of 42,301 calls: what the functions of the start have is that of "(other)" in their file
   counted <"$BATS_TEST_TMPDIR/start" | replay pycalls -DPYTHON_STACKS=1000 >/dev/null
-  grep -qE 'more than 1000 functions and files: the [0-9]+ least frequent are merged, with their [0-9]+ calls, into "\(seldom\)": see -DPYTHON_STACKS$' "$printed.said"
+  grep -qE 'more than 1000 functions and files: the [0-9]+ least frequent are merged, with their [0-9]+ calls, into "\(other\)": see -DPYTHON_STACKS$' "$printed.said"
   [ "$(awk '$1 == 100 { print $3 }' "$printed" | sort | xargs)" = "query serve view" ]
   [ "$(awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }' "$printed")" = 42301 ]
-  awk '$3 == "(seldom)" && $4 == "/a.py" && $1 > 40000 { found = 1 } END { exit !found }' "$printed"
+  awk '$3 == "(other)" && $4 == "/a.py" && $1 > 40000 { found = 1 } END { exit !found }' "$printed"
   [ -n "${EVERY:-}" ] || return 0
 
   # room for all of them

@@ -438,7 +438,7 @@ def rows():
 def processes():
     column = lambda *arguments: text_of("__python_process_column", *arguments)
     expect(["", "", "    123 ", '"pid":123,'], [column(by_process, as_json, "123") for by_process in (0, 1) for as_json in (0, 1)])
-    expect(["(seldom) ", '"pid":0,'], [column(1, as_json, "(seldom)") for as_json in (0, 1)])
+    expect(["(other) ", '"pid":0,'], [column(1, as_json, "(other)") for as_json in (0, 1)])
 
 
 def histograms():
@@ -498,7 +498,7 @@ def evictions():
     expect((room + 1099) // 100, of("count", next(row for row in left if name_of(row) == "view")))
     evicted, count = ask("__python_stacks_evicted_number"), ask("__python_stacks_evicted_count")
     expect(True, 1000 <= evicted < 1400)
-    expect(count, sum(of("count", row) for row in left if name_of(row) == "(seldom)"))
+    expect(count, sum(of("count", row) for row in left if name_of(row) == "(other)"))
     expect(evicted + 1, count)  # of the rows before, the line that came twice
     expect(total + room + 1000 + (room + 1099) // 100, sum(of("count", row) for row in left))
     expect(["held", held], [name_of(held), ask("__python_stack_open", 0, "python", "held")])
