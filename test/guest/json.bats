@@ -74,6 +74,58 @@ assert file == "\1" * len(file) and len(file) > 80, file
 PY
 }
 
+@test "a table is text or JSON, from one description" {
+  cat >"$BATS_TEST_TMPDIR/table.stp" <<'STP'
+global json = 0
+
+function cells(pid:string, us:long, calls:long, name:string)
+{
+    __python_table_digits("pid", pid)
+    __python_table_seconds("time_s", us)
+    __python_table_number("calls", calls)
+    __python_table_text("function", name)
+    __python_table_text("file", "x.py")
+    __python_table_number("line", 3)
+    __python_table_cell("miss", "true")
+}
+
+probe begin
+{
+    __python_table_head(json, "%7pid %12time_s %10calls  %-12function %file:%line%0miss")
+    cells("123", 1234567, 17, "f \"g\"")
+    __python_table_end()
+    cells("(other)", 99999999999999, -17, "a_longer_name")
+    __python_table_end_stack(__python_stack_open(0, "main", "f \"g\""))
+    __python_table_rest(0)
+    __python_table_rest(7)
+    __python_table_head(json, "\n%7pid")
+    cells("9", 0, 0, "")
+    __python_table_end()
+    exit()
+}
+STP
+  stap "$BATS_TEST_TMPDIR/table.stp" >"$printed"
+  diff - "$printed" <<'TEXT'
+    PID      TIME(s)      CALLS  FUNCTION     FILE:LINE
+    123     1.234567         17  f "g"        x.py:3
+(other) 99999999.999999        -17  a_longer_name x.py:3
+f "g"
+main
+
+and 7 more rows
+
+    PID
+      9
+TEXT
+  stap "$BATS_TEST_TMPDIR/table.stp" -G json=1 >"$printed"
+  diff - "$printed" <<'JSON'
+{"pid":123,"time_s":1.234567,"calls":17,"function":"f \"g\"","file":"x.py","line":3,"miss":true}
+{"pid":0,"time_s":99999999.999999,"calls":-17,"function":"a_longer_name","file":"x.py","line":3,"miss":true,"stack":["f \"g\"","main"]}
+{"rest_rows":7}
+{"pid":9}
+JSON
+}
+
 @test "with json=1 each script prints a line of JSON a row, with the numbers of its table" {
   local name
   while read -r name <&9; do

@@ -441,6 +441,38 @@ def processes():
     expect(["(other) ", '"pid":0,'], [column(1, as_json, "(other)") for as_json in (0, 1)])
 
 
+# A row's cells as text and as JSON.
+def table_row(cells):
+    for key, text in cells:
+        ask("__python_table_cell", key, text)
+    ask("__python_table_end")
+    return library.take_printed().decode()
+
+
+def tables():
+    columns = "\n%7pid%0depth %10time_us  %-8name %file:%12us_s(LINE)"
+    cells = ("pid", "1"), ("depth", "2"), ("time_us", "33"), ("name", '"f"'), ("file", "x.py"), ("us_s", "5.6"), ("tim", "7"), ("time_us_", "7")
+    wide = [(key, 12 * text) for key, text in cells]
+    ask("__python_table_head", 0, columns)
+    expect("\n    PID   TIME(us)  NAME     FILE:       US(s)(LINE)\n", library.take_printed().decode())
+    expect('      1         33  "f"      x.py:         5.6\n', table_row(cells))
+    expect("%s %s  %s %s:%s\n" % tuple(12 * text for text in ("1", "33", '"f"', "x.py", "5.6")), table_row(wide))
+    expect("      1 x.py\n", table_row([cells[0], cells[4]]))
+    ask("__python_table_head", 1, columns)
+    expect("", library.take_printed().decode())
+    expect('{"pid":1,"depth":2,"time_us":33,"name":"f","file":x.py,"us_s":5.6}\n', table_row(cells))
+    expect('{"pid":1,"time_us":33}\n', table_row([cells[0], cells[2]]))
+    # what the description has no column for, is not there
+    for json, expected in (0, "\n"), (1, "}\n"):
+        ask("__python_table_head", json, "%lines")
+        library.take_printed()
+        expect(expected, table_row(cells))
+    # names of any length
+    ask("__python_table_head", 0, "%-30function %file")
+    library.take_printed()
+    expect("f" * 511 + " " + "x" * 511 + "\n", table_row((("function", "f" * 511), ("file", "x" * 511))))
+
+
 def histograms():
     for time in [0, 5, 7, 7, 300, 1 << 30]:
         ask("__python_histogram_add", "", "z.py", "histogram", time)
@@ -547,6 +579,7 @@ for test in (
     stacks,
     rows,
     processes,
+    tables,
     json_strings,
     evictions,
     histograms,

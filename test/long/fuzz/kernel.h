@@ -7,6 +7,7 @@
 #ifndef KERNEL_H
 #define KERNEL_H
 
+#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -52,6 +53,7 @@ typedef int pid_t;
 #define ALIGN(a, b) (DIV_ROUND_UP(a, b) * (b))
 #define __aligned(bytes) __attribute__((aligned(bytes)))
 #define min3(a, b, c) min(min(a, b), c)
+#define simple_strtol strtol
 
 /* A byte of the traced process, or -1. */
 static int user_byte(unsigned long address);
@@ -108,7 +110,7 @@ static inline void _stp_print(const char *text)
 
 __attribute__((format(printf, 1, 2))) static inline void _stp_printf(const char *format, ...)
 {
-    char text[256];
+    char text[256 + MAXSTRINGLEN];
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
