@@ -435,12 +435,6 @@ def rows():
     expect(["8 9", "77 9", " 10", "8 100"], ["%s %s" % (name_of(row, 2), name_of(row)) for row in (ask("__python_stack_at", i) for i in range(4))])
 
 
-def processes():
-    column = lambda *arguments: text_of("__python_process_column", *arguments)
-    expect(["", "", "    123 ", '"pid":123,'], [column(by_process, as_json, "123") for by_process in (0, 1) for as_json in (0, 1)])
-    expect(["(other) ", '"pid":0,'], [column(1, as_json, "(other)") for as_json in (0, 1)])
-
-
 # A row's cells as text and as JSON.
 def table_row(cells):
     for key, text in cells:
@@ -578,7 +572,6 @@ for test in (
     functions,
     stacks,
     rows,
-    processes,
     tables,
     json_strings,
     evictions,
