@@ -202,6 +202,34 @@ EXPECTED
   [ "$(awk 'NR > 1 && NF == 4 { print $2 }' "$printed" | sort -u | wc -l)" = 1 ]
 }
 
+@test "pywho has no user for the rows that were evicted" {
+  need_time
+  local json
+  program users <<'PY'
+import os
+
+
+def called():
+    pass
+
+
+for uid in range(1000, 1200):
+    if not os.fork():
+        os.setuid(uid)
+        called()
+        os._exit(0)
+    os.wait()
+PY
+  for json in 0 1; do
+    script_says pywho -DPYTHON_STACKS=64 -G top=2000 -G json="$json" -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/users.py"
+    grep -qE 'more than 64 functions, files and processes: .* "\(other\)"' "$printed.said"
+    mv "$printed" "$printed.$json"
+  done
+  grep -qE '^   \(other\) +[0-9]+  ' "$printed.0"
+  grep -qE '^[{]"calls":[0-9]+,"function":"[^"]*","file":"[^"]*"[}]$' "$printed.1"
+  refute grep -vE '^[{]("uid":[0-9]+,)?"calls":[0-9]+,"function":"[^"]*","file":"[^"]*"[}]$' "$printed.1"
+}
+
 @test "pyflow has the time since the last line, the process and the CPU in front, colours, arguments and results" {
   local file=$BATS_TEST_TMPDIR/flow.py
   program flow <<'PY'
