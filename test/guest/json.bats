@@ -251,6 +251,16 @@ SCRIPTS
   done 9< <(some 30 <"$BATS_TEST_TMPDIR/scripts")
 }
 
+# Its place may have been evicted, too, and has no line then.
+@test "pyexc with json=1 has a row of JSON for what was evicted" {
+  need_time
+  script_says pyexc -DPYTHON_STACKS=24 -G json=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/raises.py"
+  rows <<'PY'
+kinds("count exception function file line")
+assert [row for row in rows if row["exception"] == "(other)" and row["line"] == 0], rows
+PY
+}
+
 @test "json=1 is refused where there is no table" {
   need_time
   refuses 'pysyscalls: json=1 is for the summary: leave out trace' pysyscalls trace -G json=1
