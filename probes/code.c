@@ -27,7 +27,7 @@ static _Atomic Py_ssize_t extra_index = -1;
 static PyObject *_Atomic name_key;
 static _Atomic Py_ssize_t name_hash;
 
-void (*_Atomic code_tally_released)(struct tally *tally);
+atomic_int code_sums_freed;
 
 struct code_place code_places[CODE_PLACES];
 
@@ -44,9 +44,9 @@ static void code_free(void *data)
         py.Py_DecRef(record->funcname.owner);
     if (record->first_module.owner)
         py.Py_DecRef(record->first_module.owner);
-    if (record->tally) {
-        void (*released)(struct tally *) = atomic_load(&code_tally_released);
-        released(record->tally);
+    if (record->sums) {
+        record->sums->freed = true;
+        code_sums_freed++;
     }
     if (py.minor <= 11 && code_place(record->code)->tag == code_tag(record->code))
         *code_place(record->code) = (struct code_place){0};

@@ -17,7 +17,14 @@ struct text {
     Py_ssize_t length;
 };
 
-struct tally;
+/* What counts the calls of a code object begins with this (tally.c).  It outlives the code object.
+ */
+struct code_sums {
+    atomic_bool freed; /* the code object is */
+};
+
+/* How many are freed, and not yet unlinked by tally.c. */
+extern atomic_int code_sums_freed;
 
 struct code {
     struct text filename, funcname;
@@ -27,8 +34,8 @@ struct code {
     uint64_t globals_version; /* up to 3.13: of globals whose name that is */
     int first_line;
     bool generator;
-    _Atomic unsigned filter;     /* filter.c: whether it passes, and by which patterns */
-    struct tally *_Atomic tally; /* tally.h; NULL: it was not counted yet */
+    _Atomic unsigned filter;        /* filter.c: whether it passes, and by which patterns */
+    struct code_sums *_Atomic sums; /* NULL: it was not counted yet */
     _Atomic uint64_t lines[8];
     PyObject *code;    /* borrowed */
     struct code *next; /* of those that threads are about to keep */
@@ -53,10 +60,6 @@ static inline uint32_t code_tag(PyObject *code)
 {
     return (uint32_t)((uintptr_t)code >> 23 << 3 | ((uintptr_t)code >> 4 & 7));
 }
-
-/* What becomes of a record's tally when its code object is freed.  GIL held; set by tally.c before
- * any record has one. */
-extern void (*_Atomic code_tally_released)(struct tally *tally);
 
 /* Makes ready the calling interpreter, once before code_of() there.  GIL held, no exception in
  * flight.  False: this interpreter can't keep data with code objects. */

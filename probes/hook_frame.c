@@ -226,7 +226,7 @@ struct parts {
 static inline __attribute__((always_inline)) struct tally *tally_known(void *frame, bool is_311)
 {
     struct code *record = record_known(frame, is_311);
-    return record ? record->tally : NULL;
+    return record ? tally_in(record) : NULL;
 }
 
 /* Each of the hooks below is this, with its own parts.  They stand between two calls of the

@@ -145,7 +145,7 @@ static inline struct code *begins(PyObject *const *arguments, bool first_line)
     struct code *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
     if (!record)
         return NULL;
-    struct tally *tally = counts ? record->tally : NULL;
+    struct tally *tally = counts ? tally_in(record) : NULL;
     if (counts && (tally || (tally = tally_of(record, globals_of(code)))))
         tally_begin(tally);
     struct fires fires = {TRACER_ON(function__entry),
@@ -162,8 +162,8 @@ static inline struct code *ends(PyObject *code)
 {
     bool times = tally_counts(TALLY_TIMES);
     struct code *record = times || EVENT_ON(function__return) ? record_of(code) : NULL;
-    if (times && record && record->tally)
-        tally_end(record->tally);
+    if (times && record && record->sums)
+        tally_end(tally_in(record));
     return record;
 }
 

@@ -36,6 +36,7 @@ struct part {
 enum { OTHERS = 8 };
 
 struct tally {
+    struct code_sums code; /* first: struct code has its address */
     struct sums own;
     struct sums *first; /* with a GIL its own; without one in names, those of first_thread */
     unsigned first_thread;
@@ -45,7 +46,6 @@ struct tally {
     const char *filename, *funcname, *module; /* in names; or NULL */
     int first_line;
     bool is_c;
-    atomic_bool released;
     struct {
         uint64_t begun, ended, ticks, own_ticks;
     } told; /* under the lock */
@@ -104,16 +104,6 @@ static void free_off_list(void)
     }
 }
 
-/* How many are released, and on the list still. */
-static atomic_int to_take_off;
-
-/* The code object is freed. */
-static void release(struct tally *tally)
-{
-    tally->released = true;
-    to_take_off++;
-}
-
 static const char *copy(char **to, const char *text)
 {
     if (!text)
@@ -129,13 +119,12 @@ static size_t size_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-enum { MOST_RELEASED = 4096 };
+enum { MOST_FREED = 4096 };
 
 static struct tally *make(const char *filename, const char *funcname, const char *module)
 {
-    code_tally_released = release;
     ticks_start();
-    if (to_take_off > MOST_RELEASED) /* a child that a thread has forked has no watcher */
+    if (code_sums_freed > MOST_FREED) /* a child that a thread has forked has no watcher */
         tally_tell();
     free_off_list();
     size_t room = py.free_threaded ? CACHE_LINE + sizeof(struct part) : 0;
@@ -167,7 +156,7 @@ static void put_on_list(struct tally *tally)
 /* The first tally of a record stays: another thread may make one at once. */
 struct tally *tally_of(struct code *record, PyObject *globals)
 {
-    struct tally *known = record->tally;
+    struct tally *known = tally_in(record);
     if (known)
         return known;
     struct module module = code_module(record, globals);
@@ -176,9 +165,10 @@ struct tally *tally_of(struct code *record, PyObject *globals)
     if (!tally)
         return NULL;
     tally->first_line = record->first_line;
-    if (!atomic_compare_exchange_strong(&record->tally, &known, tally)) {
+    struct code_sums *none = NULL;
+    if (!atomic_compare_exchange_strong(&record->sums, &none, &tally->code)) {
         free(tally);
-        return known;
+        return tally_in(record);
     }
     put_on_list(tally);
     return tally;
@@ -404,7 +394,7 @@ static void tell(struct tally *tally)
 
 static void take_off(struct tally *tally, struct tally *before)
 {
-    to_take_off--;
+    code_sums_freed--;
     before->next = tally->next;
     tally->next = off_list;
     while (!atomic_compare_exchange_weak(&off_list, (struct tally **)&tally->next, tally))
@@ -416,10 +406,10 @@ static void for_each(void (*act)(struct tally *))
 {
     struct tally *before = NULL, *next;
     for (struct tally *tally = tallies; tally; tally = next) {
-        bool released = tally->released; /* before it is told: nothing is counted after that */
+        bool freed = tally->code.freed; /* before it is told: nothing is counted after that */
         act(tally);
         next = tally->next;
-        if (released && before)
+        if (freed && before)
             take_off(tally, before);
         else
             before = tally;

@@ -34,6 +34,12 @@ static inline bool tally_counts(unsigned what)
 /* The sums of one function: of one code object, or of a function in C in one interpreter. */
 struct tally;
 
+/* That of a record; NULL: there is none yet.  GIL held. */
+static inline struct tally *tally_in(const struct code *record)
+{
+    return (struct tally *)record->sums; /* its first member */
+}
+
 /* That of a record, made if need be; globals: with which its code runs, or NULL.  NULL if memory
  * ran out.  GIL held, no exception in flight. */
 struct tally *tally_of(struct code *record, PyObject *globals);
