@@ -9,6 +9,7 @@
 #include "daemons.h"
 #include "debug.h"
 #include "filter.h"
+#include "hook_frame.h"
 #include "hooks.h"
 #include "tally.h"
 
@@ -65,7 +66,7 @@ static void log_result(const struct hook *hook, unsigned want, enum hook_result 
 
 static bool is_knocked(const struct interp *interp, const struct hook *hook)
 {
-    return hook->knock && interp->knocked;
+    return hook == &hook_frame && interp->knocked;
 }
 
 /* Whether the hook was last set for other markers, or for other patterns. */
@@ -120,34 +121,34 @@ static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
     return settled;
 }
 
-static bool set_hooks(struct interp *interp, unsigned wanted)
-{
-    return bring_all(interp, wanted, false);
-}
-
-static bool set_quiet_hooks(struct interp *interp, unsigned wanted)
-{
-    return bring_all(interp, wanted, true);
-}
-
-/* Runs with the exception in flight put aside.  GIL held. */
-static bool with_interp(struct interp *interp, bool (*act)(struct interp *, unsigned),
-                        unsigned wanted)
-{
+/* What was before this thread set hooks: an exception in flight, which is put aside meanwhile, and
+ * whether it set hooks already. */
+struct before {
     PyObject *type, *value, *traceback;
-    py.PyErr_Fetch(&type, &value, &traceback);
-    bool was_busy = hook_set_busy(true);
-    bool done = act(interp, wanted);
-    hook_set_busy(was_busy);
+    bool busy;
+};
+
+/* GIL held, until end_setting(). */
+static struct before begin_setting(void)
+{
+    struct before before;
+    py.PyErr_Fetch(&before.type, &before.value, &before.traceback);
+    before.busy = hook_set_busy(true);
+    return before;
+}
+
+static void end_setting(struct before before)
+{
+    hook_set_busy(before.busy);
     py.PyErr_Clear();
-    py.PyErr_Restore(type, value, traceback);
-    return done;
+    py.PyErr_Restore(before.type, before.value, before.traceback);
 }
 
 /* As armed_for: no set of markers, so that the interpreter is asked again. */
 enum { NOT_ARMED = 1 << 30 };
 
-static bool arm_by(bool (*act)(struct interp *, unsigned))
+/* from_watcher: the quiet hooks alone. */
+static bool arm(bool from_watcher)
 {
     struct interp *interp = interp_of(cpython_interpreter());
     if (!interp)
@@ -163,7 +164,9 @@ static bool arm_by(bool (*act)(struct interp *, unsigned))
     filter_look(wanted);
     uint64_t want = filter_want(wanted);
     interp->armed_for = want;
-    bool settled = with_interp(interp, act, wanted);
+    struct before before = begin_setting();
+    bool settled = bring_all(interp, wanted, from_watcher);
+    end_setting(before);
     if (!settled)
         interp->armed_for = NOT_ARMED;
     atomic_store(&interp->arming, false);
@@ -172,12 +175,12 @@ static bool arm_by(bool (*act)(struct interp *, unsigned))
 
 bool arm_here(void)
 {
-    return arm_by(set_hooks);
+    return arm(false);
 }
 
 bool arm_quiet_here(void)
 {
-    return arm_by(set_quiet_hooks);
+    return arm(true);
 }
 
 /* ---------------------------------------------------------------- the start of one */
@@ -203,9 +206,8 @@ static void on_end(PyObject *capsule)
         daemons_keep_memory(interp->state);
 }
 
-static bool start(struct interp *interp, unsigned unused)
+static void start(struct interp *interp)
 {
-    (void)unused;
     /* Code objects with records may be left from before Py_Finalize().  Up to 3.7 an interpreter
      * that frees one, and has handed out no index, calls what lay in its memory
      * (Objects/codeobject.c, code_dealloc; Python/pystate.c, PyInterpreterState_New). */
@@ -215,7 +217,7 @@ static bool start(struct interp *interp, unsigned unused)
         if (hooks[i]->start && hooks[i]->fits())
             hooks[i]->start(interp);
     if (!py.PyInterpreterState_GetDict) /* 3.8+ */
-        return true;
+        return;
     PyObject *dict = py.PyInterpreterState_GetDict(interp->state); /* borrowed */
     PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
     /* Not PyDict_SetItemString(), which interns the name: 3.12 keeps that for ever. */
@@ -226,7 +228,6 @@ static bool start(struct interp *interp, unsigned unused)
         py.Py_DecRef(name);
     if (capsule)
         py.Py_DecRef(capsule);
-    return true;
 }
 
 void arm_start(bool is_new)
@@ -240,7 +241,9 @@ void arm_start(bool is_new)
     interp->started = interp->ended = true;
     interp->is_main = cpython_is_main();
     interp_unlock();
-    with_interp(interp, start, 0);
+    struct before before = begin_setting();
+    start(interp);
+    end_setting(before);
     if (wanted_markers())
         arm_here();
 }

@@ -7,7 +7,7 @@
 
 #include "arm.h"
 #include "filter.h"
-#include "hooks.h"
+#include "hook_frame.h"
 #include "taken.h"
 
 #include <stddef.h>
@@ -56,17 +56,6 @@ void ask_forked(void)
     arm_forked();
 }
 
-/* The hook that interpreters are knocked at by. */
-static const struct hook *knocker(void)
-{
-    const struct hook *const *hook = hooks;
-    while (!(*hook)->knock)
-        hook++;
-    return *hook;
-}
-
-static bool answer(void);
-
 /* Set by atexit's function, at the end of the main interpreter. */
 static atomic_bool closed;
 
@@ -77,7 +66,6 @@ void ask_close(void)
 
 void ask_open(void)
 {
-    hook_answer = answer;
     closed = false;
 }
 
@@ -126,9 +114,8 @@ static int ask_pending(void *unused)
     compare_calls();
     if (!closed) {
         ask_asked();
-        for (size_t i = 0; hooks[i]; i++)
-            if (hooks[i]->visit && interp && (interp->armed & hooks[i]->markers))
-                hooks[i]->visit();
+        if (interp && (interp->armed & hook_frame.markers))
+            frame_eval_update_main_thread();
     }
     main_asked = false;
     if (interp)
@@ -176,8 +163,7 @@ static void ask_312(unsigned wanted, bool look)
 /* GIL held, or no other thread. */
 static bool knock_at(struct interp *interp, bool again)
 {
-    hook_answer = answer;
-    if (knocker()->knock(interp, again) != HOOK_DONE)
+    if (!frame_eval_force_rearm(interp, again))
         return false;
     interp->knocked = true;
     return true;
@@ -280,7 +266,7 @@ bool ask_knock(void)
     if (interp && !closed && !interp->knocked && !atomic_exchange(&interp->arming, true)) {
         hook_knocks = 1;
         interp->knocked = knocked = true;
-        if (!knocker()->knock_alone(interp)) {
+        if (!frame_eval_force_rearm_nogil(interp)) {
             interp->knocked = knocked = false;
             hook_knocks = 0;
         }
@@ -372,8 +358,7 @@ void ask_meet_others(void)
     starts_unseen = true;
 }
 
-/* Called by hooks, as hook_answer(). */
-static bool answer(void)
+bool hook_answer(void)
 {
     struct interp *interp = interp_of(cpython_interpreter());
     if (!interp)
@@ -382,12 +367,12 @@ static bool answer(void)
         return true;
     if (closed)
         return false;
-    if (!knocker()->fits()) /* 3.12 and later: the hook has been taken out */
+    if (!hook_frame.fits()) /* 3.12 and later: the hook has been taken out */
         interp->knocked = false;
     ask_asked();
     if (interp->is_main && interp->armed && py.minor != 11 && gettid() != getpid())
         ask_main_thread(); /* for what that thread lacks */
     if (interp->knocked)   /* another thread is at it, or it isn't ready */
         return false;
-    return interp->armed & knocker()->markers;
+    return interp->armed & hook_frame.markers;
 }

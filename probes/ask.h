@@ -63,6 +63,11 @@ bool ask_calls_stuck(void);
  * if calls are stuck.  Any thread, no GIL. */
 bool ask_needs_gil(void);
 
+/* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
+ * is to do nothing.  Called by the frame hook, and by profile functions, while hook_knocks is not
+ * 0.  GIL held; an exception in flight stays. */
+bool hook_answer(void);
+
 /* In the child of a fork, in which no other thread is. */
 void ask_forked(void);
 

@@ -20,4 +20,3 @@ bool hook_set_busy(bool busy)
 }
 
 atomic_uint hook_knocks;
-bool (*hook_answer)(void);

@@ -39,19 +39,6 @@ struct hook {
      * for more since arm.c asked. */
     enum hook_result (*set)(struct interp *interp, unsigned wanted);
 
-    /* The main thread runs Python, and the hook is set: sees to what that thread lacks.  May be
-     * NULL. */
-    void (*visit)(void);
-
-    /* Has the interpreter's threads call hook_answer(), each when it next calls a function.  again:
-     * they were asked before, and have not.  The interpreter need not be the calling one; GIL held,
-     * or no other thread in the process; also where fits() is false.  NULL but in one hook. */
-    enum hook_result (*knock)(struct interp *interp, bool again);
-
-    /* The same for the main interpreter, without the GIL, where that can be done at once: up to
-     * 3.11, and if the program has no such hook of its own.  NULL but in one hook. */
-    bool (*knock_alone)(struct interp *interp);
-
     /* The interpreter is cleared: drops the objects in the record.  May be NULL. */
     void (*end)(struct interp *interp);
 };
@@ -72,10 +59,5 @@ static inline bool hook_is_knocked(void)
 {
     return atomic_load_explicit(&hook_knocks, memory_order_relaxed);
 }
-
-/* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
- * is to do nothing.  Called by the frame hook, and by profile functions, while hook_knocks is not
- * 0.  GIL held; an exception in flight stays.  Set by ask.c before it first knocks. */
-extern bool (*hook_answer)(void);
 
 #endif

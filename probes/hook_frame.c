@@ -13,12 +13,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "hook_frame.h"
+
+#include "ask.h"
 #include "code.h"
 #include "debug.h"
 #include "evaluator.h"
 #include "fire.h"
 #include "frame_events.h"
-#include "hook.h"
 #include "parting.h"
 #include "stack_limit.h"
 #include "tally.h"
@@ -87,7 +89,12 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
     }
     if (trace_is_settled(thread))
         return HOOK_FRAME;
-    fire_aside(trace_visit, thread, exception);
+    PyObject *type, *value, *traceback;
+    if (exception)
+        py.PyErr_Fetch(&type, &value, &traceback);
+    trace_visit(thread);
+    if (exception)
+        py.PyErr_Restore(type, value, traceback);
     return trace_quieten(thread) ? HOOK_QUIETLY : HOOK_FRAME;
 }
 
@@ -377,16 +384,16 @@ static bool put_in_place(struct interp *interp)
     return true;
 }
 
-static enum hook_result knock(struct interp *interp, bool again)
+bool frame_eval_force_rearm(struct interp *interp, bool again)
 {
     if (!can_be_set(interp->state) || !put_in_place(interp))
-        return HOOK_NEVER;
+        return false;
     /* For a thread that calls no Python function for a while, as it is in a long loop of one frame.
      * Not at once, as the program would find in its own profile function's events that another one
      * was there before. */
     if (again)
         trace_knock(interp->state);
-    return HOOK_DONE;
+    return true;
 }
 
 static void start(struct interp *interp)
@@ -398,7 +405,7 @@ static void start(struct interp *interp)
         next_evaluator = evaluator_default();
 }
 
-static bool knock_alone(struct interp *interp)
+bool frame_eval_force_rearm_nogil(struct interp *interp)
 {
     if (frame_layout_311 == LAYOUT_311_UNKNOWN || has_front || interp->front || !is_default())
         return false;
@@ -436,7 +443,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     return trace_set(all, wanted) ? HOOK_DONE : HOOK_LATER;
 }
 
-static void visit_here(void)
+void frame_eval_update_main_thread(void)
 {
     if (hook_wanted)
         trace_visit(py.PyThreadState_Get());
@@ -450,7 +457,4 @@ const struct hook hook_frame = {
     .fits = fits,
     .start = start,
     .set = set,
-    .visit = visit_here,
-    .knock = knock,
-    .knock_alone = knock_alone,
 };

@@ -5,9 +5,11 @@
  */
 #include "hooks.h"
 
+#include "hook_frame.h"
+
 #include <stddef.h>
 
-extern const struct hook hook_gc, hook_import, hook_audit, hook_monitoring, hook_frame;
+extern const struct hook hook_gc, hook_import, hook_audit, hook_monitoring;
 
 const struct hook *const hooks[] = {
     &hook_gc,

@@ -22,6 +22,7 @@
 #include "trace.h"
 
 #include "callable.h"
+#include "ask.h"
 #include "code.h"
 #include "cpython_layout.h"
 #include "debug.h"
