@@ -71,37 +71,16 @@ static bool still_forking(void)
 /* How often it was looked whether the fork is done.  Main thread, GIL held. */
 static __thread int tries;
 
-/* Has call() made soon on the main thread, between two instructions; or if such calls would slow
- * down what the program's handlers do, or aren't made, meet() when a Python function is called. */
-static void call_soon(int (*call)(void *), void (*meet)(void))
-{
-    if (ask_calls_stuck() || tries++ >= MOST_TRIES || py.Py_AddPendingCall(call, NULL) < 0)
-        ask_meet(meet);
-}
+static void start_or_defer(void);
+static int start_pending(void *unused);
 
-/* Starts the watcher once the fork is done.  GIL held. */
-static void start_when_done(bool (*is_forking)(void), int (*call)(void *), void (*meet)(void))
+/* Has start_or_defer() called soon on the main thread, between two instructions; or if such calls
+ * would slow down what the program's handlers do, or aren't made, when a Python function is called.
+ * GIL held, or in the child of a fork, where no other thread is. */
+static void defer(void)
 {
-    if (gettid() != getpid())
-        ask_meet(meet);
-    else if (is_forking())
-        call_soon(call, meet);
-    else
-        watcher_start();
-}
-
-static int start_when_forked(void *unused);
-static void meet_when_forked(void)
-{
-    start_when_done(still_forking, start_when_forked, meet_when_forked);
-}
-
-/* A pending call: the main thread, between two instructions. */
-static int start_when_forked(void *unused)
-{
-    (void)unused;
-    meet_when_forked();
-    return 0;
+    if (ask_calls_stuck() || tries++ >= MOST_TRIES || py.Py_AddPendingCall(start_pending, NULL) < 0)
+        ask_meet(start_or_defer);
 }
 
 /* CPython counts the threads, to warn of them, after this but before os.fork() returns (3.12+,
@@ -116,7 +95,7 @@ static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
     if (py.minor < 12 || gettid() != getpid())
         watcher_start();
     else
-        call_soon(start_when_forked, meet_when_forked);
+        defer();
     return cpython_none();
 }
 
@@ -200,17 +179,24 @@ static bool in_after_fork(void)
     return found;
 }
 
-static int start_pending(void *unused);
-static void meet_pending(void)
+/* ---------------------------------------------------------------- the start after a fork */
+
+/* Starts the watcher once the fork is done.  GIL held. */
+static void start_or_defer(void)
 {
-    start_when_done(in_after_fork, start_pending, meet_pending);
+    if (gettid() != getpid())
+        ask_meet(start_or_defer);
+    else if (py.minor == 6 ? in_after_fork() : still_forking())
+        defer();
+    else
+        watcher_start();
 }
 
-/* A pending call, as start_when_forked(). */
+/* A pending call: the main thread, between two instructions. */
 static int start_pending(void *unused)
 {
     (void)unused;
-    meet_pending();
+    start_or_defer();
     return 0;
 }
 
@@ -239,7 +225,7 @@ static void child_of_fork(void)
     if (!watcher_set_up)
         return;
     if (py.minor == 6)
-        call_soon(start_pending, meet_pending);
+        defer();
     else if (!forks_itself && !watcher_barred)
         ask_meet(watcher_start);
 }

@@ -26,6 +26,7 @@
 #include "module.h"
 #include "setup.h"
 #include "wanted.h"
+#include "watcher.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -96,7 +97,7 @@ static void wait_for_interpreters(void)
 /* ---------------------------------------------------------------- a running CPython */
 
 /* GIL held.  Each part of it does nothing if that is done already. */
-static void meet_interpreter(void)
+static void attach_here(void)
 {
     if (cpython_is_finalizing()) /* nothing would end what began now */
         return;
@@ -106,11 +107,13 @@ static void meet_interpreter(void)
         setup_main();
 }
 
-/* The same, unless the shim was detached before a thread came to call it.  GIL held. */
-static void meet_if_attached(void)
+void attach_interpreter(void)
 {
-    if (!detach_is_asked())
-        meet_interpreter();
+    if (detach_is_asked())
+        return;
+    attach_here();
+    if (watcher_set_up && cpython_is_main()) /* it was before the shim was detached */
+        watcher_start();
 }
 
 /* ---------------------------------------------------------------- the process */
@@ -161,7 +164,7 @@ extern const char __ehdr_start __attribute__((visibility("hidden")));
  * called.  NULL: it is not detached.  Any thread, with the GIL or without. */
 static void *attach_again(void)
 {
-    return setup_attach_again(meet_if_attached) ? &loaded : NULL;
+    return setup_attach_again() ? &loaded : NULL;
 }
 
 /* library: as cpython_find() takes it. */
@@ -195,7 +198,7 @@ static void load(const char *library)
     filter_publish();
     detach_publish((uint32_t)((uintptr_t)attach_again - (uintptr_t)&__ehdr_start));
     if (py.Py_IsInitialized())
-        setup_attach(meet_if_attached);
+        setup_attach();
     else
         wait_for_interpreters();
 }
@@ -238,7 +241,7 @@ static int exec_module(PyObject *module)
     if (!loaded) /* perhaps preloaded into a program that found its Python only later */
         load(NULL);
     if (loaded)
-        meet_interpreter();
+        attach_here();
     return 0;
 }
 

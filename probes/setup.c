@@ -70,35 +70,32 @@ void setup_main(void)
         debug_log("no atexit or no register_at_fork: a tracer that attaches later is not noticed");
 }
 
-static void (*pending_attach)(void);
-
 static int attach_pending(void *unused)
 {
     (void)unused;
-    pending_attach();
+    attach_interpreter();
     return 0;
 }
 
 /* dlopen() may have been called with the GIL or without; and the thread that holds the GIL may wait
  * for a lock of the dynamic linker, which this one holds.  So another thread asks for it. */
-void setup_attach(void (*attach)(void))
+void setup_attach(void)
 {
     /* In a 3.6 that has had one thread only, there is no GIL to wait for. */
     if (py.PyEval_ThreadsInitialized && !py.PyEval_ThreadsInitialized()) {
-        pending_attach = attach;
         py.Py_AddPendingCall(attach_pending, NULL);
         return;
     }
     if (fork_prepare())
-        watcher_attach(attach);
+        watcher_attach();
 }
 
-bool setup_attach_again(void (*attach)(void))
+bool setup_attach_again(void)
 {
     bool ended;
     if (!detach_undo(&ended))
         return false;
     if (ended)
-        setup_attach(watcher_set_up ? watcher_start : attach);
+        setup_attach();
     return true;
 }

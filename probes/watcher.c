@@ -31,6 +31,7 @@
 #include "monitoring.h"
 #include "no_gil.h"
 #include "seccomp.h"
+#include "setup.h"
 #include "tally.h"
 #include "thread.h"
 #include "thread_states.h"
@@ -52,12 +53,12 @@ enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 /* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
 struct watcher {
     pthread_t thread;
-    pid_t id;             /* the kernel's, which the thread sets first */
-    void (*attach)(void); /* what it has called first, on a thread of the program's; or NULL */
-    bool detaches;        /* as its name says */
-    unsigned looks;       /* for filters, before its end */
-    bool left_files;      /* by descriptors_leave() */
-    atomic_uint state;    /* the bits below */
+    pid_t id;          /* the kernel's, which the thread sets first */
+    bool attaches;     /* it has attach_interpreter() called first */
+    bool detaches;     /* as its name says */
+    unsigned looks;    /* for filters, before its end */
+    bool left_files;   /* by descriptors_leave() */
+    atomic_uint state; /* the bits below */
 };
 enum {
     STOPPING = 1,
@@ -168,9 +169,9 @@ static bool is_to_detach(struct watcher *self)
 {
     bool asked = detach_is_asked();
     if (asked != self->detaches) {
-        watcher_name_change(asked                             ? WATCHER_DETACHES
-                            : self->attach && running != self ? WATCHER_IS_NEW
-                                                              : WATCHER_IS_ACTIVE);
+        watcher_name_change(asked                               ? WATCHER_DETACHES
+                            : self->attaches && running != self ? WATCHER_IS_NEW
+                                                                : WATCHER_IS_ACTIVE);
         debug_log(asked ? "detaching" : "attached again before it was detached");
     }
     self->detaches = asked;
@@ -234,7 +235,7 @@ static bool attach_first(struct watcher *self)
             }
             if (begin == BEGUN) {
                 /* Up to 3.11 another interpreter may have started. */
-                asked = ask_attach(self->attach) && py.minor >= 12;
+                asked = ask_attach(attach_interpreter) && py.minor >= 12;
                 ask_lock_end();
             }
             if (periods == 0)
@@ -297,9 +298,9 @@ static void *watch(void *data)
     uint64_t asked = ~0ul; /* filter_want() */
     bool filtered = false;
     self->id = gettid();
-    watcher_name_first(self->attach);
+    watcher_name_first(self->attaches);
     thread_begun();
-    if (self->attach && !attach_first(self))
+    if (self->attaches && !attach_first(self))
         return end(self);
     do {
         watcher_name_change(self->detaches ? WATCHER_DETACHES
@@ -346,12 +347,12 @@ static void *watch(void *data)
     return end(self);
 }
 
-static struct watcher *make_watcher(void (*attach)(void))
+static struct watcher *make_watcher(bool attaches)
 {
     struct watcher *watcher = calloc(1, sizeof *watcher);
     if (!watcher)
         return NULL;
-    watcher->attach = attach;
+    watcher->attaches = attaches;
     watcher->state = AWAKE;
     return watcher;
 }
@@ -467,7 +468,7 @@ static void start(void)
         running = watcher;
         return;
     }
-    watcher = make_watcher(NULL);
+    watcher = make_watcher(false);
     if (watcher && thread_start(&watcher->thread, watch, watcher)) {
         running = watcher;
         return;
@@ -483,9 +484,9 @@ void watcher_start(void)
     no_gil_unlock(&changing);
 }
 
-void watcher_attach(void (*attach)(void))
+void watcher_attach(void)
 {
-    struct watcher *watcher = make_watcher(attach);
+    struct watcher *watcher = make_watcher(true);
     if (!watcher)
         return;
     main_thread_know();

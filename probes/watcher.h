@@ -26,10 +26,10 @@ extern bool watcher_barred;
  * setup.c and fork.c, on a thread of the program's, GIL held. */
 void watcher_start(void);
 
-/* Starts it in a CPython that runs already: it has attach() called soon, on a thread of the
- * program's with the GIL of the main interpreter, which is to set watcher_set_up and call
- * watcher_start().  Called by setup.c on any thread, with the GIL or without. */
-void watcher_attach(void (*attach)(void));
+/* Starts it in a CPython that runs already: it has attach_interpreter() called soon, on a thread of
+ * the program's with the GIL of the main interpreter.  Called by setup.c on any thread, with the
+ * GIL or without. */
+void watcher_attach(void);
 
 /* Ends it and waits for that, unless it waits for the GIL: then it ends when it has that, and asks
  * for nothing.  Called by fork.c before CPython forks, GIL held. */
