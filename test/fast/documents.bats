@@ -114,3 +114,38 @@ README.md:7: test/less/run
 README.md:12: tset/other.md
 SAID
 }
+
+@test "the documents have the supported versions of CPython" {
+  local layout=probes/cpython_layout.h oldest newest document missing=''
+  cd "$top"
+  oldest=$(grep -oE 'CPYTHON_OLDEST_MINOR[ =]+[0-9]+' "$layout" | grep -oE '[0-9]+$')
+  newest=$(grep -oE 'CPYTHON_NEWEST_MINOR[ =]+[0-9]+' "$layout" | grep -oE '[0-9]+$')
+  echo "from 3.$oldest to 3.$newest"
+  [ "$oldest" -ge 6 ]
+  [ "$newest" -ge "$oldest" ]
+  for document in README.md {packaging,probes}/README.md packaging/{debian/control,rpm/systemtap-cpython.spec} tapset/overview.3stap \
+    probes/stap-python/stap-python.8; do
+    tr -s ' \n' ' ' <"$document" | grep -qE "3\.$oldest to 3\.$newest\b" || missing+=" $document"
+  done
+  echo "they lack \"3.$oldest to 3.$newest\":$missing"
+  [ -z "$missing" ]
+}
+
+@test "the packages are for the architectures that the checks run on, and the documents have the same" {
+  cd "$top"
+  local document
+  {
+    echo amd64
+    test/long/architectures/run --list | sed '1,/^package$/d'
+  } | sort >"$BATS_TEST_TMPDIR/architectures"
+  sed -n 's/^Architecture: //p' packaging/debian/control | grep -vx all | sort -u >"$BATS_TEST_TMPDIR/packages"
+  diff "$BATS_TEST_TMPDIR/architectures" <(tr ' ' '\n' <"$BATS_TEST_TMPDIR/packages" | sort)
+  # what RPM calls them: %{ix86} is a list of its own
+  sed -e s/amd64/x86_64/ -e s/arm64/aarch64/ -e s/armhf/armv7hl/ -e 's/i386/%{ix86}/' -e s/ppc64el/ppc64le/ \
+    "$BATS_TEST_TMPDIR/architectures" | sort |
+    diff - <(sed -n 's/^ExclusiveArch: *//p' packaging/rpm/systemtap-cpython.spec | tr ' ' '\n' | sort)
+  for document in packaging/README.md test/README.md; do
+    sed -n '/^### Architectures/,/^##* [^A]/p' "$document" | grep '^|' | cut -d'|' -f2 | grep -oE '[a-z][a-z0-9_-]+' |
+      sed -e s/x86-64/amd64/ -e s/aarch64/arm64/ | grep -vx -e architecture -e ebian | sort -u | diff "$BATS_TEST_TMPDIR/architectures" -
+  done
+}

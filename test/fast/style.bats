@@ -1,4 +1,4 @@
-# The rules of the code that tools check; test/fast/rooms.bats has those of the project.
+# The rules of the code, which tools check.
 #
 # SPDX-License-Identifier: MIT
 
@@ -25,6 +25,17 @@ setup() {
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
   clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/long/fuzz/*.[ch] test/long/stress/*.c test/long/cpython/*.c test/long/freethreaded/*.c test/tapset/*.c
+}
+
+@test "no function has more than 60 lines, or five levels (.clang-tidy)" {
+  need clang-tidy
+  local long
+  long=$(clang-tidy --quiet probes/*.c probes/stap-python/*.c test/*.c -- -std=c11 -D_GNU_SOURCE -Iprobes -Ibuild/probes 2>&1 |
+    grep -E ': (warning|error): ' || true)
+  [ -z "$long" ] || {
+    echo "$long"
+    false
+  }
 }
 
 # bats test_tags=slow

@@ -378,15 +378,14 @@ EVENTS
   local python
   need gcc readelf
   make_semaphores "$BATS_TEST_TMPDIR" filtered__function__entry
-  export BESIDE=$BATS_TEST_TMPDIR/beside.so
-  gcc -shared -fPIC -o "$BESIDE" "$top/test/workloads/beside.c"
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/beside.so" "$top/test/workloads/beside.c"
   for python in $(few_pythons); do
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || continue
     bpftrace_while "
       usdt:$shim:python:function__entry /str(arg1) == \"suspended\"/ { @entries = count(); }
       usdt:$shim:python:function__return /str(arg1) == \"suspended\"/ { @returns = count(); }
       usdt:$shim:python:filtered__function__return /str(arg1) == \"deep\" || str(arg1) == \"suspended\"/ { @filtered[str(arg1)] = count(); }" \
-      env LD_PRELOAD="$shim" "$python" "$top/test/workloads/seldom.py" is_on_no_stack_for_the_next_tracer >"$BATS_TEST_TMPDIR/output"
+      env LD_PRELOAD="$shim" BESIDE="$BATS_TEST_TMPDIR/beside.so" "$python" "$top/test/workloads/seldom.py" is_on_no_stack_for_the_next_tracer >"$BATS_TEST_TMPDIR/output"
     cat "$BATS_TEST_TMPDIR/output" "$trace"
     grep -qx fine "$BATS_TEST_TMPDIR/output"
     diff - <(grep @ "$trace" | sort) <<'EOF'
