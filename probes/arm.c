@@ -15,21 +15,21 @@
 
 #include <stddef.h>
 
-void arm_forked(void)
+void arm_after_fork(void)
 {
-    interp_forked();
-    code_forget_threads();
-    tally_forked();
-    filter_forked();
+    interp_after_fork();
+    code_reset_pending();
+    sums_after_fork();
+    filter_after_fork();
 }
 
 /* ---------------------------------------------------------------- the calling interpreter */
 
 static bool code_ready(struct interp *interp)
 {
-    if (interp->code == CODE_UNTRIED)
-        interp->code = code_setup() ? CODE_READY : CODE_UNUSABLE;
-    return interp->code == CODE_READY;
+    if (interp->code == CODE_EXTRA_UNTRIED)
+        interp->code = code_extra_setup() ? CODE_EXTRA_READY : CODE_EXTRA_UNUSABLE;
+    return interp->code == CODE_EXTRA_READY;
 }
 
 static bool hook_ready(const struct hook *hook, struct interp *interp)
@@ -51,7 +51,7 @@ static void log_result(const struct hook *hook, unsigned want, enum hook_result 
     char names[MARKERS_TEXT];
     if (!debug_on)
         return;
-    markers_named(want, names);
+    markers_to_text(want, names);
     if (result == HOOK_NEVER)
         debug_log("%s: can't be installed here, which leaves out: %s", hook->name, names);
     else if (result == HOOK_LACKS)
@@ -66,29 +66,29 @@ static void log_result(const struct hook *hook, unsigned want, enum hook_result 
 
 static bool is_knocked(const struct interp *interp, const struct hook *hook)
 {
-    return hook == &hook_frame && interp->knocked;
+    return hook == &hook_frame && interp->rearm_forced;
 }
 
 /* Whether the hook was last set for other markers, or for other patterns. */
 static bool is_other(const struct interp *interp, const struct hook *hook, unsigned want)
 {
     return (interp->armed & hook->markers) != want ||
-           ((want & FILTERED_MARKERS) && interp->filter != filter_version());
+           ((want & FILTERED_MARKERS) && interp->filter != filter_revision());
 }
 
 /* Brings one hook to these of its markers.  GIL held, no exception in flight.  False: not yet. */
 static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
 {
     bool changed = is_other(interp, hook, want) || is_knocked(interp, hook);
-    unsigned filter = filter_version(); /* before: there may be a newer one after */
+    unsigned filter = filter_revision(); /* before: there may be a newer one after */
     enum hook_result result = set_hook(hook, interp, want);
     if (changed)
         log_result(hook, want, result);
     if (result == HOOK_LATER)
         return false;
     if (is_knocked(interp, hook)) {
-        hook_knocks--;
-        interp->knocked = false;
+        rearm_requests--;
+        interp->rearm_forced = false;
     }
     interp->armed &= ~hook->markers;
     if (want & FILTERED_MARKERS)
@@ -96,7 +96,7 @@ static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
     if (result == HOOK_DONE)
         interp->armed |= want;
     else if (result == HOOK_NEVER)
-        interp->never |= hook->markers;
+        interp->unavailable |= hook->markers;
     return true;
 }
 
@@ -106,14 +106,14 @@ static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
 {
     bool settled = true;
     if (!wanted) /* the next tracer may find what this one lacked */
-        interp->never = 0;
+        interp->unavailable = 0;
     for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
-        unsigned want = wanted & hook->markers & ~interp->never;
+        unsigned want = wanted & hook->markers & ~interp->unavailable;
         bool changed = is_other(interp, hook, want) || (!quiet && is_knocked(interp, hook));
-        if (!(changed || (want && hook->can_be_lost)) || !hook->fits())
+        if (!(changed || (want && hook->must_recheck)) || !hook->is_supported())
             continue;
-        if (quiet && !hook->quiet && (changed || !hook->quiet_again))
+        if (quiet && !hook->watcher_may_set && (changed || !hook->watcher_may_reset))
             settled = settled && !changed;
         else
             settled = bring(interp, hook, want) && settled;
@@ -133,13 +133,13 @@ static struct before begin_setting(void)
 {
     struct before before;
     py.PyErr_Fetch(&before.type, &before.value, &before.traceback);
-    before.busy = hook_set_busy(true);
+    before.busy = set_thread_is_arming(true);
     return before;
 }
 
 static void end_setting(struct before before)
 {
-    hook_set_busy(before.busy);
+    set_thread_is_arming(before.busy);
     py.PyErr_Clear();
     py.PyErr_Restore(before.type, before.value, before.traceback);
 }
@@ -155,14 +155,14 @@ static bool arm(bool from_watcher)
         return false;
     /* Calls into CPython may let another thread run, which may arm the same interpreter. */
     if (atomic_exchange(&interp->arming, true)) {
-        if (!hook_busy())                  /* by a hook of the program's that sees us do so */
+        if (!thread_is_arming())           /* by a hook of the program's that sees us do so */
             interp->armed_for = NOT_ARMED; /* the other one may have seen another want */
         return false;
     }
     /* After interp_of(): so a later change finds the record on the list. */
-    unsigned wanted = wanted_markers();
-    filter_look(wanted);
-    uint64_t want = filter_want(wanted);
+    unsigned wanted = markers_enabled();
+    filter_refresh(wanted);
+    uint64_t want = filter_arm_key(wanted);
     interp->armed_for = want;
     struct before before = begin_setting();
     bool settled = bring_all(interp, wanted, from_watcher);
@@ -173,12 +173,12 @@ static bool arm(bool from_watcher)
     return settled;
 }
 
-bool arm_here(void)
+bool arm_current(void)
 {
     return arm(false);
 }
 
-bool arm_quiet_here(void)
+bool arm_current_from_watcher(void)
 {
     return arm(true);
 }
@@ -211,10 +211,10 @@ static void start(struct interp *interp)
     /* Code objects with records may be left from before Py_Finalize().  Up to 3.7 an interpreter
      * that frees one, and has handed out no index, calls what lay in its memory
      * (Objects/codeobject.c, code_dealloc; Python/pystate.c, PyInterpreterState_New). */
-    if (code_kept())
+    if (code_extra_in_use())
         code_ready(interp);
     for (size_t i = 0; hooks[i]; i++)
-        if (hooks[i]->start && hooks[i]->fits())
+        if (hooks[i]->start && hooks[i]->is_supported())
             hooks[i]->start(interp);
     if (!py.PyInterpreterState_GetDict) /* 3.8+ */
         return;
@@ -230,7 +230,7 @@ static void start(struct interp *interp)
         py.Py_DecRef(capsule);
 }
 
-void arm_start(bool is_new)
+void arm_interpreter_started(bool is_new)
 {
     struct interp *interp = interp_of(cpython_interpreter());
     if (!interp || (interp->started && (!is_new || !interp->ended)))
@@ -244,6 +244,6 @@ void arm_start(bool is_new)
     struct before before = begin_setting();
     start(interp);
     end_setting(before);
-    if (wanted_markers())
-        arm_here();
+    if (markers_enabled())
+        arm_current();
 }

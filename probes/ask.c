@@ -15,7 +15,7 @@
 
 /* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
  * older make it in whatever interpreter the main thread runs just then. */
-static atomic_taken main_asked;
+static claim_flag main_asked;
 
 /* 3.12 and later: another thread was in a pending call of ours when this child was forked: it had
  * released the GIL there, in an audit hook of the program, or there is no GIL.  CPython believes it
@@ -46,30 +46,30 @@ static void end_calls_of_others(void)
         interpreter->calling = NULL;
 }
 
-void ask_forked(void)
+void rearm_after_fork(void)
 {
     if (knows_calls)
         end_calls_of_others();
     else
-        calls_stuck |= py.minor >= 12 && interp_arming() && !hook_busy();
+        calls_stuck |= py.minor >= 12 && interp_any_arming() && !thread_is_arming();
     main_asked = false;
-    arm_forked();
+    arm_after_fork();
 }
 
 /* Set by atexit's function, at the end of the main interpreter. */
 static atomic_bool closed;
 
-void ask_close(void)
+void rearm_stop(void)
 {
     closed = true;
 }
 
-void ask_open(void)
+void rearm_start(void)
 {
     closed = false;
 }
 
-/* What ask_attach() was given, until it has been called. */
+/* What rearm_attach() was given, until it has been called. */
 static void (*_Atomic to_meet)(void);
 
 /* On a thread of another interpreter, up to 3.11, where all have one GIL. */
@@ -100,9 +100,9 @@ static bool ask_asked(void)
         meet();
     else if (meet)
         meet_in_main(meet);
-    bool done = arm_here();
+    bool done = arm_current();
     if (meet && to_meet) /* it is to be called again */
-        ask_meet(to_meet);
+        rearm_call_soon(to_meet);
     return done;
 }
 
@@ -119,7 +119,7 @@ static int ask_pending(void *unused)
     }
     main_asked = false;
     if (interp)
-        interp->asked = false;
+        interp->call_pending = false;
     return 0;
 }
 
@@ -138,8 +138,8 @@ static bool is_heard(struct interp *interp)
     if (!py.free_threaded)
         return true;
     PyThreadState *newest = py.PyInterpreterState_ThreadHead(interp->state);
-    bool same = newest == interp->newest_asked;
-    interp->newest_asked = newest;
+    bool same = newest == interp->newest_tstate;
+    interp->newest_tstate = newest;
     return same || !newest;
 }
 
@@ -149,13 +149,13 @@ static void ask_312(unsigned wanted, bool look)
 {
     interp_lock();
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
-        if (interp->ended || (interp->armed_for == filter_want(wanted) && !look))
+        if (interp->ended || (interp->armed_for == filter_arm_key(wanted) && !look))
             continue;
         bool heard = is_heard(interp);
-        if (atomic_exchange(&interp->asked, true) && heard)
+        if (atomic_exchange(&interp->call_pending, true) && heard)
             continue;
         if (!add_call(interp->state))
-            interp->asked = false;
+            interp->call_pending = false;
     }
     interp_unlock();
 }
@@ -165,7 +165,7 @@ static bool knock_at(struct interp *interp, bool again)
 {
     if (!frame_eval_force_rearm(interp, again))
         return false;
-    interp->knocked = true;
+    interp->rearm_forced = true;
     return true;
 }
 
@@ -175,10 +175,10 @@ static bool knocked_alone;
 /* GIL held, on the watcher's thread. */
 static void knock(struct interp *interp)
 {
-    bool again = interp->knocked && !knocked_alone;
+    bool again = interp->rearm_forced && !knocked_alone;
     knocked_alone = false;
     if (!knock_at(interp, again) && !interp->is_main) /* which is asked by a pending call, too */
-        interp->armed_for = filter_want(wanted_markers());
+        interp->armed_for = filter_arm_key(markers_enabled());
 }
 
 /* GIL held.  3.8 prints a complaint if it is asked for a pending call
@@ -197,7 +197,7 @@ static bool starts_unseen;
  * ends them: so the list stays as it is meanwhile. */
 static void for_each_311(void (*act)(struct interp *, unsigned), unsigned wanted)
 {
-    hook_knocks = 0;
+    rearm_requests = 0;
     for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
          state = py.PyInterpreterState_Next(state)) {
         struct interp *interp = interp_of(state);
@@ -212,21 +212,22 @@ static void ask_one_311(struct interp *interp, unsigned wanted)
         interp->started = true;
     if (!interp->started)
         return;
-    if (interp->armed_for != filter_want(wanted))
+    if (interp->armed_for != filter_arm_key(wanted))
         knock(interp);
-    hook_knocks += interp->knocked;
+    rearm_requests += interp->rearm_forced;
     /* In 3.11, while a trace or profile function is set, a Python function that another pending
      * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
-    if (interp->is_main && py.minor != 11 && (wanted || interp->armed_for != filter_want(wanted)))
+    if (interp->is_main && py.minor != 11 &&
+        (wanted || interp->armed_for != filter_arm_key(wanted)))
         ask_main_thread();
 }
 
-bool ask_calls_stuck(void)
+bool rearm_pending_calls_stuck(void)
 {
     return calls_stuck;
 }
 
-bool ask_needs_gil(void)
+bool rearm_needs_gil(void)
 {
     return py.minor <= 11 || calls_stuck;
 }
@@ -235,8 +236,9 @@ bool ask_needs_gil(void)
 static void ask_stuck(unsigned wanted)
 {
     struct interp *interp = interp_main();
-    if (interp && interp->armed_for != filter_want(wanted) && knock_at(interp, interp->knocked))
-        hook_knocks = 1;
+    if (interp && interp->armed_for != filter_arm_key(wanted) &&
+        knock_at(interp, interp->rearm_forced))
+        rearm_requests = 1;
 }
 
 /* The record of the only interpreter; NULL if there are more, or CPython has ended.  CPython puts
@@ -253,22 +255,22 @@ static struct interp *only_interp(void)
                : NULL;
 }
 
-/* What ask_knock() knocked at. */
+/* What rearm_main_nogil() knocked at. */
 static struct interp *knocked_interp;
 
-bool ask_knock(void)
+bool rearm_main_nogil(void)
 {
     if (py.minor >= 12)
         return false;
     bool knocked = false;
     interp_lock();
     struct interp *interp = only_interp();
-    if (interp && !closed && !interp->knocked && !atomic_exchange(&interp->arming, true)) {
-        hook_knocks = 1;
-        interp->knocked = knocked = true;
+    if (interp && !closed && !interp->rearm_forced && !atomic_exchange(&interp->arming, true)) {
+        rearm_requests = 1;
+        interp->rearm_forced = knocked = true;
         if (!frame_eval_force_rearm_nogil(interp)) {
-            interp->knocked = knocked = false;
-            hook_knocks = 0;
+            interp->rearm_forced = knocked = false;
+            rearm_requests = 0;
         }
         interp->arming = false;
         knocked_interp = interp;
@@ -278,12 +280,12 @@ bool ask_knock(void)
     return knocked;
 }
 
-bool ask_answered(void)
+bool rearm_main_nogil_done(void)
 {
-    return !knocked_interp->knocked;
+    return !knocked_interp->rearm_forced;
 }
 
-void ask_interpreters(unsigned wanted, bool look)
+void rearm_all(unsigned wanted, bool look)
 {
     if (py.minor >= 12) {
         if (calls_stuck)
@@ -292,7 +294,7 @@ void ask_interpreters(unsigned wanted, bool look)
             ask_312(wanted, look);
         return;
     }
-    arm_quiet_here();
+    arm_current_from_watcher();
     for_each_311(ask_one_311, wanted);
 }
 
@@ -302,12 +304,13 @@ static bool may_be_gone(const struct interp *interp)
     return py.minor < 8 ? !interp->is_main : interp->ended;
 }
 
-bool ask_done(unsigned wanted)
+bool rearm_all_done(unsigned wanted)
 {
     bool done = true;
     interp_lock();
     for (struct interp *interp = interp_first(); interp && done; interp = interp->next)
-        done = !interp->started || interp->armed_for == filter_want(wanted) || may_be_gone(interp);
+        done =
+            !interp->started || interp->armed_for == filter_arm_key(wanted) || may_be_gone(interp);
     interp_unlock();
     return done;
 }
@@ -317,7 +320,7 @@ bool ask_is_clear(void)
     bool clear = true;
     interp_lock();
     for (struct interp *interp = interp_first(); interp && clear; interp = interp->next)
-        clear = may_be_gone(interp) || !(interp->armed || interp->arming || interp->knocked);
+        clear = may_be_gone(interp) || !(interp->armed || interp->arming || interp->rearm_forced);
     interp_unlock();
     return clear;
 }
@@ -327,11 +330,11 @@ static void attach_one_311(struct interp *interp, unsigned unused)
     (void)unused;
     interp->is_main = interp->state == cpython_main_interpreter();
     knock(interp);
-    hook_knocks += interp->knocked;
+    rearm_requests += interp->rearm_forced;
 }
 
 /* The watcher's thread is the main interpreter's. */
-bool ask_attach(void (*meet)(void))
+bool rearm_attach(void (*meet)(void))
 {
     to_meet = meet;
     if (py.minor >= 12)
@@ -342,7 +345,7 @@ bool ask_attach(void (*meet)(void))
 }
 
 /* The records need no lock: no other thread is there. */
-void ask_meet(void (*meet)(void))
+void rearm_call_soon(void (*meet)(void))
 {
     struct interp *interp = interp_main();
     /* 3.13 ends the process if the frame hook is set without the GIL. */
@@ -350,29 +353,29 @@ void ask_meet(void (*meet)(void))
         interp = NULL;
     to_meet = interp ? meet : NULL;
     if (to_meet && knock_at(interp, false))
-        hook_knocks = 1;
+        rearm_requests = 1;
 }
 
-void ask_meet_others(void)
+void rearm_include_unseen(void)
 {
     starts_unseen = true;
 }
 
-bool hook_answer(void)
+bool rearm_current(void)
 {
     struct interp *interp = interp_of(cpython_interpreter());
     if (!interp)
         return false;
-    if (!interp->knocked)
+    if (!interp->rearm_forced)
         return true;
     if (closed)
         return false;
-    if (!hook_frame.fits()) /* 3.12 and later: the hook has been taken out */
-        interp->knocked = false;
+    if (!hook_frame.is_supported()) /* 3.12 and later: the hook has been taken out */
+        interp->rearm_forced = false;
     ask_asked();
     if (interp->is_main && interp->armed && py.minor != 11 && gettid() != getpid())
-        ask_main_thread(); /* for what that thread lacks */
-    if (interp->knocked)   /* another thread is at it, or it isn't ready */
+        ask_main_thread();    /* for what that thread lacks */
+    if (interp->rearm_forced) /* another thread is at it, or it isn't ready */
         return false;
     return interp->armed & hook_frame.markers;
 }

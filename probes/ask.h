@@ -20,55 +20,55 @@
  * those that wait in C.  What remains is done by the frame hook, which any thread calls when it
  * next calls a function; by a profile function (not on 3.6), called at the next call of a C
  * function; and (not on 3.8 and 3.11) by a pending call of the main thread. */
-void ask_interpreters(unsigned wanted, bool look);
+void rearm_all(unsigned wanted, bool look);
 
-/* Up to 3.11, before ask_interpreters(): has the threads of the main interpreter do so without the
+/* Up to 3.11, before rearm_all(): has the threads of the main interpreter do so without the
  * GIL, if there is no other one: the first that calls a Python function.  False: that can't be.
- * Called as ask_interpreters() is. */
-bool ask_knock(void);
+ * Called as rearm_all() is. */
+bool rearm_main_nogil(void);
 
 /* After that: whether a thread has done it since.  Called on the watcher's thread, no GIL. */
-bool ask_answered(void);
+bool rearm_main_nogil_done(void);
 
 /* Whether all interpreters have done so.  Called on the watcher's thread; no GIL, takes the list's
  * lock. */
-bool ask_done(unsigned wanted);
+bool rearm_all_done(unsigned wanted);
 
 /* Whether no interpreter has a hook of ours, or is about to bring its hooks to what is wanted.
- * Called as ask_done() is. */
+ * Called as rearm_all_done() is. */
 bool ask_is_clear(void);
 
 /* Has a thread of the main interpreter's call this soon, in a CPython that runs already; it is to
- * call arm_start().  As ask_interpreters() for threads and GIL.  False: try again. */
-bool ask_attach(void (*meet)(void));
+ * call arm_interpreter_started().  As rearm_all() for threads and GIL.  False: try again. */
+bool rearm_attach(void (*meet)(void));
 
 /* The same when a thread of the main interpreter next calls a Python function; meet() may call this
  * again.  NULL: no longer.  GIL held, or in the child of a fork by C, where no other thread is. */
-void ask_meet(void (*meet)(void));
+void rearm_call_soon(void (*meet)(void));
 
 /* The main interpreter ends, or begins: nothing is armed from then on, or again.  On the main
  * thread, GIL held. */
-void ask_close(void);
-void ask_open(void);
+void rearm_stop(void);
+void rearm_start(void);
 
 /* The shim was loaded into a running CPython: up to 3.11, interpreters that were there before, and
  * those that start later, are to be knocked at, too.  GIL held. */
-void ask_meet_others(void);
+void rearm_include_unseen(void);
 
 /* Whether CPython makes no pending calls any more: 3.12 and later, in some children.  Any thread,
  * no GIL. */
-bool ask_calls_stuck(void);
+bool rearm_pending_calls_stuck(void);
 
-/* Whether ask_interpreters() and ask_attach() need the GIL of the main interpreter: up to 3.11, and
+/* Whether rearm_all() and rearm_attach() need the GIL of the main interpreter: up to 3.11, and
  * if calls are stuck.  Any thread, no GIL. */
-bool ask_needs_gil(void);
+bool rearm_needs_gil(void);
 
 /* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
- * is to do nothing.  Called by the frame hook, and by profile functions, while hook_knocks is not
- * 0.  GIL held; an exception in flight stays. */
-bool hook_answer(void);
+ * is to do nothing.  Called by the frame hook, and by profile functions, while rearm_requests is
+ * not 0.  GIL held; an exception in flight stays. */
+bool rearm_current(void);
 
 /* In the child of a fork, in which no other thread is. */
-void ask_forked(void);
+void rearm_after_fork(void);
 
 #endif

@@ -28,21 +28,21 @@ static PyThreadState *_Atomic with_gil;
 /* The watcher is about to make itself a thread state, or makes it. */
 static atomic_bool makes_state;
 
-void ask_lock_end(void)
+void rearm_release(void)
 {
-    if (ask_needs_gil()) {
+    if (rearm_needs_gil()) {
         with_gil = NULL;
         py.PyGILState_Release(GIL_WAS_UNLOCKED);
     }
     pthread_mutex_unlock(&asking);
 }
 
-bool ask_lock_try(void)
+bool rearm_trylock(void)
 {
     return pthread_mutex_trylock(&asking) == 0;
 }
 
-void ask_lock_done(void)
+void rearm_unlock(void)
 {
     pthread_mutex_unlock(&asking);
 }
@@ -59,7 +59,7 @@ static PyInterpreterState *main_interpreter(void)
 /* In two steps, as PyGILState_Ensure() (Python/pystate.c) has them: PyThreadState_New() holds
  * HEAD_LOCK, without the GIL, and the child of a fork waits for that lock, so a fork keeps out of
  * it; then the GIL is waited for, and a fork can't wait for that. */
-bool ask_lock_take_gil(void)
+bool rearm_take_gil(void)
 {
     PyInterpreterState *interpreter = main_interpreter();
     if (!interpreter) {
@@ -68,7 +68,7 @@ bool ask_lock_take_gil(void)
         return true;
     }
     makes_state = true;
-    PyThreadState *state = !thread_states_fork() ? py.PyThreadState_New(interpreter) : NULL;
+    PyThreadState *state = !fork_in_progress() ? py.PyThreadState_New(interpreter) : NULL;
     makes_state = false;
     if (!state)
         return false;
@@ -82,12 +82,12 @@ bool ask_lock_take_gil(void)
 static void keep_states_from_being_made(void)
 {
     struct timespec pause = {0, 100000};
-    thread_states_fork_begins();
+    fork_in_progress_begin();
     for (int i = 0; i < 10 * FORK_WAIT_MS && makes_state; i++)
         nanosleep(&pause, NULL);
 }
 
-void ask_lock_wait(void)
+void rearm_wait_idle(void)
 {
     PyThreadState *state = py.PyEval_SaveThread();
     pthread_mutex_lock(&asking);
@@ -95,10 +95,10 @@ void ask_lock_wait(void)
     py.PyEval_RestoreThread(state);
 }
 
-void ask_lock_forget(void)
+void rearm_lock_reset(void)
 {
     makes_state = false;
-    thread_states_no_forks();
+    fork_in_progress_clear();
     holds_asking = false;
     with_gil = NULL;
     pthread_mutex_init(&asking, NULL);
@@ -110,7 +110,7 @@ static PyThreadState *holder(void)
     return py._PyThreadState_UncheckedGet ? py._PyThreadState_UncheckedGet() : NULL;
 }
 
-bool ask_lock_gil_is_free(void)
+bool gil_is_free(void)
 {
     return !holder();
 }
@@ -137,27 +137,27 @@ static void hold_without_gil(void)
     }
 }
 
-void ask_lock_hold(bool told)
+void rearm_lock_for_fork(bool told)
 {
     keep_states_from_being_made();
     holds_asking = pthread_mutex_trylock(&asking) == 0;
     if (holds_asking || told)
         return;
-    if (!ask_needs_gil()) /* it waits for nothing */
+    if (!rearm_needs_gil()) /* it waits for nothing */
         holds_asking = pthread_mutex_lock(&asking) == 0;
     else if (!has_gil())
         hold_without_gil();
-    else if (thread_states_at_most(2)) { /* this one's, and the watcher's */
+    else if (tstate_count_at_most(2)) { /* this one's, and the watcher's */
         PyThreadState *state = py.PyEval_SaveThread();
         holds_asking = pthread_mutex_lock(&asking) == 0;
         py.PyEval_RestoreThread(state);
     }
 }
 
-void ask_lock_release(void)
+void rearm_unlock_after_fork(void)
 {
     if (holds_asking)
         pthread_mutex_unlock(&asking);
     holds_asking = false;
-    thread_states_fork_ends();
+    fork_in_progress_end();
 }

@@ -16,13 +16,13 @@ static bool is_function(PyObject *type)
     return type == py.cfunction_type || py.PyType_IsSubtype(type, py.cfunction_type);
 }
 
-bool callable_of_c(PyObject *callable)
+bool callable_is_builtin(PyObject *callable)
 {
     PyObject *type = cpython_type(callable);
     return type == py.method_descriptor_type || is_function(type);
 }
 
-PyObject *callable_behind(PyObject *callable)
+PyObject *callable_unwrap_method(PyObject *callable)
 {
     return cpython_type(callable) == py.method_type ? py.PyMethod_Function(callable) : callable;
 }
@@ -30,8 +30,8 @@ PyObject *callable_behind(PyObject *callable)
 static PyMethodDef *definition_of(PyObject *callable)
 {
     return cpython_type(callable) == py.method_descriptor_type
-               ? ((struct method_descriptor *)cpython_plain(callable))->definition
-               : ((struct cfunction *)cpython_plain(callable))->definition;
+               ? ((struct method_descriptor *)ob_base(callable))->definition
+               : ((struct cfunction *)ob_base(callable))->definition;
 }
 
 /* Tries it out with a function of ours, and a method that all tuples have. */
@@ -45,13 +45,13 @@ static bool is_known(void)
     bool known = function && method && definition_of(function) == &ours &&
                  cpython_type(method) == py.method_descriptor_type &&
                  strcmp(definition_of(method)->name, "count") == 0;
-    cpython_drop(&function);
-    cpython_drop(&method);
+    cpython_clear_ref(&function);
+    cpython_clear_ref(&method);
     py.PyErr_Clear();
     return known;
 }
 
-PyMethodDef *callable_definition(PyObject *callable)
+PyMethodDef *callable_methoddef(PyObject *callable)
 {
     enum { UNTRIED, KNOWN, UNKNOWN };
     static atomic_int layout; /* each thread finds the same */
@@ -69,23 +69,23 @@ static const char *text_attribute(PyObject *object, const char *name, PyObject *
     *owner = py.PyObject_GetAttrString(object, name);
     const char *utf8 = *owner ? py.PyUnicode_AsUTF8AndSize(*owner, &length) : NULL;
     py.PyErr_Clear();
-    return code_touch(utf8, length);
+    return probe_string(utf8, length);
 }
 
-struct callable callable_open(PyObject *callable)
+struct callable_names callable_names_get(PyObject *callable)
 {
-    struct callable names = {0};
-    names.name = text_attribute(callable, "__name__", &names.owners[0]);
+    struct callable_names names = {0};
+    names.name = text_attribute(callable, "__name__", &names.str_refs[0]);
     PyObject *type = py.PyObject_Type(callable);
     if (is_function(type)) /* a descriptor has no __module__, and a method has None */
-        names.module = text_attribute(callable, "__module__", &names.owners[1]);
+        names.module = text_attribute(callable, "__module__", &names.str_refs[1]);
     py.Py_DecRef(type);
     return names;
 }
 
-void callable_close(struct callable *names)
+void callable_names_release(struct callable_names *names)
 {
     for (int i = 0; i < 2; i++)
-        if (names->owners[i])
-            py.Py_DecRef(names->owners[i]);
+        if (names->str_refs[i])
+            py.Py_DecRef(names->str_refs[i]);
 }

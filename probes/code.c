@@ -19,23 +19,23 @@ enum {
 };
 
 /* The co_extra index.  Interpreters hand them out one by one, so the same one can be had in each.
- * Written once, by the first code_setup(). */
+ * Written once, by the first code_extra_setup(). */
 static _Atomic Py_ssize_t extra_index = -1;
 
 /* The str "__name__".  Interned and, as the interpreter uses it itself, never freed before the
- * interpreter is; code_setup() takes it anew in each. */
+ * interpreter is; code_extra_setup() takes it anew in each. */
 static PyObject *_Atomic name_key;
 static _Atomic Py_ssize_t name_hash;
 
 atomic_int code_sums_freed;
 
-struct code_place code_places[CODE_PLACES];
+struct filter_cache_slot filter_cache[FILTER_CACHE_SLOTS];
 
 /* CPython calls it when it frees a code object, which no thread runs any more.  GIL held; an
  * exception may be in flight, which freeing a str leaves alone. */
 static void code_free(void *data)
 {
-    struct code *record = data;
+    struct code_record *record = data;
     if (!record)
         return;
     if (record->filename.owner)
@@ -48,15 +48,15 @@ static void code_free(void *data)
         record->sums->freed = true;
         code_sums_freed++;
     }
-    if (py.minor <= 11 && code_place(record->code)->tag == code_tag(record->code))
-        *code_place(record->code) = (struct code_place){0};
+    if (py.minor <= 11 && filter_cache_slot(record->code)->tag == filter_cache_tag(record->code))
+        *filter_cache_slot(record->code) = (struct filter_cache_slot){0};
     free(record);
 }
 
 /* Interpreters with a GIL each may set up at once.  CPython waits for nothing under it; or, where
  * there is no GIL, for other locks, and then who waits for this one waits for the other. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct no_gil_lock no_gil_setup_lock;
+static struct nogil_lock no_gil_setup_lock;
 
 /* The interpreters in which what lies at the index is not ours: the hooks' state is the process's,
  * so their frames may be asked about, too.  If there were more of them than there is room for, all
@@ -114,38 +114,38 @@ static bool set_up(void)
     return index >= 0 && index == extra_index;
 }
 
-bool code_setup(void)
+bool code_extra_setup(void)
 {
-    no_gil_lock_long(&no_gil_setup_lock);
+    nogil_lock_detached(&no_gil_setup_lock);
     pthread_mutex_lock(&setup_lock);
     bool usable = set_up();
     note_foreign(!usable);
     pthread_mutex_unlock(&setup_lock);
-    no_gil_unlock(&no_gil_setup_lock);
+    nogil_unlock(&no_gil_setup_lock);
     return usable;
 }
 
-bool code_kept(void)
+bool code_extra_in_use(void)
 {
     return extra_index >= 0;
 }
 
 /* Without a GIL: the records that threads are about to keep with their code objects, so that each
  * code object has one.  A thread that hangs meanwhile, as CPython ends, leaves its there. */
-static struct no_gil_lock making;
-static struct code *in_making;
+static struct nogil_lock making;
+static struct code_record *in_making;
 
-void code_forget_threads(void)
+void code_reset_pending(void)
 {
     pthread_mutex_init(&setup_lock, NULL);
-    no_gil_setup_lock = making = (struct no_gil_lock){0};
+    no_gil_setup_lock = making = (struct nogil_lock){0};
     in_making = NULL;
 }
 
 /* Takes over the reference to the str. */
-static struct text text_of(PyObject *str)
+static struct utf8_str text_of(PyObject *str)
 {
-    struct text text = {.owner = str};
+    struct utf8_str text = {.owner = str};
     if (str)
         text.utf8 = py.PyUnicode_AsUTF8AndSize(str, &text.length);
     if (!text.utf8)
@@ -153,26 +153,26 @@ static struct text text_of(PyObject *str)
     return text;
 }
 
-static struct code *fill(PyObject *code)
+static struct code_record *fill(PyObject *code)
 {
-    struct code *record = calloc(1, sizeof *record);
+    struct code_record *record = calloc(1, sizeof *record);
     if (!record)
         return NULL;
     record->code = code;
     record->filename = text_of(py.PyObject_GetAttrString(code, "co_filename"));
     record->funcname = text_of(py.PyObject_GetAttrString(code, "co_name"));
-    record->first_line = (int)cpython_long(code, "co_firstlineno");
-    record->generator = cpython_long(code, "co_flags") & CO_GENERATORS;
+    record->first_line = (int)cpython_int_attr(code, "co_firstlineno");
+    record->generator = cpython_int_attr(code, "co_flags") & CO_GENERATORS;
     for (size_t i = 0; i < sizeof record->lines / sizeof *record->lines; i++)
         record->lines[i] = (uint64_t)NO_LINE;
     return record;
 }
 
 /* Stands for every code object of which no record could be kept. */
-static struct code unknown;
+static struct code_record unknown;
 
 /* Of an interpreter that is not foreign. */
-static inline struct code *extra_of(PyObject *object)
+static inline struct code_record *extra_of(PyObject *object)
 {
     void *record = NULL;
     Py_ssize_t index = atomic_load_explicit(&extra_index, memory_order_relaxed);
@@ -189,40 +189,40 @@ static inline bool has_none(void)
     return __builtin_expect(py.finalizing && *py.finalizing, 0) || is_foreign();
 }
 
-struct code *code_known(PyObject *object)
+struct code_record *code_record_if_any(PyObject *object)
 {
     return has_none() ? NULL : extra_of(object);
 }
 
 /* The record of the code object that there is already; or this one, which the calling thread is to
  * keep.  CPython takes no lock to read it (Objects/codeobject.c, PyUnstable_Code_GetExtra). */
-static struct code *first_of(PyObject *code, struct code *record)
+static struct code_record *first_of(PyObject *code, struct code_record *record)
 {
-    no_gil_lock(&making);
-    struct code *first = extra_of(code);
-    for (struct code *other = first ? NULL : in_making; other; other = other->next)
+    nogil_lock(&making);
+    struct code_record *first = extra_of(code);
+    for (struct code_record *other = first ? NULL : in_making; other; other = other->next)
         if (other->code == code)
             first = other;
     if (!first) {
         record->next = in_making;
         in_making = first = record;
     }
-    no_gil_unlock(&making);
+    nogil_unlock(&making);
     return first;
 }
 
-static void is_made(struct code *record)
+static void is_made(struct code_record *record)
 {
-    no_gil_lock(&making);
-    struct code **link = &in_making;
+    nogil_lock(&making);
+    struct code_record **link = &in_making;
     while (*link && *link != record)
         link = &(*link)->next;
     if (*link)
         *link = record->next;
-    no_gil_unlock(&making);
+    nogil_unlock(&making);
 }
 
-static bool keep(PyObject *code, struct code *record)
+static bool keep(PyObject *code, struct code_record *record)
 {
     bool kept = py._PyCode_SetExtra(code, extra_index, record) == 0;
     if (!kept)
@@ -230,12 +230,12 @@ static bool keep(PyObject *code, struct code *record)
     return kept;
 }
 
-static struct code *code_make(PyObject *code)
+static struct code_record *code_make(PyObject *code)
 {
-    struct code *record = fill(code);
+    struct code_record *record = fill(code);
     if (!record)
         return NULL;
-    struct code *first = py.free_threaded ? first_of(code, record) : record;
+    struct code_record *first = py.free_threaded ? first_of(code, record) : record;
     if (first != record) {
         code_free(record);
         return first;
@@ -248,22 +248,23 @@ static struct code *code_make(PyObject *code)
     return kept ? record : NULL;
 }
 
-struct code *code_of(PyObject *code)
+struct code_record *code_record_of(PyObject *code)
 {
     if (has_none())
         return &unknown;
-    struct code *record = extra_of(code);
+    struct code_record *record = extra_of(code);
     if (!record)
         record = code_make(code);
     return record ? record : &unknown;
 }
 
-bool code_makes_generator(PyObject *code, const struct code *record)
+bool code_is_generator(PyObject *code, const struct code_record *record)
 {
-    return record == &unknown ? cpython_long(code, "co_flags") & CO_GENERATORS : record->generator;
+    return record == &unknown ? cpython_int_attr(code, "co_flags") & CO_GENERATORS
+                              : record->generator;
 }
 
-int code_line(PyObject *code, struct code *record, int offset)
+int code_line_at(PyObject *code, struct code_record *record, int offset)
 {
     if (record == &unknown)
         return py.PyCode_Addr2Line(code, offset);
@@ -285,7 +286,7 @@ int code_line(PyObject *code, struct code *record, int offset)
 static PyObject *name_in(PyObject *globals)
 {
     PyObject *key = atomic_load_explicit(&name_key, memory_order_relaxed);
-    if (!key) /* code_setup() has never got as far */
+    if (!key) /* code_extra_setup() has never got as far */
         return NULL;
     if (!py._PyDict_GetItem_KnownHash)
         return py.PyDict_GetItem(globals, key);
@@ -299,12 +300,13 @@ static PyObject *name_in(PyObject *globals)
 /* A module's code nearly always runs with its own globals: so the first name is kept, once.  No
  * code object is known to be shared by interpreters with a GIL each: the frozen modules of 3.12 are
  * the main one's (Python/import.c, unmarshal_frozen_code). */
-static void keep_module(struct code *record, PyObject *name, const char *utf8, Py_ssize_t length)
+static void keep_module(struct code_record *record, PyObject *name, const char *utf8,
+                        Py_ssize_t length)
 {
-    if (record == &unknown || atomic_flag_test_and_set(&record->module_taken))
+    if (record == &unknown || atomic_flag_test_and_set(&record->module_claimed))
         return;
     py.Py_IncRef(name);
-    record->first_module = (struct text){name, utf8, length};
+    record->first_module = (struct utf8_str){name, utf8, length};
     atomic_store_explicit(&record->module, &record->first_module, memory_order_release);
 }
 
@@ -323,9 +325,10 @@ static bool has_version(PyObject *globals)
 
 /* A module's name that is not the record's, or not yet; owner: the reference that is needed without
  * the GIL, as another thread may take the name out of the globals. */
-static struct module other_module(struct code *record, PyObject *globals, PyObject *name)
+static struct module_name other_module(struct code_record *record, PyObject *globals,
+                                       PyObject *name)
 {
-    struct module module = {0};
+    struct module_name module = {0};
     Py_ssize_t length;
     if (py.free_threaded) {
         py.PyDict_GetItemRef(globals, name_key, &module.owner);
@@ -334,34 +337,34 @@ static struct module other_module(struct code *record, PyObject *globals, PyObje
     const char *utf8 = name ? py.PyUnicode_AsUTF8AndSize(name, &length) : NULL;
     if (!utf8) { /* gone, not a str, or not to be encoded */
         py.PyErr_Clear();
-        code_module_done(&module);
+        module_name_release(&module);
         return module;
     }
     keep_module(record, name, utf8, length);
-    module.name = code_touch(utf8, length);
+    module.name = probe_string(utf8, length);
     return module;
 }
 
-struct module code_module(struct code *record, PyObject *globals)
+struct module_name module_name_of(struct code_record *record, PyObject *globals)
 {
     if (!globals)
-        return (struct module){0};
-    const struct text *first = atomic_load_explicit(&record->module, memory_order_acquire);
+        return (struct module_name){0};
+    const struct utf8_str *first = atomic_load_explicit(&record->module, memory_order_acquire);
     bool versioned = has_version(globals);
     if (versioned && first && ((struct dict_36 *)globals)->version == record->globals_version)
-        return (struct module){.name = code_text(first)};
+        return (struct module_name){.name = probe_text(first)};
     PyObject *name = name_in(globals);
     if (!name)
-        return (struct module){0};
+        return (struct module_name){0};
     if (first && name == first->owner) {
         if (versioned)
             record->globals_version = ((struct dict_36 *)globals)->version;
-        return (struct module){.name = code_text(first)};
+        return (struct module_name){.name = probe_text(first)};
     }
     return other_module(record, globals, name);
 }
 
-const char *code_touch(const char *utf8, Py_ssize_t length)
+const char *probe_string(const char *utf8, Py_ssize_t length)
 {
     if (utf8) {
         const volatile char *byte = utf8;

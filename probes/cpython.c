@@ -26,7 +26,7 @@ void *cpython_symbol(const char *name)
     return dlsym(library, name);
 }
 
-bool cpython_is_library(const char *path)
+bool is_libpython(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return strstr(slash ? slash : path, "libpython3");
@@ -35,7 +35,7 @@ bool cpython_is_library(const char *path)
 static int is_library(struct dl_phdr_info *info, size_t size, void *path)
 {
     (void)size;
-    if (!cpython_is_library(info->dlpi_name))
+    if (!is_libpython(info->dlpi_name))
         return 0;
     *(char **)path = strdup(info->dlpi_name); /* only under a lock of ld.so's is it sure to stay */
     return 1;
@@ -63,14 +63,14 @@ static bool version_fits(const char **why)
     py.free_threaded = strstr(version, "free-threading") != NULL;
     if (py.minor < CPYTHON_OLDEST_MINOR)
         return false;
-    *why = FREE_THREADED_REFUSAL;
-    if (py.free_threaded && !free_threaded_is_fit(version))
+    *why = FREE_THREADING_UNSUPPORTED;
+    if (py.free_threaded && !free_threading_supported(version))
         return false;
-    py.head_shift = py.free_threaded ? offsetof(struct object_head_free_threaded, head) : 0;
+    py.ob_base_offset = py.free_threaded ? offsetof(struct object_head_free_threaded, head) : 0;
     return true;
 }
 
-bool cpython_find(const char *path, const char **why)
+bool cpython_load_symbols(const char *path, const char **why)
 {
     *why = NULL;
     find_library(path);
@@ -176,7 +176,7 @@ static PyObject *item_of(PyObject *dict, const char *name)
 }
 
 /* Without the GIL CPython's own reference to the modules is asked for, which stays. */
-PyObject *cpython_module(const char *name)
+PyObject *cpython_sys_module(const char *name)
 {
     PyObject *modules =
         py.free_threaded ? py.PyImport_GetModuleDict() : py.PySys_GetObject("modules");
@@ -185,11 +185,11 @@ PyObject *cpython_module(const char *name)
     return module;
 }
 
-PyObject *cpython_sys(const char *name)
+PyObject *cpython_sys_attr(const char *name)
 {
-    PyObject *sys = cpython_module("sys");
+    PyObject *sys = cpython_sys_module("sys");
     PyObject *object = sys ? py.PyObject_GetAttrString(sys, name) : NULL;
-    cpython_drop(&sys);
+    cpython_clear_ref(&sys);
     py.PyErr_Clear();
     return object;
 }
@@ -207,7 +207,7 @@ PyObject *cpython_none(void)
     return py.none;
 }
 
-bool cpython_done(PyObject *result)
+bool cpython_ignore_result(PyObject *result)
 {
     if (!result) {
         py.PyErr_Clear();
@@ -217,14 +217,14 @@ bool cpython_done(PyObject *result)
     return true;
 }
 
-void cpython_drop(PyObject **object)
+void cpython_clear_ref(PyObject **object)
 {
     if (*object)
         py.Py_DecRef(*object);
     *object = NULL;
 }
 
-long cpython_long(PyObject *object, const char *name)
+long cpython_int_attr(PyObject *object, const char *name)
 {
     PyObject *value = py.PyObject_GetAttrString(object, name);
     long result = value ? py.PyLong_AsLong(value) : 0;
@@ -234,7 +234,7 @@ long cpython_long(PyObject *object, const char *name)
     return result;
 }
 
-static void drop(const struct cpython_attempts *attempts)
+static void drop(const struct cpython_retries *attempts)
 {
     PyObject *parts[] = {attempts->type, attempts->value, attempts->traceback};
     for (int i = 0; i < 3; i++)
@@ -245,15 +245,15 @@ static void drop(const struct cpython_attempts *attempts)
 /* A pending call. */
 static int raise_kept(void *data)
 {
-    struct cpython_attempts *kept = data;
+    struct cpython_retries *kept = data;
     py.PyErr_Restore(kept->type, kept->value, kept->traceback);
     free(kept);
     return -1;
 }
 
-static void raise_later(const struct cpython_attempts *attempts)
+static void raise_later(const struct cpython_retries *attempts)
 {
-    struct cpython_attempts *kept = malloc(sizeof *kept);
+    struct cpython_retries *kept = malloc(sizeof *kept);
     if (kept)
         *kept = *attempts;
     if (!kept || py.Py_AddPendingCall(raise_kept, kept) != 0) {
@@ -262,7 +262,7 @@ static void raise_later(const struct cpython_attempts *attempts)
     }
 }
 
-bool cpython_attempt(struct cpython_attempts *attempts, bool done)
+bool cpython_retry(struct cpython_retries *attempts, bool done)
 {
     enum { ATTEMPTS = 3 };
     /* Python code raised it, where signal handlers run */

@@ -50,7 +50,7 @@ struct cpython_allocator {
 };
 
 /* Include/cpython/critical_section.h: PyCriticalSection, two words. */
-struct cpython_section {
+struct PyCriticalSection {
     uintptr_t words[2];
 };
 
@@ -147,8 +147,8 @@ struct cpython_section {
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
     MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
     /* 3.13+, and the following */ \
-    MAY(void, PyCriticalSection_Begin, (struct cpython_section *, PyObject *)) \
-    MAY(void, PyCriticalSection_End, (struct cpython_section *)) \
+    MAY(void, PyCriticalSection_Begin, (struct PyCriticalSection *, PyObject *)) \
+    MAY(void, PyCriticalSection_End, (struct PyCriticalSection *)) \
     MAY(int, PyDict_GetItemRef, (PyObject *, PyObject *, PyObject **)) \
     MAY(void, PyUnstable_GC_VisitObjects, (int (*)(PyObject *, void *), void *)) \
     MAY(int64_t, PyInterpreterState_GetID, (PyInterpreterState *)) \
@@ -164,7 +164,7 @@ struct cpython_section {
 struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
-    unsigned head_shift; /* see cpython_plain() */
+    unsigned ob_base_offset; /* see ob_base() */
     PyObject *none;
     PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type,
         *tuple_type;
@@ -180,18 +180,18 @@ extern struct cpython py;
 /* An object as the structs of cpython_layout.h have it: where the last two words of its head are,
  * which are those of every head but for what the first one counts.  In a free-threaded build more
  * is before them. */
-static inline void *cpython_plain(const void *object)
+static inline void *ob_base(const void *object)
 {
-    return (char *)object + py.head_shift;
+    return (char *)object + py.ob_base_offset;
 }
 
 /* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which
  * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: the shim does not know this
  * CPython, and why says so (NULL for a process that is not a Python at all). */
-bool cpython_find(const char *library, const char **why);
+bool cpython_load_symbols(const char *library, const char **why);
 
 /* Whether a file is one that CPython is in, by its name. */
-bool cpython_is_library(const char *path);
+bool is_libpython(const char *path);
 
 /* What CPython exports under this name, or NULL. */
 void *cpython_symbol(const char *name);
@@ -209,8 +209,8 @@ bool cpython_is_finalizing(void);
 
 /* A module of sys.modules, and an attribute of sys: a new reference, or NULL without an exception.
  * GIL held, no exception in flight. */
-PyObject *cpython_module(const char *name);
-PyObject *cpython_sys(const char *name);
+PyObject *cpython_sys_module(const char *name);
+PyObject *cpython_sys_attr(const char *name);
 
 /* The type of an object, borrowed from it.  GIL held. */
 PyObject *cpython_type(PyObject *object);
@@ -220,29 +220,29 @@ PyObject *cpython_none(void);
 
 /* Drops the result of a call that is not read, and the exception if it failed.  GIL held, no
  * exception in flight.  Returns whether the call succeeded. */
-bool cpython_done(PyObject *result);
+bool cpython_ignore_result(PyObject *result);
 
 /* Drops the reference to an object that a record keeps, which may be NULL, and is after.  GIL
  * held. */
-void cpython_drop(PyObject **object);
+void cpython_clear_ref(PyObject **object);
 
 /* For a call that may run audit hooks of the program, in which a signal handler of the program may
  * run, and raise (KeyboardInterrupt), or an exception arrive that another thread has set for this
  * one (PyThreadState_SetAsyncExc()):
  *
- *     struct cpython_attempts attempts = {0};
- *     do done = ...; while (cpython_attempt(&attempts, done));
+ *     struct cpython_retries attempts = {0};
+ *     do done = ...; while (cpython_retry(&attempts, done));
  *
  * A hook that refuses does so again, and in the end its exception is dropped, as is a MemoryError
  * of CPython's.  What Python code raised, and did not raise again, was one of those two: it is
  * raised again soon, on the main thread or the one that it was set for.  GIL held. */
-struct cpython_attempts {
+struct cpython_retries {
     int failed;
     PyObject *type, *value, *traceback; /* of the latest that failed */
 };
-bool cpython_attempt(struct cpython_attempts *attempts, bool done);
+bool cpython_retry(struct cpython_retries *attempts, bool done);
 
 /* An attribute that is an int; 0 if there is none.  GIL held, no exception in flight. */
-long cpython_long(PyObject *object, const char *name);
+long cpython_int_attr(PyObject *object, const char *name);
 
 #endif

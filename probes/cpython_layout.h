@@ -24,7 +24,7 @@ enum {
     CPYTHON_OLDEST_MINOR = 6,
     CPYTHON_NEWEST_MINOR = 15,
     /* The newer one that stap-python and the tapset look for, too. */
-    CPYTHON_UNTRIED_MINOR = CPYTHON_NEWEST_MINOR + 1
+    CPYTHON_NEXT_MINOR = CPYTHON_NEWEST_MINOR + 1
 };
 
 typedef struct _object PyObject;
@@ -54,7 +54,7 @@ struct object_head_free_threaded {
     uint16_t flags;
     uint8_t mutex, gc_bits;
     uint32_t local_references; /* all bits: the object is immortal */
-    struct object_head head;   /* its references are those of other threads: cpython_plain() */
+    struct object_head head;   /* its references are those of other threads: ob_base() */
 };
 struct var_object_head {
     struct object_head head;
@@ -97,7 +97,8 @@ struct frame_310 {
     int last_instruction; /* in units of two bytes */
 };
 
-/* PyFrameObject from 3.11 on: Include/internal/pycore_frame.h.  Compared by frame_inside(). */
+/* PyFrameObject from 3.11 on: Include/internal/pycore_frame.h.  Compared by
+ * frame_interpreter_frame(). */
 struct frame_object_311 {
     struct object_head head;
     PyFrameObject *back;
@@ -106,7 +107,7 @@ struct frame_object_311 {
 };
 
 /* _PyInterpreterFrame: Include/internal/pycore_frame.h (3.11-3.13), pycore_interpframe_structs.h
- * (3.14 on).  Compared by frame_inside(), and by hook_frame.c or layout.c. */
+ * (3.14 on).  Compared by frame_interpreter_frame(), and by hook_frame.c or layout.c. */
 struct inner_frame_311 {
     PyObject *function, *globals, *builtins, *locals, *code;
     PyFrameObject *object; /* NULL until it is asked for */

@@ -44,7 +44,7 @@ void daemons_at_exit(void)
     int states = 0;
     has_daemons =
         py.minor == 10 &&
-        (thread_states_walk(cpython_interpreter(), count, &states) != WALKED || states > 1);
+        (tstate_for_each(cpython_interpreter(), count, &states) != WALK_DONE || states > 1);
 }
 
 void daemons_keep_memory(PyInterpreterState *state)

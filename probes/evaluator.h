@@ -10,26 +10,26 @@
 #include "cpython.h"
 
 /* CPython's own. */
-static inline void *evaluator_default(void)
+static inline void *eval_frame_default(void)
 {
     return (void *)py._PyEval_EvalFrameDefault;
 }
 
 /* Whether it can be read and set: called first.  GIL held. */
-bool evaluator_found(PyInterpreterState *state);
+bool eval_frame_accessible(PyInterpreterState *state);
 
 /* GIL held. */
-void *evaluator_of(PyInterpreterState *state);
-void evaluator_set(PyInterpreterState *state, void *evaluator);
+void *eval_frame_get(PyInterpreterState *state);
+void eval_frame_set(PyInterpreterState *state, void *evaluator);
 
 /* Puts this one in place of CPython's own, by one instruction; false: there was another one, or the
  * place is not known.  Up to 3.11; any thread, no GIL.  CPython reads the place once for each call
  * up to 3.10; 3.11's _PyEval_EvalFrame() compares it with NULL first, which it does not become
  * here. */
-bool evaluator_replace_default(PyInterpreterState *state, void *evaluator);
+bool eval_frame_replace_default(PyInterpreterState *state, void *evaluator);
 
 /* Finds out whether that can be done, before it first is; 3.9 and later by setting the other
  * evaluator for a moment.  GIL held. */
-void evaluator_learn_place(PyInterpreterState *state, void *other);
+void eval_frame_locate(PyInterpreterState *state, void *other);
 
 #endif

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-atomic_uint filter_number, filter_armed;
+atomic_uint filter_revision_word, filter_armed_word;
 
-bool filter_arm(unsigned wanted)
+bool filter_set_armed(unsigned wanted)
 {
-    unsigned version = wanted & FILTERED_MARKERS ? filter_version() : 0;
-    return atomic_exchange(&filter_armed, version) != version && version;
+    unsigned version = wanted & FILTERED_MARKERS ? filter_revision() : 0;
+    return atomic_exchange(&filter_armed_word, version) != version && version;
 }
 
 /* The latest patterns, by their number.  Read without a lock: a text is overwritten only after as
@@ -32,9 +32,9 @@ static atomic_uint since;
 /* Its page, or NULL. */
 static struct filter_page *page;
 
-void filter_publish(void)
+void filter_map_page(void)
 {
-    page = fixed_page_map(filter_addresses, FILTER_ADDRESSES, sizeof *page, PROT_READ | PROT_WRITE);
+    page = map_fixed_page(filter_addresses, FILTER_ADDRESSES, sizeof *page, PROT_READ | PROT_WRITE);
     if (!page) {
         debug_log("no stap-python filter, nor detach: the program uses the addresses where their "
                   "page belongs");
@@ -58,7 +58,7 @@ static atomic_flag looking = ATOMIC_FLAG_INIT;
 static bool in_use;
 static unsigned known_raised, known_generation;
 
-void filter_forked(void)
+void filter_after_fork(void)
 {
     atomic_flag_clear(&looking);
 }
@@ -80,14 +80,14 @@ static void ask(char *patterns)
         marker_filter(patterns, FILTER_SIZE);
     patterns[FILTER_SIZE - 1] = '\0';
     for (char *at = patterns; *at; at++)
-        if (filter_is_space(*at))
+        if (pattern_is_space(*at))
             *at = ' ';
 }
 
 static void look(void)
 {
     static char patterns[FILTER_SIZE];
-    unsigned now = filter_version(), next = now + 1;
+    unsigned now = filter_revision(), next = now + 1;
     ask(patterns);
     if (in_use && strcmp(patterns, texts[now % KEPT]) == 0)
         return;
@@ -95,15 +95,15 @@ static void look(void)
     if (!in_use)
         since = next;
     in_use = true;
-    atomic_store_explicit(&filter_number, next, memory_order_release);
-    debug_log("filter: %s", filter_matches(patterns, "", "", "") ? "all functions" : patterns);
+    atomic_store_explicit(&filter_revision_word, next, memory_order_release);
+    debug_log("filter: %s", pattern_matches(patterns, "", "", "") ? "all functions" : patterns);
 }
 
 static void look_if(unsigned wanted, bool again)
 {
     if (atomic_flag_test_and_set(&looking))
         return;
-    unsigned raised = wanted_raised(), written = generation();
+    unsigned raised = semaphores_sum(), written = generation();
     if (!(wanted & FILTERED_MARKERS)) {
         in_use = false;
     } else if ((written % 2 == 0 || again) && /* odd for a second: its writer was killed */
@@ -115,12 +115,12 @@ static void look_if(unsigned wanted, bool again)
     atomic_flag_clear(&looking);
 }
 
-void filter_look(unsigned wanted)
+void filter_refresh(unsigned wanted)
 {
     look_if(wanted, false);
 }
 
-void filter_watch(unsigned wanted)
+void filter_refresh_tick(unsigned wanted)
 {
     static unsigned periods;
     look_if(wanted, ++periods % 20 == 0);
@@ -133,19 +133,20 @@ static const char *known(const char *text)
     return text ? text : "";
 }
 
-static bool text_passes(unsigned version, struct code *record, PyObject *globals)
+static bool text_passes(unsigned version, struct code_record *record, PyObject *globals)
 {
     const char *first = code_first_module(record);
-    struct module module = first ? (struct module){.name = first} : code_module(record, globals);
-    bool passes = filter_matches(texts[version % KEPT], known(record->filename.utf8),
-                                 known(module.name), known(record->funcname.utf8));
-    code_module_done(&module);
+    struct module_name module =
+        first ? (struct module_name){.name = first} : module_name_of(record, globals);
+    bool passes = pattern_matches(texts[version % KEPT], known(record->filename.utf8),
+                                  known(module.name), known(record->funcname.utf8));
+    module_name_release(&module);
     return passes;
 }
 
-bool filter_passes(struct code *record, PyObject *globals)
+bool filter_matches_code(struct code_record *record, PyObject *globals)
 {
-    unsigned version = filter_now();
+    unsigned version = filter_armed_revision();
     unsigned before = atomic_load_explicit(&record->filter, memory_order_relaxed);
     if (__builtin_expect(before >> 1 == version && version, 1))
         return before & 1;
@@ -155,8 +156,8 @@ bool filter_passes(struct code *record, PyObject *globals)
     return passes;
 }
 
-bool filter_passed(struct code *record, PyObject *globals, unsigned version)
+bool filter_matched_at(struct code_record *record, PyObject *globals, unsigned version)
 {
-    return version >= since && filter_now() - version < KEPT - 1 &&
+    return version >= since && filter_armed_revision() - version < KEPT - 1 &&
            text_passes(version, record, globals);
 }

@@ -14,78 +14,83 @@
 #include "wanted.h"
 
 /* Changes with the patterns, and when filtered markers are wanted anew.  0: they never were. */
-extern atomic_uint filter_number __attribute__((visibility("hidden"))); /* read without the GOT */
+extern atomic_uint filter_revision_word
+    __attribute__((visibility("hidden"))); /* read without the GOT */
 
-static inline unsigned filter_version(void)
+static inline unsigned filter_revision(void)
 {
-    return atomic_load_explicit(&filter_number, memory_order_acquire);
+    return atomic_load_explicit(&filter_revision_word, memory_order_acquire);
 }
 
 /* By which patterns the filtered markers fire: those for which the hooks were last set; 0: none. */
-extern atomic_uint filter_armed __attribute__((visibility("hidden"))); /* read without the GOT */
+extern atomic_uint filter_armed_word
+    __attribute__((visibility("hidden"))); /* read without the GOT */
 
-static inline unsigned filter_now(void)
+static inline unsigned filter_armed_revision(void)
 {
-    return atomic_load_explicit(&filter_armed, memory_order_acquire);
+    return atomic_load_explicit(&filter_armed_word, memory_order_acquire);
 }
 
 /* The hooks are set for these markers.  True: by other patterns than before.  GIL held; from 3.12
  * on several interpreters may call it at once. */
-bool filter_arm(unsigned wanted);
+bool filter_set_armed(unsigned wanted);
 
 /* What an interpreter is to be armed for: these markers, and by which patterns they fire. */
-static inline uint64_t filter_want(unsigned wanted)
+static inline uint64_t filter_arm_key(unsigned wanted)
 {
-    return wanted | (wanted & FILTERED_MARKERS ? (uint64_t)filter_version() << 32 : 0);
+    return wanted | (wanted & FILTERED_MARKERS ? (uint64_t)filter_revision() << 32 : 0);
 }
 
 /* Maps the page of filter_page.h, with the patterns of the environment.  By the loader. */
-void filter_publish(void);
+void filter_map_page(void);
 
 /* Asks for patterns if these markers are wanted by other tracers than before.  Where an interpreter
  * is armed; any thread, with or without the GIL. */
-void filter_look(unsigned wanted);
+void filter_refresh(unsigned wanted);
 
 /* The same, and once a second in any case.  Called twenty times a second by the watcher; no GIL. */
-void filter_watch(unsigned wanted);
+void filter_refresh_tick(unsigned wanted);
 
 /* In the child of a fork, in which no other thread is. */
-void filter_forked(void);
+void filter_after_fork(void);
 
-/* Whether filter_passes() has found it out before. */
-static inline bool filter_is_known(const struct code *record)
+/* Whether filter_matches_code() has found it out before. */
+static inline bool filter_is_cached(const struct code_record *record)
 {
-    return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 == filter_now();
+    return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 ==
+           filter_armed_revision();
 }
 
-/* As filter_passes(), if that was found out before; else true. */
-static inline bool filter_may_pass(const struct code *record)
+/* As filter_matches_code(), if that was found out before; else true. */
+static inline bool filter_may_match(const struct code_record *record)
 {
     return (atomic_load_explicit(&record->filter, memory_order_relaxed) & 1) ||
-           !filter_is_known(record);
+           !filter_is_cached(record);
 }
 
 /* Whether that is in the place of a code object, which need not have a record: no pattern names its
- * function.  filter_is_out() of one that may be so puts it there.  Up to 3.11; GIL held. */
-static inline bool filter_is_out_by_place(PyObject *code)
+ * function.  filter_rejects() of one that may be so puts it there.  Up to 3.11; GIL held. */
+static inline bool filter_rejects_cached(PyObject *code)
 {
-    struct code_place *place = code_place(code);
-    return place->tag == code_tag(code) && place->filter == filter_now();
+    struct filter_cache_slot *place = filter_cache_slot(code);
+    return place->tag == filter_cache_tag(code) && place->filter == filter_armed_revision();
 }
 
-static inline bool filter_is_out(const struct code *record)
+static inline bool filter_rejects(const struct code_record *record)
 {
-    if (filter_may_pass(record))
+    if (filter_may_match(record))
         return false;
-    *code_place(record->code) = (struct code_place){code_tag(record->code), filter_now()};
+    *filter_cache_slot(record->code) =
+        (struct filter_cache_slot){filter_cache_tag(record->code), filter_armed_revision()};
     return true;
 }
 
 /* Whether a pattern names the function of a record; globals: with which its code runs, or NULL.
  * GIL held, no exception in flight. */
-bool filter_passes(struct code *record, PyObject *globals);
+bool filter_matches_code(struct code_record *record, PyObject *globals);
 
-/* Whether one did when filter_now() was that, and filtered markers have been wanted since. */
-bool filter_passed(struct code *record, PyObject *globals, unsigned version);
+/* Whether one did when filter_armed_revision() was that, and filtered markers have been wanted
+ * since. */
+bool filter_matched_at(struct code_record *record, PyObject *globals, unsigned version);
 
 #endif

@@ -16,12 +16,12 @@
 #define FILTER_MATCH_H
 
 /* What is matched: the concatenation of parts, up to a NULL. */
-struct filter_text {
+struct pattern_text {
     const char *const *part;
     const char *at;
 };
 
-static inline char filter_character(struct filter_text *text)
+static inline char pattern_char(struct pattern_text *text)
 {
     while (text->at && !*text->at)
         text->at = *++text->part;
@@ -31,15 +31,15 @@ static inline char filter_character(struct filter_text *text)
 /* A pattern of many stars takes as many steps as its length times that of the text, which a program
  * may have made a megabyte long; and they are taken with the GIL held.  After these, for all
  * patterns together, none of them names the function. */
-enum { FILTER_STEPS = 1 << 18 };
+enum { PATTERN_MAX_STEPS = 1 << 18 };
 
-static inline int filter_glob(const char *pattern, const char *end, const char *const *parts,
-                              int *steps)
+static inline int pattern_glob(const char *pattern, const char *end, const char *const *parts,
+                               int *steps)
 {
-    struct filter_text text = {parts, *parts}, retry = text;
+    struct pattern_text text = {parts, *parts}, retry = text;
     const char *star = 0;
     while (--*steps > 0) {
-        char character = filter_character(&text);
+        char character = pattern_char(&text);
         if (pattern < end && *pattern == '*') {
             star = ++pattern;
             retry = text;
@@ -50,7 +50,7 @@ static inline int filter_glob(const char *pattern, const char *end, const char *
             text.at++;
         } else if (!character && pattern == end) {
             return 1;
-        } else if (!star || !filter_character(&retry)) {
+        } else if (!star || !pattern_char(&retry)) {
             return 0;
         } else {
             retry.at++;
@@ -68,7 +68,7 @@ static inline int filter_file(const char *pattern, const char *end, const char *
                               int *steps)
 {
     const char *const whole[] = {filename, 0};
-    if (filter_glob(pattern, end, whole, steps))
+    if (pattern_glob(pattern, end, whole, steps))
         return 1;
     while (pattern + 1 < end && pattern[0] == '.' && pattern[1] == '/')
         pattern += 2;
@@ -76,15 +76,16 @@ static inline int filter_file(const char *pattern, const char *end, const char *
         return 0;
     for (; *filename && *steps > 0; filename++, --*steps) {
         const char *const rest[] = {filename + 1, 0};
-        if (*filename == '/' && filter_glob(pattern, end, rest, steps))
+        if (*filename == '/' && pattern_glob(pattern, end, rest, steps))
             return 1;
     }
     return 0;
 }
 
 /* One pattern. */
-static inline int filter_names(const char *pattern, const char *end, const char *filename,
-                               const char *modulename, const char *funcname, int *steps)
+static inline int pattern_matches_function(const char *pattern, const char *end,
+                                           const char *filename, const char *modulename,
+                                           const char *funcname, int *steps)
 {
     const char *colon = 0, *dot = 0, *at;
     const char *const function[] = {funcname, 0}, *const both[] = {modulename, ".", funcname, 0};
@@ -96,31 +97,31 @@ static inline int filter_names(const char *pattern, const char *end, const char 
     }
     if (colon)
         return filter_file(pattern, colon, filename, steps) &&
-               filter_glob(colon + 1, end, function, steps);
-    return filter_glob(pattern, end, dot ? both : function, steps);
+               pattern_glob(colon + 1, end, function, steps);
+    return pattern_glob(pattern, end, dot ? both : function, steps);
 }
 
-static inline int filter_is_space(char character)
+static inline int pattern_is_space(char character)
 {
     return character == ' ' || character == '\t' || character == '\n';
 }
 
 /* Any of the patterns; all functions, if there is none. */
-static inline int filter_matches(const char *patterns, const char *filename, const char *modulename,
-                                 const char *funcname)
+static inline int pattern_matches(const char *patterns, const char *filename,
+                                  const char *modulename, const char *funcname)
 {
-    int none = 1, steps = FILTER_STEPS;
+    int none = 1, steps = PATTERN_MAX_STEPS;
     while (*patterns) {
         const char *begin;
-        while (filter_is_space(*patterns))
+        while (pattern_is_space(*patterns))
             patterns++;
         begin = patterns;
-        while (*patterns && !filter_is_space(*patterns))
+        while (*patterns && !pattern_is_space(*patterns))
             patterns++;
         if (patterns == begin)
             break;
         none = 0;
-        if (filter_names(begin, patterns, filename, modulename, funcname, &steps))
+        if (pattern_matches_function(begin, patterns, filename, modulename, funcname, &steps))
             return 1;
     }
     return none;

@@ -11,7 +11,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-void *fixed_page_map(const uint64_t *addresses, size_t count, size_t size, int protection)
+void *map_fixed_page(const uint64_t *addresses, size_t count, size_t size, int protection)
 {
     for (size_t i = 0; i < count; i++) {
         void *wanted = (void *)(uintptr_t)addresses[i];

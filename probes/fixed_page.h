@@ -13,6 +13,6 @@
 /* The first of these addresses that this process can have, with zeroed memory there; NULL: it has
  * none of them, as they are the program's own or beyond what the kernel gives programs.  Called by
  * the loader; no GIL. */
-void *fixed_page_map(const uint64_t *addresses, size_t count, size_t size, int protection);
+void *map_fixed_page(const uint64_t *addresses, size_t count, size_t size, int protection);
 
 #endif

@@ -79,8 +79,9 @@ static int start_pending(void *unused);
  * GIL held, or in the child of a fork, where no other thread is. */
 static void defer(void)
 {
-    if (ask_calls_stuck() || tries++ >= MOST_TRIES || py.Py_AddPendingCall(start_pending, NULL) < 0)
-        ask_meet(start_or_defer);
+    if (rearm_pending_calls_stuck() || tries++ >= MOST_TRIES ||
+        py.Py_AddPendingCall(start_pending, NULL) < 0)
+        rearm_call_soon(start_or_defer);
 }
 
 /* CPython counts the threads, to warn of them, after this but before os.fork() returns (3.12+,
@@ -103,8 +104,8 @@ static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     forks_itself = false;
-    thread_states_forked(true);
-    ask_meet(NULL); /* a C program may have forked, and told CPython after it */
+    tstate_list_after_fork(true);
+    rearm_call_soon(NULL); /* a C program may have forked, and told CPython after it */
     watcher_start();
     return cpython_none();
 }
@@ -127,7 +128,7 @@ static bool add_callback(PyObject *keywords, const char *name, PyMethodDef *def)
 }
 
 /* os.register_at_fork(before=..., after_in_parent=..., after_in_child=...) */
-bool fork_register(void)
+bool fork_register_python(void)
 {
     PyObject *posix = py.PyImport_ImportModuleLevel("posix", NULL, NULL, NULL, 0);
     PyObject *function = posix ? py.PyObject_GetAttrString(posix, "register_at_fork") : NULL;
@@ -136,7 +137,7 @@ bool fork_register(void)
     bool done = arguments && keywords && add_callback(keywords, "before", &before_fork_def) &&
                 add_callback(keywords, "after_in_parent", &after_fork_in_parent_def) &&
                 add_callback(keywords, "after_in_child", &after_fork_in_child_def) &&
-                cpython_done(py.PyObject_Call(function, arguments, keywords));
+                cpython_ignore_result(py.PyObject_Call(function, arguments, keywords));
     if (keywords)
         py.Py_DecRef(keywords);
     if (arguments)
@@ -185,7 +186,7 @@ static bool in_after_fork(void)
 static void start_or_defer(void)
 {
     if (gettid() != getpid())
-        ask_meet(start_or_defer);
+        rearm_call_soon(start_or_defer);
     else if (py.minor == 6 ? in_after_fork() : still_forking())
         defer();
     else
@@ -205,12 +206,12 @@ static int start_pending(void *unused)
 static void prepare_fork(void)
 {
     forking_by_thread = gettid() != getpid();
-    ask_lock_hold(forks_itself);
+    rearm_lock_for_fork(forks_itself);
 }
 
 static void parent_of_fork(void)
 {
-    ask_lock_release();
+    rearm_unlock_after_fork();
 }
 
 /* In the child of any fork(), by CPython or by a C library that does not tell it: the watcher is
@@ -219,15 +220,15 @@ static void parent_of_fork(void)
  * workers, starts its own if it runs Python. */
 static void child_of_fork(void)
 {
-    watcher_forget(forks_itself || py.minor == 6);
-    watcher_barred |= forking_by_thread;
+    watcher_after_fork(forks_itself || py.minor == 6);
+    watcher_forbidden |= forking_by_thread;
     tries = 0;
-    if (!watcher_set_up)
+    if (!watcher_allowed)
         return;
     if (py.minor == 6)
         defer();
-    else if (!forks_itself && !watcher_barred)
-        ask_meet(watcher_start);
+    else if (!forks_itself && !watcher_forbidden)
+        rearm_call_soon(watcher_start);
 }
 
 /* What pthread_atfork() calls, which is part of each program rather than of libc.  Another C
@@ -235,16 +236,16 @@ static void child_of_fork(void)
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
     __attribute__((weak));
 
-bool fork_fits(void)
+bool fork_supported(void)
 {
     return __register_atfork;
 }
 
-bool fork_prepare(void)
+bool fork_register_libc(void)
 {
     static bool done; /* for the process, not for the interpreter */
     if (!done) {
-        watcher_know_children();
+        watcher_detect_children();
         done = __register_atfork(prepare_fork, parent_of_fork, child_of_fork, NULL) == 0;
     }
     return done;

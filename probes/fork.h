@@ -10,13 +10,13 @@
 
 /* Whether this process has the C library that the shim is made for, which is glibc.  Called by the
  * loader, as soon as it has found CPython; no GIL. */
-bool fork_fits(void);
+bool fork_supported(void);
 
 /* Has the C library call us at each fork of the process.  Called by setup.c before any watcher
  * starts, with the GIL or without; called again it does nothing. */
-bool fork_prepare(void);
+bool fork_register_libc(void);
 
 /* The same for CPython, 3.7 and later, in the calling interpreter.  Called by setup.c; GIL held. */
-bool fork_register(void);
+bool fork_register_python(void);
 
 #endif

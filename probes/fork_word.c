@@ -12,7 +12,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-int *fork_word(void)
+int *zero_in_child_word(void)
 {
     enum { PAGE = 4096 };
     int *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

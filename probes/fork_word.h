@@ -9,6 +9,6 @@
 /* A word that is 1, and 0 in each child with memory of its own, even one of a fork that the C
  * library does not know of (_Fork(), clone()).  Never freed.  NULL if the kernel or memory does not
  * allow it.  Called by fork.c and markers.c, once each, on any thread, without the GIL. */
-int *fork_word(void);
+int *zero_in_child_word(void);
 
 #endif

@@ -35,7 +35,7 @@ static PyObject *public_code(PyFrameObject *frame)
     return py.PyFrame_GetCode ? borrowed(py.PyFrame_GetCode(frame)) : attribute(frame, "f_code");
 }
 
-bool frame_is_known;
+bool frame_layout_known;
 
 /* Whether struct frame_36 is right, which has what is asked of it where the later ones have it:
  * found out on the first frame. */
@@ -44,23 +44,23 @@ static bool layout_is_known(PyFrameObject *object)
     static bool tried;
     struct frame_36 *frame = (struct frame_36 *)object;
     if (py.minor > 10 || tried)
-        return frame_is_known;
+        return frame_layout_known;
     tried = true;
-    frame_is_known = frame->globals == attribute(object, "f_globals") &&
-                     frame->builtins == attribute(object, "f_builtins") &&
-                     (!py.PyFrame_GetCode || frame->code == public_code(object));
-    if (!frame_is_known)
+    frame_layout_known = frame->globals == attribute(object, "f_globals") &&
+                         frame->builtins == attribute(object, "f_builtins") &&
+                         (!py.PyFrame_GetCode || frame->code == public_code(object));
+    if (!frame_layout_known)
         debug_log("frames in this CPython are not as in the release: they are read by public "
                   "functions, which is slower");
-    return frame_is_known;
+    return frame_layout_known;
 }
 
-PyObject *frame_code_slowly(PyFrameObject *frame)
+PyObject *frame_code_by_api(PyFrameObject *frame)
 {
     return layout_is_known(frame) ? ((struct frame_36 *)frame)->code : public_code(frame);
 }
 
-PyObject *frame_globals_slowly(PyFrameObject *frame)
+PyObject *frame_globals_by_api(PyFrameObject *frame)
 {
     if (py.PyFrame_GetGlobals)
         return borrowed(py.PyFrame_GetGlobals(frame));
@@ -96,9 +96,9 @@ static bool is_frame_of(PyFrameObject *object, void *frame)
            known->globals == frame_globals(object);
 }
 
-void *frame_inside(PyFrameObject *object)
+void *frame_interpreter_frame(PyFrameObject *object)
 {
-    void *frame = ((struct frame_object_311 *)cpython_plain(object))->frame;
+    void *frame = ((struct frame_object_311 *)ob_base(object))->frame;
     if (objects_known)
         return objects_known > 0 ? frame : NULL;
     /* Py_TRACE_REFS: another PyObject_HEAD */
@@ -141,7 +141,7 @@ size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames)
     return depth;
 }
 
-void frame_release(PyFrameObject **frames, size_t depth)
+void frame_stack_release(PyFrameObject **frames, size_t depth)
 {
     while (depth > 0)
         py.Py_DecRef((PyObject *)frames[--depth]);

@@ -14,31 +14,31 @@
 #include <stdatomic.h>
 
 /* Up to 3.10: struct frame_36 is right. */
-extern bool frame_is_known;
+extern bool frame_layout_known;
 
 /* By public functions, the first time to find that out. */
-PyObject *frame_code_slowly(PyFrameObject *frame);
-PyObject *frame_globals_slowly(PyFrameObject *frame);
+PyObject *frame_code_by_api(PyFrameObject *frame);
+PyObject *frame_globals_by_api(PyFrameObject *frame);
 
 /* What is borrowed is kept by the frame.  In the header, as each event of a frame takes them. */
 static inline PyObject *frame_code(PyFrameObject *frame) /* borrowed */
 {
-    return __builtin_expect(frame_is_known, 1) ? ((struct frame_36 *)frame)->code
-                                               : frame_code_slowly(frame);
+    return __builtin_expect(frame_layout_known, 1) ? ((struct frame_36 *)frame)->code
+                                                   : frame_code_by_api(frame);
 }
 
 /* NULL if CPython has none for it. */
 static inline PyObject *frame_globals(PyFrameObject *frame) /* borrowed */
 {
-    return __builtin_expect(frame_is_known, 1) ? ((struct frame_36 *)frame)->globals
-                                               : frame_globals_slowly(frame);
+    return __builtin_expect(frame_layout_known, 1) ? ((struct frame_36 *)frame)->globals
+                                                   : frame_globals_by_api(frame);
 }
 
 PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 
 /* 3.11 and later: the _PyInterpreterFrame of an object, or NULL if that is not where it is in
  * this release. */
-void *frame_inside(PyFrameObject *object);
+void *frame_interpreter_frame(PyFrameObject *object);
 
 /* The calling thread's innermost frame: a new reference, or NULL if it runs no Python. */
 PyFrameObject *frame_current(void);
@@ -47,6 +47,6 @@ PyFrameObject *frame_current(void);
  * reference.  Takes over the reference to innermost, which may be NULL.  Returns how many there
  * are; if memory runs out, the outermost are missing. */
 size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames);
-void frame_release(PyFrameObject **frames, size_t depth);
+void frame_stack_release(PyFrameObject **frames, size_t depth);
 
 #endif

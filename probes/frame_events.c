@@ -12,21 +12,22 @@
 
 /* ---------------------------------------------------------------- 3.6 to 3.10 */
 
-void frame_entry_310(void *frame)
+void fire_entry_310(void *frame)
 {
-    fire_entry_of(frame, py.PyFrame_GetLineNumber(frame));
+    fire_entry_by_object(frame, py.PyFrame_GetLineNumber(frame));
 }
 
-void frame_count_310(void *frame)
+void count_entry_310(void *frame)
 {
-    struct tally *tally = tally_of(code_of(frame_code(frame)), frame_globals(frame));
+    struct function_sums *tally =
+        sums_of_code(code_record_of(frame_code(frame)), frame_globals(frame));
     if (tally)
-        tally_begin(tally);
+        sums_call_begin(tally);
 }
 
-void frame_return_310(void *frame, struct outcome outcome)
+void fire_return_310(void *frame, struct outcome outcome)
 {
-    fire_return_of(frame, py.PyFrame_GetLineNumber(frame), outcome);
+    fire_return_by_object(frame, py.PyFrame_GetLineNumber(frame), outcome);
 }
 
 /* ---------------------------------------------------------------- 3.11 */
@@ -36,57 +37,56 @@ static struct cframe_311 *this_cframe(void)
     return ((struct thread_311 *)py.PyThreadState_Get())->cframe;
 }
 
-static int line_311(struct inner_frame_311 *frame, struct code *record)
+static int line_311(struct inner_frame_311 *frame, struct code_record *record)
 {
-    ptrdiff_t offset =
-        (char *)frame->previous_instruction - (char *)frame_first_instruction_311(frame);
-    return code_line(frame->code, record, (int)offset);
+    ptrdiff_t offset = (char *)frame->previous_instruction - (char *)first_instr_311(frame);
+    return code_line_at(frame->code, record, (int)offset);
 }
 
-static struct shown shown_311(struct inner_frame_311 *frame)
+static struct event_frame shown_311(struct inner_frame_311 *frame)
 {
-    return (struct shown){frame, frame->globals, true};
+    return (struct event_frame){frame, frame->globals, true};
 }
 
 /* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
  * it.  CPython links it so in a moment itself. */
-void frame_entry_311(void *data)
+void fire_entry_311(void *data)
 {
     struct inner_frame_311 *frame = data;
-    struct code *record = code_of(frame->code);
-    struct fires fires = fire_at_entry(record, frame->globals);
+    struct code_record *record = code_record_of(frame->code);
+    struct markers_due fires = markers_due_at_entry(record, frame->globals);
     if (!fires.plain && !fires.filtered)
         return;
     frame->previous = this_cframe()->current_frame;
-    layout_meet_current(); /* its caller: this frame may not have begun */
+    offsets_check_current(); /* its caller: this frame may not have begun */
     fire_entry(record, line_311(frame, record), shown_311(frame), fires);
 }
 
-void frame_count_311(void *data)
+void count_entry_311(void *data)
 {
     struct inner_frame_311 *frame = data;
-    struct tally *tally = tally_of(code_of(frame->code), frame->globals);
+    struct function_sums *tally = sums_of_code(code_record_of(frame->code), frame->globals);
     if (tally)
-        tally_begin(tally);
+        sums_call_begin(tally);
 }
 
 /* A generator's frame may be unlinked already. */
-void frame_return_311(void *data, struct outcome outcome)
+void fire_return_311(void *data, struct outcome outcome)
 {
     struct inner_frame_311 *frame = data;
     struct inner_frame_311 *previous = frame->previous;
-    struct code *record = code_of(frame->code);
-    struct fires fires = fire_at_return(record, frame->globals);
+    struct code_record *record = code_record_of(frame->code);
+    struct markers_due fires = markers_due_at_return(record, frame->globals);
     if (!fires.plain && !fires.filtered)
         return;
     frame->previous = this_cframe()->current_frame;
-    layout_meet_current();
+    offsets_check_current();
     fire_return(record, line_311(frame, record), shown_311(frame), outcome, fires);
     frame->previous = previous;
 }
 
-enum frame_layout_311 frame_layout_311;
-long frame_code_units_311;
+enum layout_311 layout_311;
+long co_code_adaptive_311;
 
 /* Compares them with what the public functions say of the function, and of the frames below it on
  * the calling thread, whose list CPython can't change meanwhile. */
@@ -98,25 +98,25 @@ static bool is_known_311(const struct inner_frame_311 *frame)
         py.PyFunction_GetCode(function) != frame->code ||
         py.PyFunction_GetGlobals(function) != frame->globals)
         return false;
-    frame_code_units_311 = cpython_long(py.code_type, "__basicsize__");
+    co_code_adaptive_311 = cpython_int_attr(py.code_type, "__basicsize__");
     const struct thread_311 *thread = (struct thread_311 *)py.PyThreadState_Get();
-    if (frame_code_units_311 <= 0 || thread->head.interp != cpython_interpreter() ||
-        !thread->cframe || frame->previous_instruction < frame_first_instruction_311(frame) - 1)
+    if (co_code_adaptive_311 <= 0 || thread->head.interp != cpython_interpreter() ||
+        !thread->cframe || frame->previous_instruction < first_instr_311(frame) - 1)
         return false;
     PyFrameObject *caller = py.PyEval_GetFrame();
     const struct inner_frame_311 *current = thread->cframe->current_frame;
     if (!caller)
         return !current;
-    while (current &&
-           current != frame_inside(caller)) /* some have not begun: those have no object */
+    while (current && current != frame_interpreter_frame(
+                                     caller)) /* some have not begun: those have no object */
         current = current->previous;
     return current;
 }
 
-bool frame_events_look_311(void *frame)
+bool check_layout_311(void *frame)
 {
-    frame_layout_311 = is_known_311(frame) ? LAYOUT_311_KNOWN : LAYOUT_311_UNKNOWN;
-    if (frame_layout_311 == LAYOUT_311_UNKNOWN)
+    layout_311 = is_known_311(frame) ? LAYOUT_311_KNOWN : LAYOUT_311_UNKNOWN;
+    if (layout_311 == LAYOUT_311_UNKNOWN)
         debug_log("frames in this CPython 3.11 are not as in the release");
-    return frame_layout_311 == LAYOUT_311_KNOWN;
+    return layout_311 == LAYOUT_311_KNOWN;
 }

@@ -15,43 +15,39 @@
 #include "tally.h"
 
 /* A frame starts or resumes; ends; and its start is counted. */
-void frame_entry_310(void *frame);
-void frame_return_310(void *frame, struct outcome outcome);
-void frame_count_310(void *frame);
-void frame_entry_311(void *frame);
-void frame_return_311(void *frame, struct outcome outcome);
-void frame_count_311(void *frame);
+void fire_entry_310(void *frame);
+void fire_return_310(void *frame, struct outcome outcome);
+void count_entry_310(void *frame);
+void fire_entry_311(void *frame);
+void fire_return_311(void *frame, struct outcome outcome);
+void count_entry_311(void *frame);
 
 /* Whether the layouts of 3.11 are those of the release. */
-extern enum frame_layout_311 {
-    LAYOUT_311_UNTRIED,
-    LAYOUT_311_KNOWN,
-    LAYOUT_311_UNKNOWN
-} frame_layout_311;
+extern enum layout_311 { LAYOUT_311_UNTRIED, LAYOUT_311_KNOWN, LAYOUT_311_UNKNOWN } layout_311;
 
 /* Finds that out, on the first frame.  Whether they are. */
-bool frame_events_look_311(void *frame);
+bool check_layout_311(void *frame);
 
 /* offsetof(PyCodeObject, co_code_adaptive), which is the code type's basicsize. */
-extern long frame_code_units_311;
+extern long co_code_adaptive_311;
 
 /* Borrowed; an exception may be in flight. */
-static inline PyObject *frame_code_311(const void *frame)
+static inline PyObject *f_code_311(const void *frame)
 {
     return ((const struct inner_frame_311 *)frame)->code;
 }
 
-static inline uint16_t *frame_first_instruction_311(const struct inner_frame_311 *frame)
+static inline uint16_t *first_instr_311(const struct inner_frame_311 *frame)
 {
-    return (uint16_t *)((char *)frame->code + frame_code_units_311);
+    return (uint16_t *)((char *)frame->code + co_code_adaptive_311);
 }
 
 /* In 3.11 a call of a generator function evaluates the frame as far as its RETURN_GENERATOR, which
  * no other version calls a start of the frame. */
-static inline bool frame_makes_generator_311(struct inner_frame_311 *frame)
+static inline bool is_return_generator_311(struct inner_frame_311 *frame)
 {
-    return frame->previous_instruction < frame_first_instruction_311(frame) &&
-           code_makes_generator(frame->code, code_of(frame->code));
+    return frame->previous_instruction < first_instr_311(frame) &&
+           code_is_generator(frame->code, code_record_of(frame->code));
 }
 
 #endif

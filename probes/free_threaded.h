@@ -14,15 +14,15 @@
 /* What is missing in the others: before 3.14.4, and before 3.15's beta releases, two threads may
  * lose or free what a third keeps with a code object (gh-144981, Objects/codeobject.c,
  * PyUnstable_Code_SetExtra). */
-#define FREE_THREADED_REFUSAL \
+#define FREE_THREADING_UNSUPPORTED \
     "free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported"
 
 /* The same, as stap-python says it of an interpreter. */
-#define FREE_THREADED_UNFIT "it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1"
+#define FREE_THREADING_TOO_OLD "it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1"
 
 /* Whether the shim supports the free-threaded build of this version: "3.14.7", "3.15.0rc1+", or
  * what Py_GetVersion() returns. */
-static inline bool free_threaded_is_fit(const char *version)
+static inline bool free_threading_supported(const char *version)
 {
     int minor, micro;
     const char *end;

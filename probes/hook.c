@@ -7,16 +7,16 @@
 
 static __thread bool is_busy;
 
-bool hook_busy(void)
+bool thread_is_arming(void)
 {
     return is_busy;
 }
 
-bool hook_set_busy(bool busy)
+bool set_thread_is_arming(bool busy)
 {
     bool before = is_busy;
     is_busy = busy;
     return before;
 }
 
-atomic_uint hook_knocks;
+atomic_uint rearm_requests;

@@ -24,19 +24,20 @@ enum hook_result {
  */
 struct hook {
     const char *name;
-    unsigned markers; /* what it feeds */
-    bool uses_code;   /* it calls code_of() */
-    bool quiet; /* set() runs no code of the program, nor a collection: the watcher may call it */
-    bool quiet_again;   /* so it is if the hook was set for the same before */
-    bool can_be_lost;   /* the program may take it out: set() is called again, to look */
-    bool (*fits)(void); /* this CPython is one for it */
+    unsigned markers;       /* what it feeds */
+    bool uses_code;         /* it calls code_record_of() */
+    bool watcher_may_set;   /* set() runs no code of the program, nor a collection: the watcher may
+                               call it */
+    bool watcher_may_reset; /* so it is if the hook was set for the same before */
+    bool must_recheck;      /* the program may take it out: set() is called again, to look */
+    bool (*is_supported)(void); /* this CPython is one for it */
 
     /* An interpreter starts.  May be NULL. */
     void (*start)(struct interp *interp);
 
     /* Brings the hook to these of its markers; 0: takes it out.  What is wanted in the process it
-     * asks wanted_markers() itself, when it writes it down: another interpreter may have been armed
-     * for more since arm.c asked. */
+     * asks markers_enabled() itself, when it writes it down: another interpreter may have been
+     * armed for more since arm.c asked. */
     enum hook_result (*set)(struct interp *interp, unsigned wanted);
 
     /* The interpreter is cleared: drops the objects in the record.  May be NULL. */
@@ -45,19 +46,19 @@ struct hook {
 
 /* Whether this thread puts hooks in place: what CPython raises then (audit events) is our own
  * doing. */
-bool hook_busy(void);
+bool thread_is_arming(void);
 
 /* Sets that, and returns what it was before. */
-bool hook_set_busy(bool busy);
+bool set_thread_is_arming(bool busy);
 
 /* Up to 3.11: how many interpreters were knocked at and have not answered.  Read with the GIL held;
  * written with it, or with no other thread in the process, or by a thread that has set `arming` of
  * the only interpreter there is. */
-extern atomic_uint hook_knocks;
+extern atomic_uint rearm_requests;
 
-static inline bool hook_is_knocked(void)
+static inline bool rearm_is_requested(void)
 {
-    return atomic_load_explicit(&hook_knocks, memory_order_relaxed);
+    return atomic_load_explicit(&rearm_requests, memory_order_relaxed);
 }
 
 #endif

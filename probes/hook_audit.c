@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static atomic_taken added; /* the hook is in the runtime's list */
+static claim_flag added; /* the hook is in the runtime's list */
 
 static bool fits(void)
 {
@@ -29,8 +29,8 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
     (void)data;
     if (strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) /* Py_Finalize() empties the list */
         added = false;
-    if (MARKER_ON(audit) && !hook_busy())
-        marker_audit(code_touch(event, (Py_ssize_t)strlen(event)), arguments);
+    if (MARKER_ON(audit) && !thread_is_arming())
+        marker_audit(probe_string(event, (Py_ssize_t)strlen(event)), arguments);
     return 0;
 }
 
@@ -40,11 +40,11 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     /* Interpreters with a GIL each may call this at once. */
     if (!wanted || atomic_exchange(&added, true))
         return HOOK_DONE;
-    struct cpython_attempts attempts = {0};
+    struct cpython_retries attempts = {0};
     bool done;
     do
         done = py.PySys_AddAuditHook(on_audit, NULL) == 0;
-    while (cpython_attempt(&attempts, done));
+    while (cpython_retry(&attempts, done));
     if (!done) {
         added = false;
         debug_log("the program's own audit hook refused the shim's");
@@ -56,6 +56,6 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 const struct hook hook_audit = {
     .name = "audit hook",
     .markers = MARKER_BIT(audit),
-    .fits = fits,
+    .is_supported = fits,
     .set = set,
 };

@@ -36,7 +36,7 @@ typedef PyObject *(*evaluator_39)(PyThreadState *, void *, int);
 /* What was there before us, the same in every interpreter that has our hook. */
 static void *next_evaluator;
 
-/* The program has put one in front of our hook in one of them (interp->front). */
+/* The program has put one in front of our hook in one of them (interp->chained_eval_frame). */
 static bool has_front;
 
 /* The markers for which the hook is set. */
@@ -66,10 +66,10 @@ static __attribute__((noinline)) void leave(void (*fire)(void *, struct outcome)
         fire(frame, (struct outcome){.result = result});
         return;
     }
-    struct exception_parts room;
+    struct exception_pair room;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    fire(frame, (struct outcome){.exception = fire_exception(type, value, &room)});
+    fire(frame, (struct outcome){.exception = exception_argument(type, value, &room)});
     py.PyErr_Restore(type, value, traceback);
 }
 
@@ -79,28 +79,28 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
 {
     /* The frame hook may be set only to make this interpreter re-read the wanted markers, and the
      * markers can't be had here. */
-    if (hook_is_knocked() && !hook_answer())
+    if (rearm_is_requested() && !rearm_current())
         return PASS_FRAME;
     if (!hook_wanted) { /* or the program kept our hook, and put it back or calls it */
         PyInterpreterState *state = cpython_interpreter();
-        if (evaluator_of(state) == hook())
-            evaluator_set(state, next_evaluator);
+        if (eval_frame_get(state) == hook())
+            eval_frame_set(state, next_evaluator);
         return PASS_FRAME;
     }
-    if (trace_is_settled(thread))
+    if (trace_is_installed(thread))
         return HOOK_FRAME;
     PyObject *type, *value, *traceback;
     if (exception)
         py.PyErr_Fetch(&type, &value, &traceback);
-    trace_visit(thread);
+    trace_install(thread);
     if (exception)
         py.PyErr_Restore(type, value, traceback);
-    return trace_quieten(thread) ? HOOK_QUIETLY : HOOK_FRAME;
+    return trace_suspend(thread) ? HOOK_QUIETLY : HOOK_FRAME;
 }
 
 static inline bool visited(PyThreadState *thread)
 {
-    return __builtin_expect(hook_wanted && !hook_is_knocked() && trace_is_settled(thread), 1);
+    return __builtin_expect(hook_wanted && !rearm_is_requested() && trace_is_installed(thread), 1);
 }
 
 /* ---------------------------------------------------------------- what was there before */
@@ -110,14 +110,14 @@ static __thread void *passed;
 
 static inline bool is_default(void)
 {
-    return __builtin_expect(next_evaluator == evaluator_default(), 1);
+    return __builtin_expect(next_evaluator == eval_frame_default(), 1);
 }
 
 /* The program may have put its evaluator in front of ours once more, which is then both behind ours
  * and in front of it: a frame that reaches ours again has been through both. */
 static inline bool comes_back(void *frame)
 {
-    return !is_default() && passed == frame && evaluator_default();
+    return !is_default() && passed == frame && eval_frame_default();
 }
 
 /* Each passes a frame that has not come back.  Never inlined, so that what it keeps is not on the C
@@ -157,19 +157,19 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
         debug_log("calls this deep in a thread's C stack are not seen, nor others meanwhile");
     said = true;
     PyInterpreterState *state = cpython_interpreter();
-    if (evaluator_of(state) != hook()) /* one of the program's, which is to see them */
+    if (eval_frame_get(state) != hook()) /* one of the program's, which is to see them */
         return pass_39(thread, frame, 0);
-    evaluator_set(state, next_evaluator);
+    eval_frame_set(state, next_evaluator);
     PyObject *result = pass_39(thread, frame, 0);
-    if (hook_wanted && evaluator_of(state) == next_evaluator)
-        evaluator_set(state, hook());
+    if (hook_wanted && eval_frame_get(state) == next_evaluator)
+        eval_frame_set(state, hook());
     return result;
 }
 
 /* On the first frame. */
 static void look_311(void *frame)
 {
-    if (!frame_events_look_311(frame))
+    if (!check_layout_311(frame))
         hook_wanted = 0;
 }
 
@@ -178,45 +178,47 @@ static void look_311(void *frame)
 /* NULL: not known. */
 static inline __attribute__((always_inline)) PyObject *code_in(void *frame, bool is_311)
 {
-    return is_311 ? frame_code_311(frame) : frame_is_known ? frame_code(frame) : NULL;
+    return is_311 ? f_code_311(frame) : frame_layout_known ? frame_code(frame) : NULL;
 }
 
 /* The record of a frame's code; NULL: there is none yet.  An exception may be in flight. */
-static inline __attribute__((always_inline)) struct code *record_known(void *frame, bool is_311)
+static inline __attribute__((always_inline)) struct code_record *record_known(void *frame,
+                                                                              bool is_311)
 {
     PyObject *code = code_in(frame, is_311);
-    return code ? code_known(code) : NULL;
+    return code ? code_record_if_any(code) : NULL;
 }
 
-/* Whether a filtered marker may be for the frame: the same at its end, unless the tracer_number is
- * another one then. */
+/* Whether a filtered marker may be for the frame: the same at its end, unless the replay_generation
+ * is another one then. */
 static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_311)
 {
-    bool filtered = tracer_is_set(TRACER_FILTERED);
+    bool filtered = marker_is_armed(FILTERED_FUNCTION_MARKERS);
     PyObject *code = filtered ? code_in(frame, is_311) : NULL;
-    if (!filtered || (code && filter_is_out_by_place(code)))
+    if (!filtered || (code && filter_rejects_cached(code)))
         return false;
-    struct code *record = code ? code_known(code) : NULL;
-    return !record || !filter_is_out(record);
+    struct code_record *record = code ? code_record_if_any(code) : NULL;
+    return !record || !filter_rejects(record);
 }
 
 /* A frame that is passed like this is one that began before any tracer that may come. */
 static inline bool is_left_out(bool passes)
 {
-    return !passes && !tracer_is_set(TRACER_PLAIN) && !tally_counts(TALLY_CALLS | TALLY_TIMES);
+    return !passes && !marker_is_armed(FUNCTION_MARKERS) && !sums_enabled(SUMS_CALLS | SUMS_TIMES);
 }
 
 /* Entries begin with the hook that is set for them, which enters the frames that run already. */
 static inline bool enters(bool passes)
 {
-    return TRACER_ON(function__entry) || (passes && TRACER_ON(filtered__function__entry));
+    return MARKER_ARMED(function__entry) || (passes && MARKER_ARMED(filtered__function__entry));
 }
 
 /* The return of a frame that began before the tracer attached is reported by trace.c. */
 static inline bool returns(bool passes, unsigned tracer)
 {
-    return (TRACER_ON(function__return) || (passes && TRACER_ON(filtered__function__return))) &&
-           tracer == atomic_load_explicit(&tracer_number, memory_order_relaxed);
+    return (MARKER_ARMED(function__return) ||
+            (passes && MARKER_ARMED(filtered__function__return))) &&
+           tracer == atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
 /* What a hook is made of: an evaluation by the hook itself, by what was there before, and by
@@ -230,9 +232,10 @@ struct parts {
 };
 
 /* What was counted of a frame's function; NULL: nothing yet.  An exception may be in flight. */
-static inline __attribute__((always_inline)) struct tally *tally_known(void *frame, bool is_311)
+static inline __attribute__((always_inline)) struct function_sums *tally_known(void *frame,
+                                                                               bool is_311)
 {
-    struct code *record = record_known(frame, is_311);
+    struct code_record *record = record_known(frame, is_311);
     return record ? tally_in(record) : NULL;
 }
 
@@ -256,32 +259,32 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
             return parts.pass(thread, frame, throw);
     }
     if (!parts.is_311) {
-        if (stack_limit_passed())
+        if (stack_limit_exceeded())
             return parts.pass(thread, frame, throw);
     } else if (!throw) { /* no exception in flight */
-        if (stack_limit_passed())
+        if (stack_limit_exceeded())
             return evaluate_unseen(thread, frame);
-        if (frame_makes_generator_311(frame))
+        if (is_return_generator_311(frame))
             return parts.pass(thread, frame, throw);
     }
-    unsigned tracer = tracer_number;
+    unsigned tracer = replay_generation;
     bool passes = may_pass(frame, parts.is_311);
     if (is_left_out(passes))
         return parts.pass(thread, frame, throw);
     if (enters(passes))
         fire_aside(parts.entry, frame, throw);
-    if (tally_counts(TALLY_CALLS)) {
-        struct tally *tally = tally_known(frame, parts.is_311);
+    if (sums_enabled(SUMS_CALLS)) {
+        struct function_sums *tally = tally_known(frame, parts.is_311);
         if (tally)
-            tally_begin(tally);
+            sums_call_begin(tally);
         else
             fire_aside(parts.count, frame, throw);
     }
     PyObject *result = parts.pass(thread, frame, throw);
-    if (tally_counts(TALLY_TIMES)) {
-        struct tally *tally = tally_known(frame, parts.is_311);
+    if (sums_enabled(SUMS_TIMES)) {
+        struct function_sums *tally = tally_known(frame, parts.is_311);
         if (tally)
-            tally_end(tally);
+            sums_call_end(tally);
     }
     if (returns(passes, tracer))
         leave(parts.leave, frame, result);
@@ -291,12 +294,12 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
 static PyObject *default_36(PyThreadState *thread, void *frame, int throw)
 {
     (void)thread;
-    return ((evaluator_36)evaluator_default())(frame, throw);
+    return ((evaluator_36)eval_frame_default())(frame, throw);
 }
 
 static PyObject *default_39(PyThreadState *thread, void *frame, int throw)
 {
-    return ((evaluator_39)evaluator_default())(thread, frame, throw);
+    return ((evaluator_39)eval_frame_default())(thread, frame, throw);
 }
 
 static PyObject *hook_36(PyFrameObject *frame, int throw);
@@ -310,33 +313,33 @@ static PyObject *again_36(PyThreadState *thread, void *frame, int throw)
 static PyObject *hook_36(PyFrameObject *frame, int throw)
 {
     return evaluate(py.PyThreadState_Get(), frame, throw,
-                    (struct parts){again_36, pass_36, default_36, frame_entry_310, frame_return_310,
-                                   frame_count_310, false});
+                    (struct parts){again_36, pass_36, default_36, fire_entry_310, fire_return_310,
+                                   count_entry_310, false});
 }
 
 static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 {
     return evaluate(thread, frame, throw,
-                    (struct parts){hook_39, pass_39, default_39, frame_entry_310, frame_return_310,
-                                   frame_count_310, false});
+                    (struct parts){hook_39, pass_39, default_39, fire_entry_310, fire_return_310,
+                                   count_entry_310, false});
 }
 
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
-    if (__builtin_expect(frame_layout_311 == LAYOUT_311_UNTRIED, 0))
+    if (__builtin_expect(layout_311 == LAYOUT_311_UNTRIED, 0))
         fire_aside(look_311, frame, throw);
     return evaluate(thread, frame, throw,
-                    (struct parts){hook_311, pass_39, default_39, frame_entry_311, frame_return_311,
-                                   frame_count_311, true});
+                    (struct parts){hook_311, pass_39, default_39, fire_entry_311, fire_return_311,
+                                   count_entry_311, true});
 }
 
 /* 3.12 and later have this for a knock alone, once. */
 static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
 {
     PyInterpreterState *state = cpython_interpreter();
-    if (evaluator_of(state) == hook())
-        evaluator_set(state, next_evaluator);
-    hook_answer();
+    if (eval_frame_get(state) == hook())
+        eval_frame_set(state, next_evaluator);
+    rearm_current();
     return (comes_back(frame) ? default_39 : pass_39)(thread, frame, throw);
 }
 
@@ -356,21 +359,21 @@ static void *hook(void)
 
 static bool can_be_set(PyInterpreterState *state)
 {
-    return evaluator_found(state) && frame_layout_311 != LAYOUT_311_UNKNOWN;
+    return eval_frame_accessible(state) && layout_311 != LAYOUT_311_UNKNOWN;
 }
 
 static bool is_in_place_somewhere(void)
 {
     PyInterpreterState *state = py.PyInterpreterState_Head();
-    while (state && evaluator_of(state) != hook())
+    while (state && eval_frame_get(state) != hook())
         state = py.PyInterpreterState_Next(state);
     return state;
 }
 
 static bool put_in_place(struct interp *interp)
 {
-    void *now = evaluator_of(interp->state);
-    if (now == hook() || (interp->front && now == interp->front))
+    void *now = eval_frame_get(interp->state);
+    if (now == hook() || (interp->chained_eval_frame && now == interp->chained_eval_frame))
         return true;
     /* Which of the two would call the other one can't be known: ours is not set, so that they don't
      * call each other in a circle. */
@@ -378,9 +381,9 @@ static bool put_in_place(struct interp *interp)
         debug_log("the program has set a frame evaluator in front of the shim's");
         return false;
     }
-    interp->front = NULL;
+    interp->chained_eval_frame = NULL;
     next_evaluator = now;
-    evaluator_set(interp->state, hook());
+    eval_frame_set(interp->state, hook());
     return true;
 }
 
@@ -392,7 +395,7 @@ bool frame_eval_force_rearm(struct interp *interp, bool again)
      * Not at once, as the program would find in its own profile function's events that another one
      * was there before. */
     if (again)
-        trace_knock(interp->state);
+        trace_force_rearm(interp->state);
     return true;
 }
 
@@ -400,61 +403,63 @@ static void start(struct interp *interp)
 {
     if (!interp->is_main)
         return;
-    evaluator_learn_place(interp->state, hook());
+    eval_frame_locate(interp->state, hook());
     if (!next_evaluator)
-        next_evaluator = evaluator_default();
+        next_evaluator = eval_frame_default();
 }
 
 bool frame_eval_force_rearm_nogil(struct interp *interp)
 {
-    if (frame_layout_311 == LAYOUT_311_UNKNOWN || has_front || interp->front || !is_default())
+    if (layout_311 == LAYOUT_311_UNKNOWN || has_front || interp->chained_eval_frame ||
+        !is_default())
         return false;
-    return evaluator_replace_default(interp->state, hook());
+    return eval_frame_replace_default(interp->state, hook());
 }
 
 enum {
     ALL = MARKER_BITS(function__entry) | MARKER_BITS(function__return) | MARKER_BITS(line) |
           MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) |
-          MARKER_BITS(exception__raise) | TALLY_MARKERS
+          MARKER_BITS(exception__raise) | SUMS_MARKERS
 };
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     if (!can_be_set(interp->state))
         return HOOK_NEVER;
-    stack_limit_prepare();
-    void *now = evaluator_of(interp->state);
-    bool was_set = (interp->armed & ALL) || interp->knocked;
+    stack_limit_init();
+    void *now = eval_frame_get(interp->state);
+    bool was_set = (interp->armed & ALL) || interp->rearm_forced;
     if (was_set && now != hook() && now != next_evaluator) {
-        interp->front = now; /* ours stays behind it, silent while no tracer is attached */
+        interp->chained_eval_frame =
+            now; /* ours stays behind it, silent while no tracer is attached */
         has_front = true;
     }
     if (wanted && !put_in_place(interp))
         return HOOK_NEVER;
     if (!wanted && now == hook())
-        evaluator_set(interp->state, next_evaluator);
+        eval_frame_set(interp->state, next_evaluator);
     /* In the process; this interpreter may want none of it, as no code object could have a record
      * here. */
-    unsigned all = code_kept() ? wanted_markers() & ALL : 0;
+    unsigned all = code_extra_in_use() ? markers_enabled() & ALL : 0;
     hook_wanted = all;
-    tracer_wants(all);
-    tally_wants(all);
-    parting_set(all & TALLY_MARKERS);
-    return trace_set(all, wanted) ? HOOK_DONE : HOOK_LATER;
+    replay_set_markers(all);
+    sums_set_enabled(all);
+    exit_flush_set(all & SUMS_MARKERS);
+    return trace_arm(all, wanted) ? HOOK_DONE : HOOK_LATER;
 }
 
 void frame_eval_update_main_thread(void)
 {
     if (hook_wanted)
-        trace_visit(py.PyThreadState_Get());
+        trace_install(py.PyThreadState_Get());
 }
 
 const struct hook hook_frame = {
     .name = "frame hook",
     .markers = ALL,
     .uses_code = true,
-    .quiet = true,
-    .fits = fits,
+    .watcher_may_set = true,
+    .is_supported = fits,
     .start = start,
     .set = set,
 };

@@ -10,7 +10,7 @@
 
 extern const struct hook hook_frame;
 
-/* Has the interpreter's threads call hook_answer(), each when it next calls a function.  again:
+/* Has the interpreter's threads call rearm_current(), each when it next calls a function.  again:
  * they were asked before, and have not.  The interpreter need not be the calling one, and may be of
  * any version.  GIL held, or no other thread in the process.  False: the hook can't be set. */
 bool frame_eval_force_rearm(struct interp *interp, bool again);

@@ -81,7 +81,7 @@ static enum hook_result put_in(struct interp *interp)
     if (!interp->gc_callback)
         interp->gc_callback = py.PyCFunction_NewEx(&gc_def, NULL, NULL);
     if (interp->gc_callback && place_of(interp) < 0)
-        no_gil_alone(append, interp);
+        stop_the_world_call(append, interp);
     bool there = interp->gc_callback && place_of(interp) >= 0;
     py.PyErr_Clear();
     return there ? HOOK_DONE : HOOK_LATER;
@@ -105,10 +105,10 @@ static void remove_last(void *data)
 static void take_out(struct interp *interp)
 {
     if (is_last(interp))
-        no_gil_alone(remove_last, interp);
+        stop_the_world_call(remove_last, interp);
     py.PyErr_Clear();
     if (!py.free_threaded && place_of(interp) < 0)
-        cpython_drop(&interp->gc_callback);
+        cpython_clear_ref(&interp->gc_callback);
 }
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
@@ -128,16 +128,16 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 
 static void end(struct interp *interp)
 {
-    cpython_drop(&interp->gc_callback);
-    cpython_drop(&interp->gc_callbacks);
+    cpython_clear_ref(&interp->gc_callback);
+    cpython_clear_ref(&interp->gc_callbacks);
 }
 
 const struct hook hook_gc = {
     .name = "gc hook",
     .markers = MARKER_BIT(gc__start) | MARKER_BIT(gc__done),
-    .quiet_again = true,
-    .can_be_lost = true,
-    .fits = fits,
+    .watcher_may_reset = true,
+    .must_recheck = true,
+    .is_supported = fits,
     .start = start,
     .set = set,
     .end = end,

@@ -36,10 +36,10 @@ static PyObject *find_and_load(PyObject *self, PyObject *arguments, PyObject *ke
     const char *name = module ? py.PyUnicode_AsUTF8AndSize(module, &length) : NULL;
     py.PyErr_Clear();
     if (MARKER_ON(import__find__load__start))
-        marker_import__find__load__start(code_touch(name, length));
+        marker_import__find__load__start(probe_string(name, length));
     PyObject *result = py.PyObject_Call(original, arguments, keywords);
     if (MARKER_ON(import__find__load__done))
-        marker_import__find__load__done(code_touch(name, length), result != NULL);
+        marker_import__find__load__done(probe_string(name, length), result != NULL);
     return result;
 }
 
@@ -63,8 +63,8 @@ static enum hook_result put_in(struct interp *interp, PyObject *importlib)
     if (gcd_import)
         py.Py_DecRef(gcd_import);
     if (wrapper && py.PyObject_SetAttrString(importlib, find_name, wrapper) == 0) {
-        interp->find_original = original;
-        interp->find_wrapper = wrapper;
+        interp->find_and_load_original = original;
+        interp->find_and_load_wrapper = wrapper;
         return HOOK_DONE;
     }
     if (wrapper)
@@ -79,17 +79,17 @@ static enum hook_result put_in(struct interp *interp, PyObject *importlib)
  * stays behind it, silent until it is wanted again. */
 static bool restore(struct interp *interp, PyObject *importlib)
 {
-    struct cpython_section section;
+    struct PyCriticalSection section;
     PyObject *names = py.PyObject_GetAttrString(importlib, "__dict__");
     if (!names)
         return false;
-    no_gil_lock_object(&section, names); /* no other thread puts its own there in between */
+    nogil_lock_object(&section, names); /* no other thread puts its own there in between */
     PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
-    bool ours = now == interp->find_wrapper;
+    bool ours = now == interp->find_and_load_wrapper;
     if (ours)
-        py.PyObject_SetAttrString(importlib, find_name, interp->find_original);
-    no_gil_unlock_object(&section);
-    cpython_drop(&now);
+        py.PyObject_SetAttrString(importlib, find_name, interp->find_and_load_original);
+    nogil_unlock_object(&section);
+    cpython_clear_ref(&now);
     py.Py_DecRef(names);
     return ours;
 }
@@ -97,8 +97,8 @@ static bool restore(struct interp *interp, PyObject *importlib)
 static enum hook_result take_out(struct interp *interp, PyObject *importlib)
 {
     if (restore(interp, importlib)) {
-        cpython_drop(&interp->find_original);
-        cpython_drop(&interp->find_wrapper);
+        cpython_clear_ref(&interp->find_and_load_original);
+        cpython_clear_ref(&interp->find_and_load_wrapper);
     }
     py.PyErr_Clear();
     return HOOK_DONE;
@@ -106,9 +106,9 @@ static enum hook_result take_out(struct interp *interp, PyObject *importlib)
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
-    if (!wanted == !interp->find_wrapper)
+    if (!wanted == !interp->find_and_load_wrapper)
         return HOOK_DONE;
-    PyObject *importlib = cpython_module("_frozen_importlib");
+    PyObject *importlib = cpython_sys_module("_frozen_importlib");
     if (!importlib)
         return HOOK_LATER;
     enum hook_result result = wanted ? put_in(interp, importlib) : take_out(interp, importlib);
@@ -118,14 +118,14 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
 
 static void end(struct interp *interp)
 {
-    cpython_drop(&interp->find_wrapper);
-    cpython_drop(&interp->find_original);
+    cpython_clear_ref(&interp->find_and_load_wrapper);
+    cpython_clear_ref(&interp->find_and_load_original);
 }
 
 const struct hook hook_import = {
     .name = "import hook",
     .markers = MARKER_BIT(import__find__load__start) | MARKER_BIT(import__find__load__done),
-    .fits = fits,
+    .is_supported = fits,
     .set = set,
     .end = end,
 };

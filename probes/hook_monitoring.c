@@ -32,12 +32,12 @@ static bool fits(void)
 /* The record of the code object that an event is of.  NULL: from 3.13 on a C library may report
  * events of its own (PyMonitoring_FirePyStartEvent() and the like) with any object in place of a
  * code object, which has no record; no marker reports those. */
-static inline struct code *record_of(PyObject *object)
+static inline struct code_record *record_of(PyObject *object)
 {
-    struct code *record = code_known(object);
+    struct code_record *record = code_record_if_any(object);
     if (__builtin_expect(record != NULL, 1))
         return record;
-    return py.minor < 13 || cpython_type(object) == py.code_type ? code_of(object) : NULL;
+    return py.minor < 13 || cpython_type(object) == py.code_type ? code_record_of(object) : NULL;
 }
 
 /* What callbacks return; None is immortal from 3.12 on (PEP 683). */
@@ -67,24 +67,24 @@ static PyObject *globals_of(PyObject *code)
 /* ---------------------------------------------------------------- frames that run already */
 
 /* What this thread has caught up with. */
-static __thread struct tracer_seen seen;
+static __thread struct replay_state seen;
 
 /* Enters the frames from innermost (a new reference, or NULL) outwards. */
-static void enter(PyFrameObject *innermost, struct tracer_enters enters)
+static void enter(PyFrameObject *innermost, struct replay_request enters)
 {
     PyFrameObject **frames;
     size_t depth = frame_stack(innermost, &frames);
-    fire_entries(frames, depth, enters);
-    frame_release(frames, depth);
+    fire_running_frames(frames, depth, enters);
+    frame_stack_release(frames, depth);
 }
 
 /* Called first in each event of a frame.  Frames that were on this thread's stack when the tracer
  * attached will report their returns.  entering: the current frame's own entry is that event. */
 static inline void catch_up(bool entering)
 {
-    if (__builtin_expect(!tracer_is_new(&seen), 1))
+    if (__builtin_expect(!replay_is_due(&seen), 1))
         return;
-    struct tracer_enters enters = tracer_catch_up(&seen);
+    struct replay_request enters = replay_begin(&seen);
     PyFrameObject *frame = enters.plain || enters.filtered ? py.PyEval_GetFrame() : NULL;
     if (!frame)
         return;
@@ -99,8 +99,8 @@ static inline void catch_up(bool entering)
  * one: its frames here are importlib's, which starts it. */
 static void catch_up_here(void)
 {
-    struct tracer_seen nothing = {0};
-    struct tracer_enters enters = tracer_catch_up(&nothing);
+    struct replay_state nothing = {0};
+    struct replay_request enters = replay_begin(&nothing);
     PyFrameObject *frame = enters.plain || enters.filtered ? frame_current() : NULL;
     if (!frame)
         return;
@@ -120,10 +120,10 @@ static atomic_bool has_disabled;
 /* What a callback returns, if it is one that can disable where it was called: none() where it is
  * set for something else than filtered markers, or a pattern names the function.  Not where that is
  * wanted at the moment: one tracer may follow the other before hooks are set anew. */
-static inline PyObject *unless_filtered(struct code *record, bool others)
+static inline PyObject *unless_filtered(struct code_record *record, bool others)
 {
     PyObject *disabled = atomic_load_explicit(&disable, memory_order_relaxed);
-    if (others || !disabled || !record || filter_may_pass(record))
+    if (others || !disabled || !record || filter_may_match(record))
         return none();
     has_disabled = true;
     py.Py_IncRef(disabled);
@@ -132,45 +132,46 @@ static inline PyObject *unless_filtered(struct code *record, bool others)
 
 /* ---------------------------------------------------------------- events */
 
-static inline bool passes(struct code *record, PyObject *code)
+static inline bool passes(struct code_record *record, PyObject *code)
 {
-    return filter_passes(record, filter_is_known(record) ? NULL : globals_of(code));
+    return filter_matches_code(record, filter_is_cached(record) ? NULL : globals_of(code));
 }
 
 /* Counts the start of a frame, and fires its entry.  Its record, if that was asked for. */
-static inline struct code *begins(PyObject *const *arguments, bool first_line)
+static inline struct code_record *begins(PyObject *const *arguments, bool first_line)
 {
     PyObject *code = arguments[0];
-    bool counts = tally_counts(TALLY_CALLS);
-    struct code *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
+    bool counts = sums_enabled(SUMS_CALLS);
+    struct code_record *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
     if (!record)
         return NULL;
-    struct tally *tally = counts ? tally_in(record) : NULL;
-    if (counts && (tally || (tally = tally_of(record, globals_of(code)))))
-        tally_begin(tally);
-    struct fires fires = {TRACER_ON(function__entry),
-                          TRACER_ON(filtered__function__entry) && passes(record, code)};
+    struct function_sums *tally = counts ? tally_in(record) : NULL;
+    if (counts && (tally || (tally = sums_of_code(record, globals_of(code)))))
+        sums_call_begin(tally);
+    struct markers_due fires = {MARKER_ARMED(function__entry),
+                                MARKER_ARMED(filtered__function__entry) && passes(record, code)};
     if (fires.plain || fires.filtered)
-        fire_entry_now(
-            code, record,
-            first_line ? record->first_line : code_line(code, record, offset_of(arguments)), fires);
+        fire_entry_now(code, record,
+                       first_line ? record->first_line
+                                  : code_line_at(code, record, offset_of(arguments)),
+                       fires);
     return record;
 }
 
 /* Counts the end of a frame.  Its record, if that was asked for. */
-static inline struct code *ends(PyObject *code)
+static inline struct code_record *ends(PyObject *code)
 {
-    bool times = tally_counts(TALLY_TIMES);
-    struct code *record = times || EVENT_ON(function__return) ? record_of(code) : NULL;
+    bool times = sums_enabled(SUMS_TIMES);
+    struct code_record *record = times || EVENT_ON(function__return) ? record_of(code) : NULL;
     if (times && record && record->sums)
-        tally_end(tally_in(record));
+        sums_call_end(tally_in(record));
     return record;
 }
 
-static inline struct fires at_return(PyObject *code, struct code *record)
+static inline struct markers_due at_return(PyObject *code, struct code_record *record)
 {
-    return (struct fires){TRACER_ON(function__return),
-                          TRACER_ON(filtered__function__return) && passes(record, code)};
+    return (struct markers_due){MARKER_ARMED(function__return),
+                                MARKER_ARMED(filtered__function__return) && passes(record, code)};
 }
 
 /* PY_START is there for LINE alone (see events): neither sums nor entries are wanted, or CPython's
@@ -179,7 +180,7 @@ static atomic_bool start_is_silent;
 
 static inline bool begins_unfiltered(void)
 {
-    return tracer_is_set(MARKER_BIT(function__entry)) || tally_counts(TALLY_CALLS);
+    return marker_is_armed(MARKER_BIT(function__entry)) || sums_enabled(SUMS_CALLS);
 }
 
 /* PY_START(code, offset) */
@@ -187,10 +188,10 @@ static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t
 {
     (void)self, (void)count;
     if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
-        return unless_filtered(code_known(arguments[0]), tracer_is_set(MARKER_BIT(line)));
+        return unless_filtered(code_record_if_any(arguments[0]), marker_is_armed(MARKER_BIT(line)));
     catch_up(true);
-    struct code *record = begins(arguments, true);
-    return unless_filtered(record, begins_unfiltered() || tracer_is_set(MARKER_BIT(line)));
+    struct code_record *record = begins(arguments, true);
+    return unless_filtered(record, begins_unfiltered() || marker_is_armed(MARKER_BIT(line)));
 }
 
 /* PY_RESUME(code, offset) */
@@ -198,7 +199,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     (void)self, (void)count;
     catch_up(true);
-    struct code *record = begins(arguments, false);
+    struct code_record *record = begins(arguments, false);
     return unless_filtered(record, begins_unfiltered());
 }
 
@@ -217,15 +218,15 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
     (void)self, (void)count;
     catch_up(false);
     PyObject *code = arguments[0];
-    struct code *record = ends(code);
+    struct code_record *record = ends(code);
     if (!record)
         return none();
-    struct fires fires = at_return(code, record);
+    struct markers_due fires = at_return(code, record);
     if (fires.plain || fires.filtered)
-        fire_return_now(code, record, code_line(code, record, offset_of(arguments)),
+        fire_return_now(code, record, code_line_at(code, record, offset_of(arguments)),
                         (struct outcome){.result = arguments[2]}, fires);
-    return unless_filtered(record, tracer_is_set(MARKER_BIT(function__return)) ||
-                                       tally_counts(TALLY_TIMES));
+    return unless_filtered(record, marker_is_armed(MARKER_BIT(function__return)) ||
+                                       sums_enabled(SUMS_TIMES));
 }
 
 /* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
@@ -235,14 +236,14 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
     (void)self, (void)count;
     PyFrameObject *frame = frame_of(arguments[0]);
     if (EVENT_ON(exception__raise) && frame)
-        raise_leaves(frame);
+        raise_left_frame(frame);
     catch_up(false);
-    struct code *record = ends(arguments[0]);
-    struct fires fires = record ? at_return(arguments[0], record) : (struct fires){0};
+    struct code_record *record = ends(arguments[0]);
+    struct markers_due fires = record ? at_return(arguments[0], record) : (struct markers_due){0};
     if (fires.plain || fires.filtered)
         fire_return_now(arguments[0], record,
                         frame ? py.PyFrame_GetLineNumber(frame)
-                              : code_line(arguments[0], record, offset_of(arguments)),
+                              : code_line_at(arguments[0], record, offset_of(arguments)),
                         (struct outcome){.exception = arguments[2]}, fires);
     return none();
 }
@@ -251,30 +252,30 @@ static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_
 static PyObject *on_raise(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    struct code *record = EVENT_ON(exception__raise) ? record_of(arguments[0]) : NULL;
+    struct code_record *record = EVENT_ON(exception__raise) ? record_of(arguments[0]) : NULL;
     PyFrameObject *frame = record ? py.PyEval_GetFrame() : NULL;
     if (frame) {
         PyObject *traceback = py.PyException_GetTraceback(arguments[2]);
-        raise_came(record, code_line(arguments[0], record, offset_of(arguments)), frame,
-                   arguments[2], traceback);
-        cpython_drop(&traceback);
+        raise_reached_frame(record, code_line_at(arguments[0], record, offset_of(arguments)), frame,
+                            arguments[2], traceback);
+        cpython_clear_ref(&traceback);
     }
     return none();
 }
 
-static void line_here(PyObject *code, struct code *record, int line)
+static void line_here(PyObject *code, struct code_record *record, int line)
 {
-    fire_line(record, filter_is_known(record) ? NULL : globals_of(code), line);
+    fire_line(record, filter_is_cached(record) ? NULL : globals_of(code), line);
 }
 
 /* LINE(code, line) */
 static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    struct code *record = EVENT_ON(line) ? record_of(arguments[0]) : NULL;
+    struct code_record *record = EVENT_ON(line) ? record_of(arguments[0]) : NULL;
     if (record)
         line_here(arguments[0], record, (int)py.PyLong_AsLong(arguments[1]));
-    return unless_filtered(record, tracer_is_set(MARKER_BIT(line)));
+    return unless_filtered(record, marker_is_armed(MARKER_BIT(line)));
 }
 
 /* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
@@ -283,34 +284,37 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 {
     (void)self, (void)count;
     int from = offset_of(arguments), to = (int)py.PyLong_AsLong(arguments[2]);
-    struct code *record = EVENT_ON(line) && to < from ? record_of(arguments[0]) : NULL;
+    struct code_record *record = EVENT_ON(line) && to < from ? record_of(arguments[0]) : NULL;
     if (record) {
-        int line = code_line(arguments[0], record, to);
-        if (line >= 0 && line == code_line(arguments[0], record, from))
+        int line = code_line_at(arguments[0], record, to);
+        if (line >= 0 && line == code_line_at(arguments[0], record, from))
             line_here(arguments[0], record, line);
     }
-    return unless_filtered(record, tracer_is_set(MARKER_BIT(line)));
+    return unless_filtered(record, marker_is_armed(MARKER_BIT(line)));
 }
 
 /* Of the events of a call: fires what is given, if it calls a function in C.  The record of the
  * caller. */
-static struct code *call_here(PyObject *const *arguments,
-                              void (*fire)(struct code *, PyObject *, int, PyObject *))
+static struct code_record *call_here(PyObject *const *arguments,
+                                     void (*fire)(struct code_record *, PyObject *, int,
+                                                  PyObject *))
 {
     PyObject *code = arguments[0];
-    struct code *record = record_of(code);
+    struct code_record *record = record_of(code);
     /* CALL passes the bound method, C_RETURN what it calls. */
-    PyObject *callable = callable_behind(arguments[2]);
-    if (record && callable_of_c(callable))
-        fire(record, filter_is_known(record) ? NULL : globals_of(code),
-             code_line(code, record, offset_of(arguments)), callable);
+    PyObject *callable = callable_unwrap_method(arguments[2]);
+    if (record && callable_is_builtin(callable))
+        fire(record, filter_is_cached(record) ? NULL : globals_of(code),
+             code_line_at(code, record, offset_of(arguments)), callable);
     return record;
 }
 
-static inline void count_cfunction(PyObject *const *arguments, void (*count)(struct tally *))
+static inline void count_cfunction(PyObject *const *arguments,
+                                   void (*count)(struct function_sums *))
 {
-    PyObject *callable = callable_behind(arguments[2]);
-    struct tally *tally = callable_of_c(callable) ? tally_of_c(callable) : NULL;
+    PyObject *callable = callable_unwrap_method(arguments[2]);
+    struct function_sums *tally =
+        callable_is_builtin(callable) ? sums_of_cfunction(callable) : NULL;
     if (tally)
         count(tally);
 }
@@ -320,22 +324,22 @@ static inline void count_cfunction(PyObject *const *arguments, void (*count)(str
 static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    struct code *record = NULL;
+    struct code_record *record = NULL;
     if (EVENT_ON(cfunction__entry))
         record = call_here(arguments, fire_cfunction_entry);
-    else if (TRACER_ON(filtered__cfunction__return))
+    else if (MARKER_ARMED(filtered__cfunction__return))
         record = record_of(arguments[0]);
-    if (tally_counts(TALLY_C_CALLS))
-        count_cfunction(arguments, tally_begin);
+    if (sums_enabled(SUMS_C_CALLS))
+        count_cfunction(arguments, sums_call_begin);
     unsigned plain = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return);
-    return unless_filtered(record, tracer_is_set(plain) || tally_counts(TALLY_C_CALLS));
+    return unless_filtered(record, marker_is_armed(plain) || sums_enabled(SUMS_C_CALLS));
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
-    if (tally_counts(TALLY_TIMES))
-        count_cfunction(arguments, tally_end);
+    if (sums_enabled(SUMS_TIMES))
+        count_cfunction(arguments, sums_call_end);
     if (EVENT_ON(cfunction__return))
         call_here(arguments, fire_cfunction_return);
     return none();
@@ -363,10 +367,10 @@ static PyMethodDef c_return_def = CALLBACK(on_c_return);
 enum {
     LINE = MARKER_BITS(line),
     RAISE = MARKER_BITS(exception__raise),
-    CFUNCTION = MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | TALLY_C_CALLS,
+    CFUNCTION = MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | SUMS_C_CALLS,
     FUNCTION = MARKER_BITS(function__entry) | MARKER_BITS(function__return),
-    BEGINS = MARKER_BITS(function__entry) | TALLY_CALLS,
-    ENDS = MARKER_BITS(function__return) | TALLY_TIMES,
+    BEGINS = MARKER_BITS(function__entry) | SUMS_CALLS,
+    ENDS = MARKER_BITS(function__return) | SUMS_TIMES,
     ALL = BEGINS | ENDS | CFUNCTION | LINE | RAISE,
 };
 
@@ -389,11 +393,11 @@ enum { EVENTS = sizeof events / sizeof *events };
 /* In the process. */
 static void note_wanted(PyObject *monitoring)
 {
-    unsigned wanted = wanted_markers();
+    unsigned wanted = markers_enabled();
     monitoring_give_way(monitoring, events, EVENTS);
-    tracer_wants(wanted);
-    tally_wants(wanted);
-    parting_set(wanted & TALLY_MARKERS);
+    replay_set_markers(wanted);
+    sums_set_enabled(wanted);
+    exit_flush_set(wanted & SUMS_MARKERS);
 }
 
 /* Whether events are to come again where they were disabled: other markers are wanted, or other
@@ -403,7 +407,7 @@ static void note_wanted(PyObject *monitoring)
 static bool needs_restart(const struct interp *interp, unsigned wanted)
 {
     return (py.minor == 13 || has_disabled) &&
-           ((interp->armed & ALL) != wanted || interp->filter != filter_version());
+           ((interp->armed & ALL) != wanted || interp->filter != filter_revision());
 }
 
 /* Finds sys.monitoring.DISABLE. */
@@ -419,26 +423,27 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
 {
     /* When the events change, CPython looks into the stack of each thread for what it runs
      * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
-    if (!monitoring || thread_states_are_stale() || !thread_states_can_stop())
+    if (!monitoring || tstate_list_is_stale() || !can_stop_the_world())
         return HOOK_LATER;
-    if (interp->tool >= 0 && !monitoring_owned(monitoring, interp)) {
-        debug_log("the program has taken sys.monitoring's tool id %d from the shim", interp->tool);
-        interp->tool = -1;
+    if (interp->tool_id >= 0 && !monitoring_owns_tool_id(monitoring, interp)) {
+        debug_log("the program has taken sys.monitoring's tool id %d from the shim",
+                  interp->tool_id);
+        interp->tool_id = -1;
         if (wanted) /* not another one: what calls us of this one's events is the program's now */
             return HOOK_NEVER;
     }
     if (!wanted) {
-        if (interp->tool >= 0)
-            monitoring_give_up(monitoring, interp, events, EVENTS);
+        if (interp->tool_id >= 0)
+            monitoring_free_tool_id(monitoring, interp, events, EVENTS);
         note_wanted(monitoring);
         return HOOK_DONE;
     }
-    if (interp->tool < 0) {
-        if (!monitoring_take(monitoring, interp))
+    if (interp->tool_id < 0) {
+        if (!monitoring_use_tool_id(monitoring, interp))
             return HOOK_LACKS;
-        if (!monitoring_register(monitoring, interp, events, EVENTS)) {
+        if (!monitoring_register_callbacks(monitoring, interp, events, EVENTS)) {
             debug_log("sys.monitoring refused a callback");
-            monitoring_give_up(monitoring, interp, events, EVENTS);
+            monitoring_free_tool_id(monitoring, interp, events, EVENTS);
             return HOOK_NEVER;
         }
     }
@@ -448,15 +453,15 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
         if (wanted & events[i].markers)
-            set_of_events |= monitoring_bit(monitoring, events[i].name);
-    if (!cpython_done(
-            py.PyObject_CallMethod(monitoring, "set_events", "il", interp->tool, set_of_events))) {
+            set_of_events |= monitoring_event_bit(monitoring, events[i].name);
+    if (!cpython_ignore_result(py.PyObject_CallMethod(monitoring, "set_events", "il",
+                                                      interp->tool_id, set_of_events))) {
         debug_log("sys.monitoring refused the events");
-        monitoring_give_up(monitoring, interp, events, EVENTS);
+        monitoring_free_tool_id(monitoring, interp, events, EVENTS);
         return HOOK_NEVER;
     }
     if (needs_restart(interp, wanted))
-        monitoring_restart(monitoring);
+        monitoring_restart_events(monitoring);
     if (!(interp->armed & FUNCTION))
         catch_up_here();
     return HOOK_DONE;
@@ -464,9 +469,9 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
-    PyObject *monitoring = cpython_sys("monitoring");
+    PyObject *monitoring = cpython_sys_attr("monitoring");
     enum hook_result result = set_by(monitoring, interp, wanted);
-    cpython_drop(&monitoring);
+    cpython_clear_ref(&monitoring);
     return result;
 }
 
@@ -474,8 +479,8 @@ const struct hook hook_monitoring = {
     .name = "monitoring hook",
     .markers = ALL,
     .uses_code = true,
-    .can_be_lost = true,
-    .fits = fits,
+    .must_recheck = true,
+    .is_supported = fits,
     .start = monitoring_start,
     .set = set,
     .end = monitoring_end,

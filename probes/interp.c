@@ -35,7 +35,7 @@ static int64_t id_of(PyInterpreterState *state)
 void interp_reset(struct interp *interp)
 {
     *interp = (struct interp){
-        .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool = -1};
+        .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool_id = -1};
 }
 
 struct interp *interp_of(PyInterpreterState *state)
@@ -72,7 +72,7 @@ bool interp_lacks_id(void)
     return interp;
 }
 
-bool interp_arming(void)
+bool interp_any_arming(void)
 {
     struct interp *interp = interps;
     while (interp && !interp->arming)
@@ -80,11 +80,11 @@ bool interp_arming(void)
     return interp;
 }
 
-void interp_forked(void)
+void interp_after_fork(void)
 {
     pthread_mutex_init(&interps_lock, NULL);
     for (struct interp *interp = interps; interp; interp = interp->next) {
         interp->arming = false;
-        interp->asked = false;
+        interp->call_pending = false;
     }
 }

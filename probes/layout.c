@@ -21,11 +21,11 @@
 #include <sys/mman.h>
 
 enum { PAGE = 4096 };
-_Static_assert(sizeof(struct layout_page) <= PAGE, "it is one page");
+_Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
 
-atomic_bool layout_settled = true; /* until there is a page */
+atomic_bool offsets_decided = true; /* until there is a page */
 
-static struct layout_page page = {.magic = LAYOUT_MAGIC};
+static struct offsets_page page = {.magic = OFFSETS_MAGIC};
 static void *place;   /* one of the two addresses, where the page is; NULL: there is none */
 static bool is_known; /* there is a page, and this CPython's layouts are in cpython_layout.h */
 
@@ -44,31 +44,31 @@ static bool replace_page(void)
     return false;
 }
 
-void layout_publish(void)
+void offsets_publish(void)
 {
-    static const uint64_t addresses[] = {LAYOUT_ADDRESS, LAYOUT_LOW_ADDRESS};
+    static const uint64_t addresses[] = {OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS};
     if (sizeof(void *) != 8) {
         debug_log("no stack traces: this is a program of %zu bits", 8 * sizeof(void *));
         return;
     }
-    place = fixed_page_map(addresses, 2, PAGE, PROT_READ);
+    place = map_fixed_page(addresses, 2, PAGE, PROT_READ);
     if (!place) {
         debug_log("no stack traces: the program uses the addresses %#llx and %#llx, where the "
                   "shim's page belongs",
-                  LAYOUT_ADDRESS, LAYOUT_LOW_ADDRESS);
+                  OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS);
         return;
     }
-    thread_slot_prepare();
+    tls_slot_init();
     const char *version = py.Py_GetVersion(); /* "3.11.2 (main, ..." */
     size_t length = strcspn(version, " ");
     if (length < sizeof page.version)
         memcpy(page.version, version, length);
-    page.head_shift = (uint16_t)py.head_shift;
+    page.ob_base_offset = (uint16_t)py.ob_base_offset;
     if (!replace_page())
         debug_log("no stack traces: their page could not be mapped");
     else if (py.minor <= CPYTHON_NEWEST_MINOR) {
         is_known = true;
-        layout_settled = false;
+        offsets_decided = false;
     } else
         debug_log("no stack traces: the frames of CPython 3.%d are not known", py.minor);
 }
@@ -76,33 +76,33 @@ void layout_publish(void)
 static void fill_in_frame(void)
 {
     if (py.minor >= 12) {
-        page.frame_back = offsetof(struct inner_frame_312, previous);
-        page.frame_code = offsetof(struct inner_frame_312, code);
-        page.frame_instruction = offsetof(struct inner_frame_312, instruction);
+        page.frame_previous = offsetof(struct inner_frame_312, previous);
+        page.frame_executable = offsetof(struct inner_frame_312, code);
+        page.frame_instr_ptr = offsetof(struct inner_frame_312, instruction);
         if (py.minor <= OWNER_LAST_MINOR)
             page.frame_owner = offsetof(struct inner_frame_312, owner);
         if (py.free_threaded)
-            page.frame_copy = offsetof(struct inner_frame_free_threaded, copy);
+            page.frame_tlbc_index = offsetof(struct inner_frame_free_threaded, copy);
     } else if (py.minor == 11) {
-        page.frame_back = offsetof(struct inner_frame_311, previous);
-        page.frame_code = offsetof(struct inner_frame_311, code);
-        page.frame_instruction = offsetof(struct inner_frame_311, previous_instruction);
+        page.frame_previous = offsetof(struct inner_frame_311, previous);
+        page.frame_executable = offsetof(struct inner_frame_311, code);
+        page.frame_instr_ptr = offsetof(struct inner_frame_311, previous_instruction);
     } else {
-        page.frame_back = offsetof(struct frame_36, back);
-        page.frame_code = offsetof(struct frame_36, code);
-        page.frame_instruction = py.minor == 10  ? offsetof(struct frame_310, last_instruction)
-                                 : py.minor >= 7 ? offsetof(struct frame_37, last_instruction)
-                                                 : offsetof(struct frame_36, last_instruction);
+        page.frame_previous = offsetof(struct frame_36, back);
+        page.frame_executable = offsetof(struct frame_36, code);
+        page.frame_instr_ptr = py.minor == 10  ? offsetof(struct frame_310, last_instruction)
+                               : py.minor >= 7 ? offsetof(struct frame_37, last_instruction)
+                                               : offsetof(struct frame_36, last_instruction);
     }
 }
 
 /* A macro, as offsetof() takes a type. */
 #define FILL_IN_CODE(type) \
     do { \
-        page.code_filename = shifted(offsetof(struct type, filename)); \
-        page.code_name = shifted(offsetof(struct type, name)); \
-        page.code_lines = shifted(offsetof(struct type, lines)); \
-        page.code_first_line = shifted(offsetof(struct type, first_line)); \
+        page.co_filename = object_offset(offsetof(struct type, filename)); \
+        page.co_name = object_offset(offsetof(struct type, name)); \
+        page.co_linetable = object_offset(offsetof(struct type, lines)); \
+        page.co_firstlineno = object_offset(offsetof(struct type, first_line)); \
     } while (0)
 
 static void fill_in_code(PyObject *code)
@@ -115,26 +115,27 @@ static void fill_in_code(PyObject *code)
         FILL_IN_CODE(code_38);
     else
         FILL_IN_CODE(code_36);
-    page.code_size = (uint16_t)cpython_long(cpython_type(code), "__basicsize__");
+    page.code_basicsize = (uint16_t)cpython_int_attr(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
-        page.code_instructions = page.code_size;
+        page.co_code_adaptive = page.code_basicsize;
     if (py.free_threaded)
-        page.code_copies = page.code_instructions - (uint16_t)sizeof(struct code_copies *);
+        page.co_tlbc = page.co_code_adaptive - (uint16_t)sizeof(struct code_copies *);
 }
 
 /* ---------------------------------------------------------------- one frame as a witness */
 
 static void *frame_of(PyFrameObject *object)
 {
-    return py.minor >= 11 ? frame_inside(object) : object;
+    return py.minor >= 11 ? frame_interpreter_frame(object) : object;
 }
 
 static bool is_right_for_code(PyObject *code)
 {
-    return layout_has(code, page.code_filename, "co_filename") &&
-           layout_has(code, page.code_name, "co_name") &&
-           layout_has(code, page.code_lines, py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
-           *(int *)((char *)code + page.code_first_line) == cpython_long(code, "co_firstlineno");
+    return has_attribute_at(code, page.co_filename, "co_filename") &&
+           has_attribute_at(code, page.co_name, "co_name") &&
+           has_attribute_at(code, page.co_linetable,
+                            py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
+           *(int *)((char *)code + page.co_firstlineno) == cpython_int_attr(code, "co_firstlineno");
 }
 
 /* The first instruction of the copy in which the frame stands, which is one of this thread; NULL:
@@ -142,11 +143,11 @@ static bool is_right_for_code(PyObject *code)
  * frees when no thread that was attached then can still read it. */
 static const char *instructions_of(const void *frame, const char *code)
 {
-    if (!page.code_copies)
-        return code + page.code_instructions;
-    const struct code_copies *table = (const void *)word(code, page.code_copies);
-    int32_t copy = *(const int32_t *)((const char *)frame + page.frame_copy);
-    if (!table || table->count < 1 || table->copies[0] != code + page.code_instructions ||
+    if (!page.co_tlbc)
+        return code + page.co_code_adaptive;
+    const struct code_copies *table = (const void *)read_word(code, page.co_tlbc);
+    int32_t copy = *(const int32_t *)((const char *)frame + page.frame_tlbc_index);
+    if (!table || table->count < 1 || table->copies[0] != code + page.co_code_adaptive ||
         copy < 0 || copy >= table->count)
         return NULL;
     return table->copies[copy];
@@ -158,21 +159,21 @@ static bool is_right_for_instruction(PyFrameObject *object, const void *frame, c
         const char *first = instructions_of(frame, code);
         if (!first)
             return false;
-        ptrdiff_t offset = word(frame, page.frame_instruction) - first;
+        ptrdiff_t offset = read_word(frame, page.frame_instr_ptr) - first;
         int instruction = py.PyFrame_GetLasti(object);
         return offset < 0 ? instruction < 0 : instruction == offset;
     }
-    int instruction = *(int *)((char *)frame + page.frame_instruction);
+    int instruction = *(int *)((char *)frame + page.frame_instr_ptr);
     if (py.minor == 10 && instruction > 0)
         instruction *= 2;
-    return instruction == cpython_long((PyObject *)object, "f_lasti");
+    return instruction == cpython_int_attr((PyObject *)object, "f_lasti");
 }
 
 /* The frame is one of Python code. */
 static bool is_right_for_owner(const char *frame)
 {
     return !page.frame_owner ||
-           (unsigned char)frame[page.frame_owner] < (unsigned char)LAYOUT_OWNED_BY_C;
+           (unsigned char)frame[page.frame_owner] < (unsigned char)FRAME_OWNED_BY_CSTACK;
 }
 
 enum answer { RIGHT, WRONG, NOT_TOLD };
@@ -183,9 +184,9 @@ enum answer { RIGHT, WRONG, NOT_TOLD };
 static enum answer is_right_for_back(PyFrameObject *object, const void *frame)
 {
     PyFrameObject *back = frame_back(object);
-    char *caller = word(frame, page.frame_back), *wanted = back ? frame_of(back) : NULL;
+    char *caller = read_word(frame, page.frame_previous), *wanted = back ? frame_of(back) : NULL;
     for (int passed = 0; py.minor >= 12 && passed < 2 && caller && caller != wanted; passed++)
-        caller = word(caller, page.frame_back);
+        caller = read_word(caller, page.frame_previous);
     enum answer answer = caller != wanted ? WRONG : back ? RIGHT : NOT_TOLD;
     if (back)
         py.Py_DecRef((PyObject *)back);
@@ -198,7 +199,7 @@ static enum answer check_frame(PyFrameObject *object, PyObject *code)
     fill_in_code(code);
     void *frame = frame_of(object);
     if (!is_right_for_code(code) || !frame ||
-        ((uintptr_t)word(frame, page.frame_code) & ~CODE_TAG) != (uintptr_t)code ||
+        ((uintptr_t)read_word(frame, page.frame_executable) & ~CODE_TAG) != (uintptr_t)code ||
         !is_right_for_instruction(object, frame, (char *)code) || !is_right_for_owner(frame)) {
         debug_log("no stack traces: frames in this CPython are not as in the release");
         return WRONG;
@@ -207,7 +208,7 @@ static enum answer check_frame(PyFrameObject *object, PyObject *code)
     if (back == WRONG)
         debug_log("no stack traces: the callers of frames are not found");
     else
-        layout_fill_in_values(&page, object, frame, code);
+        offsets_fill_values(&page, object, frame, code);
     return back;
 }
 
@@ -218,7 +219,7 @@ static unsigned find_frame(PyThreadState *state, const void *frame)
 {
     unsigned found = 0;
     for (unsigned at = THREAD_FIRST_WORD; at < THREAD_WORDS; at++) {
-        if (word(state, at * (unsigned)sizeof(void *)) != frame)
+        if (read_word(state, at * (unsigned)sizeof(void *)) != frame)
             continue;
         if (found)
             return 0;
@@ -231,19 +232,19 @@ static unsigned find_frame(PyThreadState *state, const void *frame)
 static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
 {
     if (py.minor >= 13) {
-        page.thread_frame = (uint16_t)find_frame(state, frame);
-        return page.thread_frame;
+        page.tstate_frame = (uint16_t)find_frame(state, frame);
+        return page.tstate_frame;
     }
     if (py.minor == 12) {
-        page.thread_cframe = offsetof(struct thread_312, cframe);
-        page.thread_frame = offsetof(struct cframe_312, current_frame);
+        page.tstate_cframe = offsetof(struct thread_312, cframe);
+        page.tstate_frame = offsetof(struct cframe_312, current_frame);
     } else if (py.minor == 11) {
-        page.thread_cframe = offsetof(struct thread_311, cframe);
-        page.thread_frame = offsetof(struct cframe_311, current_frame);
+        page.tstate_cframe = offsetof(struct thread_311, cframe);
+        page.tstate_frame = offsetof(struct cframe_311, current_frame);
     } else
-        page.thread_frame = offsetof(struct thread_36, frame);
-    const char *from = page.thread_cframe ? word(state, page.thread_cframe) : (char *)state;
-    return from && word(from, page.thread_frame) == frame;
+        page.tstate_frame = offsetof(struct thread_36, frame);
+    const char *from = page.tstate_cframe ? read_word(state, page.tstate_cframe) : (char *)state;
+    return from && read_word(from, page.tstate_frame) == frame;
 }
 
 /* Not by the frame that a marker reports, which a hook may be about to start. */
@@ -256,10 +257,10 @@ static enum answer check_thread(void)
     if (!innermost || py.PyGILState_GetThisThreadState() != state ||
         !fill_in_thread_frame(state, frame_of(innermost)))
         return NOT_TOLD;
-    if (!page.thread_slot)
-        page.thread_slot = thread_slot_find(&why);
-    if (page.thread_slot)
-        return layout_fill_in_interpreter(&page, state) ? RIGHT : NOT_TOLD;
+    if (!page.tstate_tls)
+        page.tstate_tls = tls_slot_find(&why);
+    if (page.tstate_tls)
+        return offsets_fill_interpreter(&page, state) ? RIGHT : NOT_TOLD;
     debug_log("no stack traces without a marker: %s", why);
     return WRONG;
 }
@@ -273,43 +274,43 @@ static unsigned frames_seen;
 /* What is not told is published as far as it goes, and compared again with the next frame. */
 static void check(PyFrameObject *object, PyObject *code)
 {
-    struct layout_page before = page;
+    struct offsets_page before = page;
     enum answer frame = check_frame(object, code), thread = NOT_TOLD;
     page.lines = LINES_UNKNOWN;
     if (frame != WRONG) {
         page.lines = py.minor >= 11   ? LINES_LOCATIONS
                      : py.minor == 10 ? LINES_LINETABLE
                                       : LINES_LNOTAB;
-        thread = before.thread_slot && before.thread_interpreter ? RIGHT : check_thread();
+        thread = before.tstate_tls && before.tstate_interp ? RIGHT : check_thread();
     } else
-        page.thread_slot = 0;
+        page.tstate_tls = 0;
     if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
         debug_log("no stack traces: their page could not be mapped");
     bool told = frame == WRONG || (frame == RIGHT && thread != NOT_TOLD);
-    layout_settled = told || ++frames_seen >= MOST_FRAMES;
-    if (!told && layout_settled && thread == NOT_TOLD)
+    offsets_decided = told || ++frames_seen >= MOST_FRAMES;
+    if (!told && offsets_decided && thread == NOT_TOLD)
         debug_log(
             "no stack traces without a marker: the frame of a thread was not found in its state");
 }
 
-void layout_forget_threads(void)
+void offsets_forget_tls(void)
 {
     if (!is_known)
         return;
-    page.thread_slot = 0;
-    page.thread_interpreter = 0;
+    page.tstate_tls = 0;
+    page.tstate_interp = 0;
     frames_seen = 0;
-    layout_settled = false;
+    offsets_decided = false;
 }
 
-void layout_check(PyFrameObject *object)
+void offsets_check(PyFrameObject *object)
 {
     /* Interpreters with a GIL each may call this at once; one is enough. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     PyObject *code = frame_code(object);
     if (!code || pthread_mutex_trylock(&lock) != 0)
         return;
-    if (!layout_settled)
+    if (!offsets_decided)
         check(object, code);
     pthread_mutex_unlock(&lock);
 }

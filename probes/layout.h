@@ -15,37 +15,37 @@
 #include <stdatomic.h>
 
 /* Maps the page.  Called once, by the loader, under the dynamic linker's lock; no GIL. */
-void layout_publish(void);
+void offsets_publish(void);
 
 /* Compares what is known of this CPython's frames and threads with what the public functions say of
  * one, and publishes it if it's right.  Called as the main interpreter starts, or with the shim's
  * first call in one that runs; then with frames that markers report, until one was enough to
  * decide.  Any thread, GIL held, no exception in flight; so with those below. */
-void layout_check(PyFrameObject *frame);
+void offsets_check(PyFrameObject *frame);
 
 /* Has the threads' states looked for again: a new Py_Initialize() may have put them elsewhere.
  * Called as the main interpreter starts. */
-void layout_forget_threads(void);
+void offsets_forget_tls(void);
 
-extern atomic_bool layout_settled;
+extern atomic_bool offsets_decided;
 
 /* Whether it still needs a frame to look at. */
-static inline bool layout_wants(void)
+static inline bool offsets_unchecked(void)
 {
-    return __builtin_expect(!atomic_load_explicit(&layout_settled, memory_order_relaxed), 0);
+    return __builtin_expect(!atomic_load_explicit(&offsets_decided, memory_order_relaxed), 0);
 }
 
-static inline void layout_meet(PyFrameObject *frame)
+static inline void offsets_check_frame(PyFrameObject *frame)
 {
-    if (layout_wants() && frame)
-        layout_check(frame);
+    if (offsets_unchecked() && frame)
+        offsets_check(frame);
 }
 
 /* The same with the calling thread's innermost frame, which it then has made. */
-static inline void layout_meet_current(void)
+static inline void offsets_check_current(void)
 {
-    if (layout_wants())
-        layout_meet(py.PyEval_GetFrame());
+    if (offsets_unchecked())
+        offsets_check_frame(py.PyEval_GetFrame());
 }
 
 #endif

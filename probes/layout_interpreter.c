@@ -18,14 +18,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static struct layout_page *page;
+static struct offsets_page *page;
 
 /* The one among so many words of an object that is this; 0: none or several, or the first. */
 static size_t find_word(const void *object, size_t words, const void *wanted)
 {
     size_t found = 0;
     for (size_t at = 1; at < words; at++) {
-        if (word(object, (unsigned)(at * sizeof(void *))) != wanted)
+        if (read_word(object, (unsigned)(at * sizeof(void *))) != wanted)
             continue;
         if (found)
             return 0;
@@ -41,9 +41,9 @@ static bool find_modules(const PyInterpreterState *interpreter)
     const void *modules = py.PyImport_GetModuleDict();
     size_t offset = py.minor <= 11 ? interpreter_modules_offset(py.minor)
                                    : find_word(interpreter, INTERPRETER_WORDS, modules);
-    if (!offset || word(interpreter, (unsigned)offset) != (const char *)modules)
+    if (!offset || read_word(interpreter, (unsigned)offset) != (const char *)modules)
         return false;
-    page->interpreter_modules = (uint32_t)offset;
+    page->interp_modules = (uint32_t)offset;
     return true;
 }
 
@@ -93,9 +93,9 @@ static bool find_gil_36(const PyThreadState *state)
     if (!current || *current != state || !variables.size || variables.size > UINT32_MAX ||
         !is_beside_dict_type(current))
         return false;
-    page->gil_distance = variables.start - dict_type();
+    page->gil_from_dict_type = variables.start - dict_type();
     page->gil_size = (uint32_t)variables.size;
-    page->gil_holder = (int32_t)((char *)current - variables.start);
+    page->gil_last_holder = (int32_t)((char *)current - variables.start);
     return true;
 }
 
@@ -104,8 +104,8 @@ enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
 /* Whether it can be the GIL, which this thread has taken. */
 static bool is_taken_gil(const struct gil_37 *gil, const PyThreadState *state)
 {
-    return LOOK_AT(gil->holder) == state && LOOK_AT(gil->locked) == 1 && gil->switches > 0 &&
-           gil->interval > 0 &&
+    return LOAD_RELAXED(gil->holder) == state && LOAD_RELAXED(gil->locked) == 1 &&
+           gil->switches > 0 && gil->interval > 0 &&
            (py._PyEval_GetSwitchInterval ? gil->interval == py._PyEval_GetSwitchInterval()
                                          : gil->interval <= LONGEST);
 }
@@ -124,7 +124,7 @@ static uint16_t find_pointer(const PyInterpreterState *interpreter, const struct
 
 static bool is_off(const struct gil_37 *gil)
 {
-    return py.free_threaded && LOOK_AT(*(const int *)((const char *)gil - gil_start())) == 0;
+    return py.free_threaded && LOAD_RELAXED(*(const int *)((const char *)gil - gil_start())) == 0;
 }
 
 /* The same, or one that is off, which says less of itself: the interpreter points to it. */
@@ -133,8 +133,8 @@ static bool is_gil(const struct gil_37 *gil, const PyThreadState *state,
 {
     if (!is_off(gil))
         return is_taken_gil(gil, state);
-    unsigned long interval = LOOK_AT(gil->interval);
-    return LOOK_AT(gil->locked) == 0 && interval > 0 && interval <= LONGEST &&
+    unsigned long interval = LOAD_RELAXED(gil->interval);
+    return LOAD_RELAXED(gil->locked) == 0 && interval > 0 && interval <= LONGEST &&
            find_pointer(interpreter, gil);
 }
 
@@ -177,29 +177,29 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
     if (!gil)
         return false;
     if (py.minor >= 12) {
-        page->interpreter_gil = find_pointer(interpreter, gil);
-        if (!page->interpreter_gil)
+        page->interp_gil = find_pointer(interpreter, gil);
+        if (!page->interp_gil)
             return false;
     } else if (is_beside_dict_type(gil))
-        page->gil_distance = (const char *)gil - dict_type();
+        page->gil_from_dict_type = (const char *)gil - dict_type();
     else
         return false;
-    page->gil_optional = py.free_threaded;
+    page->gil_enabled = py.free_threaded;
     page->gil_size = (uint32_t)(gil_start() + sizeof *gil);
-    page->gil_holder = (int32_t)(gil_start() + offsetof(struct gil_37, holder));
+    page->gil_last_holder = (int32_t)(gil_start() + offsetof(struct gil_37, holder));
     page->gil_locked = (int32_t)(gil_start() + offsetof(struct gil_37, locked));
-    page->gil_switches = (int32_t)(gil_start() + offsetof(struct gil_37, switches));
+    page->gil_switch_number = (int32_t)(gil_start() + offsetof(struct gil_37, switches));
     if (is_off(gil))
         debug_log("nothing of the GIL: it's off, until a module is imported that needs it");
     return true;
 }
 
-bool layout_fill_in_interpreter(struct layout_page *in, PyThreadState *state)
+bool offsets_fill_interpreter(struct offsets_page *in, PyThreadState *state)
 {
     const PyInterpreterState *interpreter = cpython_interpreter();
     page = in;
-    page->thread_interpreter = 0;
-    page->interpreter_gil = 0;
+    page->tstate_interp = 0;
+    page->interp_gil = 0;
     page->gil_size = 0;
     if (!cpython_is_main() || cpython_is_finalizing()) /* without modules CPython would abort */
         return false;
@@ -207,7 +207,7 @@ bool layout_fill_in_interpreter(struct layout_page *in, PyThreadState *state)
         debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
         return true;
     }
-    page->thread_interpreter = offsetof(struct thread_head, interp);
+    page->tstate_interp = offsetof(struct thread_head, interp);
     if (!find_gil(state, interpreter))
         debug_log("nothing of the GIL: it is not found");
     return true;

@@ -11,10 +11,10 @@
 
 #include <stdbool.h>
 
-struct layout_page;
+struct offsets_page;
 
 /* Fills it in by the calling thread's state, as far as it's right; what is not stays 0.  Returns
  * whether it could be tried: not in a subinterpreter, nor at the end.  GIL held. */
-bool layout_fill_in_interpreter(struct layout_page *page, PyThreadState *state);
+bool offsets_fill_interpreter(struct offsets_page *page, PyThreadState *state);
 
 #endif

@@ -12,12 +12,12 @@
 
 #include <stddef.h>
 
-static struct layout_page *page;
+static struct offsets_page *page;
 
-bool layout_has(PyObject *object, unsigned offset, const char *attribute)
+bool has_attribute_at(PyObject *object, unsigned offset, const char *attribute)
 {
     PyObject *value = py.PyObject_GetAttrString(object, attribute);
-    bool same = value && word(object, offset) == (char *)value;
+    bool same = value && read_word(object, offset) == (char *)value;
     if (value)
         py.Py_DecRef(value);
     else
@@ -29,36 +29,36 @@ bool layout_has(PyObject *object, unsigned offset, const char *attribute)
 
 static void fill_in_dict(void)
 {
-    page->dict_keys = shifted(offsetof(struct dict_36, keys));
-    page->dict_values = shifted(offsetof(struct dict_36, values));
+    page->ma_keys = object_offset(offsetof(struct dict_36, keys));
+    page->ma_values = object_offset(offsetof(struct dict_36, values));
     if (py.minor >= 11) {
-        page->keys_form = KEYS_LOG2;
-        page->keys_size = offsetof(struct dict_keys_311, log2_size);
-        page->keys_count = offsetof(struct dict_keys_311, entries);
-        page->keys_indices = offsetof(struct dict_keys_311, indices);
+        page->dk_format = KEYS_LOG2;
+        page->dk_indices_size = offsetof(struct dict_keys_311, log2_size);
+        page->dk_nentries = offsetof(struct dict_keys_311, entries);
+        page->dk_indices = offsetof(struct dict_keys_311, indices);
     } else {
-        page->keys_form = KEYS_COUNT;
-        page->keys_size = offsetof(struct dict_keys_36, size);
-        page->keys_count = offsetof(struct dict_keys_36, entries);
-        page->keys_indices = offsetof(struct dict_keys_36, indices);
+        page->dk_format = KEYS_COUNT;
+        page->dk_indices_size = offsetof(struct dict_keys_36, size);
+        page->dk_nentries = offsetof(struct dict_keys_36, entries);
+        page->dk_indices = offsetof(struct dict_keys_36, indices);
     }
 }
 
 static void fill_in_values(void)
 {
-    page->values_form = py.minor <= 10   ? VALUES_IN_ORDER
-                        : py.minor <= 12 ? VALUES_BEHIND_ORDER
-                                         : VALUES_BEFORE_ORDER;
-    page->values_items = py.minor <= 12 ? 0 : offsetof(struct dict_values_313, values);
-    page->values_before = py.minor == 11;
+    page->dv_format = py.minor <= 10   ? VALUES_IN_ORDER
+                      : py.minor <= 12 ? VALUES_BEHIND_ORDER
+                                       : VALUES_BEFORE_ORDER;
+    page->dv_values = py.minor <= 12 ? 0 : offsetof(struct dict_values_313, values);
+    page->dv_preheader = py.minor == 11;
 }
 
 /* Where a dict whose values are beside its keys has an entry. */
 static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
 {
-    const unsigned char *size = (const unsigned char *)keys + page->keys_size;
+    const unsigned char *size = (const unsigned char *)keys + page->dk_indices_size;
     size_t indices;
-    if (page->keys_form == KEYS_LOG2)
+    if (page->dk_format == KEYS_LOG2)
         indices = (size_t)1 << (size[1] & 31);
     else {
         size_t count = *(const size_t *)size;
@@ -67,9 +67,9 @@ static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
                            : count <= UINT32_MAX ? 4
                                                  : 8);
     }
-    *of_str = page->keys_form == KEYS_LOG2 && size[2] != 0;
+    *of_str = page->dk_format == KEYS_LOG2 && size[2] != 0;
     size_t bytes = *of_str ? sizeof(struct dict_entry_of_str) : sizeof(struct dict_entry);
-    return (char *)keys + page->keys_indices + indices + (size_t)index * bytes;
+    return (char *)keys + page->dk_indices + indices + (size_t)index * bytes;
 }
 
 /* By the entry that iteration has first, and its place among the entries.  With its lock. */
@@ -77,9 +77,9 @@ static bool is_right_for_dict(PyObject *dict)
 {
     Py_ssize_t next = 0;
     PyObject *key, *value;
-    const char *keys = word(dict, page->dict_keys);
-    if (!keys || word(dict, page->dict_values) || !py.PyDict_Next(dict, &next, &key, &value) ||
-        *(const Py_ssize_t *)(keys + page->keys_count) < next)
+    const char *keys = read_word(dict, page->ma_keys);
+    if (!keys || read_word(dict, page->ma_values) || !py.PyDict_Next(dict, &next, &key, &value) ||
+        *(const Py_ssize_t *)(keys + page->dk_nentries) < next)
         return false;
     bool of_str;
     const char *entry = entry_at(keys, next - 1, &of_str);
@@ -92,12 +92,12 @@ static bool is_right_for_dict(PyObject *dict)
 static bool is_right_for_globals(PyFrameObject *object, const void *frame)
 {
     PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
-    bool right = globals && word(frame, page->frame_globals) == (char *)globals;
-    struct cpython_section section;
+    bool right = globals && read_word(frame, page->frame_f_globals) == (char *)globals;
+    struct PyCriticalSection section;
     if (right) {
-        no_gil_lock_object(&section, globals);
+        nogil_lock_object(&section, globals);
         right = is_right_for_dict(globals);
-        no_gil_unlock_object(&section);
+        nogil_unlock_object(&section);
     }
     if (globals)
         py.Py_DecRef(globals);
@@ -114,11 +114,11 @@ static bool is_right_for_globals(PyFrameObject *object, const void *frame)
 static uint16_t find_qualified_name(PyObject *object)
 {
     PyObject *name = object ? py.PyObject_GetAttrString(object, "__qualname__") : NULL;
-    long size = name ? cpython_long(cpython_type(object), "__basicsize__") : 0;
+    long size = name ? cpython_int_attr(cpython_type(object), "__basicsize__") : 0;
     uint16_t found = 0;
-    for (unsigned at = py.head_shift + sizeof(struct object_head); at + sizeof name <= (size_t)size;
-         at += sizeof name)
-        if (word(object, at) == (char *)name)
+    for (unsigned at = py.ob_base_offset + sizeof(struct object_head);
+         at + sizeof name <= (size_t)size; at += sizeof name)
+        if (read_word(object, at) == (char *)name)
             found = (uint16_t)at;
     if (name)
         py.Py_DecRef(name);
@@ -130,13 +130,13 @@ static uint16_t find_qualified_name(PyObject *object)
 /* By a class that importlib has in Python: that of sys.__spec__, and its __init__(). */
 static void find_qualified_names(void)
 {
-    PyObject *spec = cpython_sys("__spec__");
+    PyObject *spec = cpython_sys_attr("__spec__");
     PyObject *class = spec ? cpython_type(spec) : NULL;
     if (class && cpython_type(class) != cpython_type(py.code_type)) /* not importlib's */
         class = NULL;
     PyObject *init = class ? py.PyObject_GetAttrString(class, "__init__") : NULL;
-    page->type_qualified_name = find_qualified_name(class);
-    page->function_qualified_name =
+    page->ht_qualname = find_qualified_name(class);
+    page->func_qualname =
         init && cpython_type(init) == py.function_type ? find_qualified_name(init) : 0;
     py.PyErr_Clear();
     if (init)
@@ -149,9 +149,9 @@ static void find_qualified_names(void)
 
 #define FILL_IN_VARIABLES(type) \
     do { \
-        page->code_flags = shifted(offsetof(struct type, flags)); \
-        page->code_arguments = shifted(offsetof(struct type, arguments)); \
-        page->code_keyword_arguments = shifted(offsetof(struct type, keyword_arguments)); \
+        page->co_flags = object_offset(offsetof(struct type, flags)); \
+        page->co_argcount = object_offset(offsetof(struct type, arguments)); \
+        page->co_kwonlyargcount = object_offset(offsetof(struct type, keyword_arguments)); \
     } while (0)
 
 static void fill_in_code_variables(void)
@@ -165,64 +165,65 @@ static void fill_in_code_variables(void)
     else
         FILL_IN_VARIABLES(code_36);
     if (py.minor >= 11) {
-        page->code_variables = shifted(py.minor == 11 ? offsetof(struct code_311, local_names)
-                                                      : offsetof(struct code_312, local_names));
-        page->code_kinds = page->code_variables + (uint16_t)sizeof(void *);
+        page->co_varnames = object_offset(py.minor == 11 ? offsetof(struct code_311, local_names)
+                                                         : offsetof(struct code_312, local_names));
+        page->co_localspluskinds = page->co_varnames + (uint16_t)sizeof(void *);
     } else if (py.minor >= 8) {
-        page->code_variables = offsetof(struct code_38, variables);
-        page->code_cells = offsetof(struct code_38, cells);
-        page->code_free = offsetof(struct code_38, free_variables);
+        page->co_varnames = offsetof(struct code_38, variables);
+        page->co_cellvars = offsetof(struct code_38, cells);
+        page->co_freevars = offsetof(struct code_38, free_variables);
     } else {
-        page->code_variables = offsetof(struct code_36, variables);
-        page->code_cells = offsetof(struct code_36, cells);
-        page->code_free = offsetof(struct code_36, free_variables);
+        page->co_varnames = offsetof(struct code_36, variables);
+        page->co_cellvars = offsetof(struct code_36, cells);
+        page->co_freevars = offsetof(struct code_36, free_variables);
     }
 }
 
 static bool has_int(PyObject *code, unsigned offset, const char *attribute)
 {
-    return *(int *)((char *)code + offset) == cpython_long(code, attribute);
+    return *(int *)((char *)code + offset) == cpython_int_attr(code, attribute);
 }
 
 /* From 3.11 on the names have no attribute: they stand before the file's, which layout.c has
  * compared. */
 static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
 {
-    size_t basicsize = (size_t)cpython_long(cpython_type((PyObject *)object), "__basicsize__");
-    page->frame_variables = (uint16_t)frame_variables_offset(py.minor, basicsize);
-    return frame_basicsize(py.minor, page->frame_variables) + py.head_shift == basicsize &&
-           has_int(code, page->code_flags, "co_flags") &&
-           has_int(code, page->code_arguments, "co_argcount") &&
-           has_int(code, page->code_keyword_arguments, "co_kwonlyargcount") &&
-           (page->code_kinds ? page->code_kinds + sizeof(void *) == page->code_filename
-                             : layout_has(code, page->code_variables, "co_varnames") &&
-                                   layout_has(code, page->code_cells, "co_cellvars") &&
-                                   layout_has(code, page->code_free, "co_freevars"));
+    size_t basicsize = (size_t)cpython_int_attr(cpython_type((PyObject *)object), "__basicsize__");
+    page->frame_localsplus = (uint16_t)frame_variables_offset(py.minor, basicsize);
+    return frame_basicsize(py.minor, page->frame_localsplus) + py.ob_base_offset == basicsize &&
+           has_int(code, page->co_flags, "co_flags") &&
+           has_int(code, page->co_argcount, "co_argcount") &&
+           has_int(code, page->co_kwonlyargcount, "co_kwonlyargcount") &&
+           (page->co_localspluskinds
+                ? page->co_localspluskinds + sizeof(void *) == page->co_filename
+                : has_attribute_at(code, page->co_varnames, "co_varnames") &&
+                      has_attribute_at(code, page->co_cellvars, "co_cellvars") &&
+                      has_attribute_at(code, page->co_freevars, "co_freevars"));
 }
 
-void layout_fill_in_values(struct layout_page *in, PyFrameObject *object, const void *frame,
-                           PyObject *code)
+void offsets_fill_values(struct offsets_page *in, PyFrameObject *object, const void *frame,
+                         PyObject *code)
 {
     page = in;
     fill_in_dict();
     fill_in_values();
-    page->frame_globals = py.minor >= 12   ? offsetof(struct inner_frame_312, globals)
-                          : py.minor == 11 ? offsetof(struct inner_frame_311, globals)
-                                           : offsetof(struct frame_36, globals);
-    page->frame_names = py.minor >= 12   ? offsetof(struct inner_frame_312, locals)
-                        : py.minor == 11 ? offsetof(struct inner_frame_311, locals)
-                                         : offsetof(struct frame_36, locals);
+    page->frame_f_globals = py.minor >= 12   ? offsetof(struct inner_frame_312, globals)
+                            : py.minor == 11 ? offsetof(struct inner_frame_311, globals)
+                                             : offsetof(struct frame_36, globals);
+    page->frame_f_locals = py.minor >= 12   ? offsetof(struct inner_frame_312, locals)
+                           : py.minor == 11 ? offsetof(struct inner_frame_311, locals)
+                                            : offsetof(struct frame_36, locals);
     if (!is_right_for_globals(object, frame)) {
         debug_log(
             "no values, and no names of modules: dicts in this CPython are not as in the release");
-        page->frame_globals = 0;
-        page->keys_form = KEYS_UNKNOWN;
+        page->frame_f_globals = 0;
+        page->dk_format = KEYS_UNKNOWN;
     }
     find_qualified_names();
-    page->tuple_items = (uint16_t)cpython_long(py.tuple_type, "__basicsize__");
+    page->tuple_ob_item = (uint16_t)cpython_int_attr(py.tuple_type, "__basicsize__");
     fill_in_code_variables();
     if (!is_right_for_variables(object, code)) {
         debug_log("no values: the variables of frames in this CPython are not as in the release");
-        page->frame_variables = 0;
+        page->frame_localsplus = 0;
     }
 }

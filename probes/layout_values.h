@@ -14,26 +14,26 @@
 #include "layout_page.h"
 
 /* What other threads may be writing, as it is looked at to see whether it is what is looked for. */
-#define LOOK_AT(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
+#define LOAD_RELAXED(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
 
-static inline char *word(const void *object, unsigned offset)
+static inline char *read_word(const void *object, unsigned offset)
 {
-    return LOOK_AT(*(char **)((char *)object + offset));
+    return LOAD_RELAXED(*(char **)((char *)object + offset));
 }
 
-/* An offset into an object, from one into a struct of cpython_layout.h: see cpython_plain(). */
-static inline uint16_t shifted(size_t offset)
+/* An offset into an object, from one into a struct of cpython_layout.h: see ob_base(). */
+static inline uint16_t object_offset(size_t offset)
 {
-    return (uint16_t)(py.head_shift + offset);
+    return (uint16_t)(py.ob_base_offset + offset);
 }
 
 /* Whether an object has that attribute at that offset, which does not change.  GIL held, no
  * exception in flight. */
-bool layout_has(PyObject *object, unsigned offset, const char *attribute);
+bool has_attribute_at(PyObject *object, unsigned offset, const char *attribute);
 
 /* Fills it in, as far as it's right for the frame, of which frame is what layout_page.h calls so;
  * what is not stays 0.  GIL held, no exception in flight. */
-void layout_fill_in_values(struct layout_page *page, PyFrameObject *object, const void *frame,
-                           PyObject *code);
+void offsets_fill_values(struct offsets_page *page, PyFrameObject *object, const void *frame,
+                         PyObject *code);
 
 #endif

@@ -43,10 +43,10 @@ static int start_interpreter(PyObject *unused)
 {
     (void)unused;
     /* Not posix, which 3.9.2 imports before marshal. */
-    PyObject *encodings = cpython_module("encodings");
+    PyObject *encodings = cpython_sys_module("encodings");
     if (!encodings && py.PySys_GetObject("modules"))
-        arm_start(true);
-    cpython_drop(&encodings);
+        arm_interpreter_started(true);
+    cpython_clear_ref(&encodings);
     return 0;
 }
 
@@ -57,7 +57,7 @@ static PyObject *init_marshal(void)
     PyObject *module = marshal_init();
     if (py.minor < 13)
         start_interpreter(NULL);
-    else if (!module_on_exec(module, start_interpreter))
+    else if (!module_add_exec(module, start_interpreter))
         debug_log("no markers in subinterpreters: the marshal module is not as in the release of "
                   "CPython 3.13");
     return module;
@@ -67,7 +67,7 @@ static PyObject *init_marshal(void)
 static PyObject *init_codecs(void)
 {
     PyObject *module = codecs_init();
-    setup_main();
+    setup_main_interpreter();
     return module;
 }
 
@@ -101,10 +101,10 @@ static void attach_here(void)
 {
     if (cpython_is_finalizing()) /* nothing would end what began now */
         return;
-    arm_start(false);
-    ask_meet_others();
+    arm_interpreter_started(false);
+    rearm_include_unseen();
     if (cpython_is_main())
-        setup_main();
+        setup_main_interpreter();
 }
 
 void attach_interpreter(void)
@@ -112,7 +112,7 @@ void attach_interpreter(void)
     if (detach_is_asked())
         return;
     attach_here();
-    if (watcher_set_up && cpython_is_main()) /* it was before the shim was detached */
+    if (watcher_allowed && cpython_is_main()) /* it was before the shim was detached */
         watcher_start();
 }
 
@@ -167,7 +167,7 @@ static void *attach_again(void)
     return setup_attach_again() ? &loaded : NULL;
 }
 
-/* library: as cpython_find() takes it. */
+/* library: as cpython_load_symbols() takes it. */
 static void load(const char *library)
 {
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
@@ -175,12 +175,12 @@ static void load(const char *library)
     const char *why;
     if (!glibc_find())
         return;
-    if (!cpython_find(library, &why)) {
+    if (!cpython_load_symbols(library, &why)) {
         if (why)
             debug_log("%s", why);
         return;
     }
-    if (!fork_fits()) {
+    if (!fork_supported()) {
         debug_log("the C library is not glibc");
         return;
     }
@@ -191,14 +191,14 @@ static void load(const char *library)
         debug_log("another libpython-stap is in this process: this one does nothing");
         return;
     }
-    wanted_all = mode == MODE_ALL;
+    fire_native_too = mode == MODE_ALL;
     loaded = true;
-    markers_start();
-    layout_publish();
-    filter_publish();
+    markers_choose_sites();
+    offsets_publish();
+    filter_map_page();
     detach_publish((uint32_t)((uintptr_t)attach_again - (uintptr_t)&__ehdr_start));
     if (py.Py_IsInitialized())
-        setup_attach();
+        attach_running_python();
     else
         wait_for_interpreters();
 }
@@ -215,7 +215,7 @@ __attribute__((constructor)) static void begin(void)
 static void find_library(const void *within)
 {
     Dl_info library;
-    if (!loaded && dladdr(within, &library) && cpython_is_library(library.dli_fname))
+    if (!loaded && dladdr(within, &library) && is_libpython(library.dli_fname))
         load(library.dli_fname);
 }
 
@@ -254,13 +254,13 @@ PyObject *PyInit_python_stap(void)
 {
     const char *why;
     if (!py.Py_GetVersion && glibc_find()) /* preloaded into a program that found its Python late */
-        cpython_find(NULL, &why);
-    return module_python_stap(exec_module);
+        cpython_load_symbols(NULL, &why);
+    return module_create(exec_module);
 }
 
 /* GIL held, no exception in flight. */
 PyObject *PyInit_python_stap_attach(void)
 {
     attach_again();
-    return module_python_stap(exec_module);
+    return module_create(exec_module);
 }

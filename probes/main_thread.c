@@ -17,7 +17,7 @@
 static pthread_t main_thread;
 static bool main_known;
 
-void main_thread_know(void)
+void main_thread_remember(void)
 {
     if (gettid() == getpid()) {
         main_thread = pthread_self();
@@ -41,7 +41,7 @@ static int threads(void)
     return at ? (int)number_at(at + 1, NULL) : 0;
 }
 
-bool main_thread_left_us(void)
+bool is_last_thread(void)
 {
     clockid_t clock;
     if (!main_known || pthread_getcpuclockid(main_thread, &clock) != ESRCH) /* no system call */

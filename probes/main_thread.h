@@ -10,12 +10,12 @@
 
 /* Keeps the calling thread, if it is the main one.  Called by setup.c and the watcher's start; no
  * lock, no GIL. */
-void main_thread_know(void);
+void main_thread_remember(void);
 
 /* The main thread may end alone, by pthread_exit(); then the process ends with the last of the
  * others, which must not be ours.  True: it has ended, and the calling thread is the last.  False
  * while the main thread is not known.  Called by the watcher, on its own thread, no GIL; it makes
  * system calls only once the main thread has ended. */
-bool main_thread_left_us(void);
+bool is_last_thread(void);
 
 #endif

@@ -57,14 +57,14 @@ MARKERS_LIST(WIDE_SITE)
 static const int never;
 static const int *is_wide = &never;
 
-void markers_start(void)
+void markers_choose_sites(void)
 {
     struct utsname kernel;
     int major, minor;
     if (uname(&kernel) != 0 || !number_pair(kernel.release, &major, &minor, NULL) || major < 6 ||
         (major == 6 && minor < 18))
         return;
-    const int *word = fork_word();
+    const int *word = zero_in_child_word();
     if (word)
         is_wide = word;
 }
@@ -80,7 +80,7 @@ void markers_start(void)
 
 #else /* all nops are of one size, so the compiler would merge two sites */
 
-void markers_start(void) {}
+void markers_choose_sites(void) {}
 
 #define FIRE(name, parameters, ...) \
     __attribute__((noinline)) void marker_##name parameters \
@@ -99,7 +99,7 @@ const struct marker_info marker_info[MARKERS] = {MARKERS_LIST(INFO)};
 _Static_assert(0 MARKERS_LIST(SIZE) <= MARKERS_TEXT, "room for all names");
 #undef SIZE
 
-const char *markers_named(unsigned markers, char *text)
+const char *markers_to_text(unsigned markers, char *text)
 {
     char *end = stpcpy(text, markers ? "" : "none");
     for (int i = 0; i < MARKERS; i++)

@@ -31,10 +31,10 @@ enum { MARKERS_TEXT = 640 };
 
 /* The names of the markers with these bits, with ", " between them; "none".  text has room for
  * MARKERS_TEXT bytes, which all names fit into; returns it.  No lock. */
-const char *markers_named(unsigned markers, char *text);
+const char *markers_to_text(unsigned markers, char *text);
 
 /* Picks the sites for this kernel.  Called before any marker fires, by the loader and by
  * test/driver.c; no GIL. */
-void markers_start(void);
+void markers_choose_sites(void);
 
 #endif

@@ -38,10 +38,10 @@ struct object {
 
 /* ---------------------------------------------------------------- CPython's modules */
 
-bool module_on_exec(PyObject *module, int (*start)(PyObject *))
+bool module_add_exec(PyObject *module, int (*start)(PyObject *))
 {
     void *type = cpython_symbol("PyModuleDef_Type");
-    struct object *object = module ? cpython_plain(module) : NULL;
+    struct object *object = module ? ob_base(module) : NULL;
     if (!object || !type || object->head.type != type)
         return false;
     struct definition *definition = &object->content;
@@ -94,7 +94,7 @@ static void *definition_for_this_cpython(int (*exec)(PyObject *))
     return &plain;
 }
 
-PyObject *module_python_stap(int (*exec)(PyObject *))
+PyObject *module_create(int (*exec)(PyObject *))
 {
     PyObject *(*init)(void *) = (PyObject * (*)(void *)) cpython_symbol("PyModuleDef_Init");
     return init ? init(definition_for_this_cpython(exec)) : NULL;

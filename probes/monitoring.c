@@ -24,7 +24,7 @@ static const int tool_ids[] = {4, 3, 5, 2, 1, 0};
 enum { IDS = sizeof tool_ids / sizeof *tool_ids };
 static const char tool_name[] = "systemtap";
 
-long monitoring_bit(PyObject *monitoring, const char *name)
+long monitoring_event_bit(PyObject *monitoring, const char *name)
 {
     PyObject *all = py.PyObject_GetAttrString(monitoring, "events");
     PyObject *bit = all ? py.PyObject_GetAttrString(all, name) : NULL;
@@ -53,7 +53,7 @@ static void look(PyObject *monitoring, struct interp *interp)
     for (int i = 0; i < IDS && !free; i++) {
         PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", tool_ids[i]);
         free = !owner || owner == py.none;
-        cpython_done(owner);
+        cpython_ignore_result(owner);
     }
     py.PyErr_Clear();
     set_lacking(interp, !free);
@@ -62,53 +62,53 @@ static void look(PyObject *monitoring, struct interp *interp)
 void monitoring_end(struct interp *interp)
 {
     interp->lacks_id = false;
-    cpython_drop(&interp->tool_name);
+    cpython_clear_ref(&interp->tool_name);
 }
 
-bool monitoring_take(PyObject *monitoring, struct interp *interp)
+bool monitoring_use_tool_id(PyObject *monitoring, struct interp *interp)
 {
     if (!interp->tool_name)
         interp->tool_name = py.PyUnicode_FromString(tool_name);
-    for (int i = 0; i < IDS && interp->tool < 0 && interp->tool_name; i++)
-        if (cpython_done(py.PyObject_CallMethod(monitoring, "use_tool_id", "iO", tool_ids[i],
-                                                interp->tool_name)))
-            interp->tool = tool_ids[i];
+    for (int i = 0; i < IDS && interp->tool_id < 0 && interp->tool_name; i++)
+        if (cpython_ignore_result(py.PyObject_CallMethod(monitoring, "use_tool_id", "iO",
+                                                         tool_ids[i], interp->tool_name)))
+            interp->tool_id = tool_ids[i];
     py.PyErr_Clear();
-    set_lacking(interp, interp->tool < 0);
-    return interp->tool >= 0;
+    set_lacking(interp, interp->tool_id < 0);
+    return interp->tool_id >= 0;
 }
 
 /* The name says whose it is, which is an object of our own. */
-bool monitoring_owned(PyObject *monitoring, const struct interp *interp)
+bool monitoring_owns_tool_id(PyObject *monitoring, const struct interp *interp)
 {
-    PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", interp->tool);
+    PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", interp->tool_id);
     bool ours = owner == interp->tool_name;
-    cpython_done(owner);
+    cpython_ignore_result(owner);
     return ours;
 }
 
 static bool register_callback(PyObject *monitoring, struct interp *interp,
                               const struct monitoring_event *event, PyObject *function)
 {
-    long bit = monitoring_bit(monitoring, event->name);
-    struct cpython_attempts attempts = {0};
+    long bit = monitoring_event_bit(monitoring, event->name);
+    struct cpython_retries attempts = {0};
     bool done = bit && function;
     if (!done)
         return false;
     do {
         PyObject *before = py.PyObject_CallMethod(monitoring, "register_callback", "ilO",
-                                                  interp->tool, bit, function);
+                                                  interp->tool_id, bit, function);
         done = before;
         if (before)
             py.Py_DecRef(before);
-    } while (cpython_attempt(&attempts, done));
+    } while (cpython_retry(&attempts, done));
     return done;
 }
 
 /* ---------------------------------------------------------------- callbacks */
 
-bool monitoring_register(PyObject *monitoring, struct interp *interp,
-                         const struct monitoring_event *events, size_t count)
+bool monitoring_register_callbacks(PyObject *monitoring, struct interp *interp,
+                                   const struct monitoring_event *events, size_t count)
 {
     bool done = true;
     for (size_t i = 0; i < count && done; i++) {
@@ -121,19 +121,20 @@ bool monitoring_register(PyObject *monitoring, struct interp *interp,
     return done;
 }
 
-void monitoring_give_up(PyObject *monitoring, struct interp *interp,
-                        const struct monitoring_event *events, size_t count)
+void monitoring_free_tool_id(PyObject *monitoring, struct interp *interp,
+                             const struct monitoring_event *events, size_t count)
 {
-    cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "ii", interp->tool, 0));
+    cpython_ignore_result(
+        py.PyObject_CallMethod(monitoring, "set_events", "ii", interp->tool_id, 0));
     for (size_t i = 0; i < count; i++)
         register_callback(monitoring, interp, &events[i], py.none);
-    cpython_done(py.PyObject_CallMethod(monitoring, "free_tool_id", "i", interp->tool));
-    interp->tool = -1;
+    cpython_ignore_result(py.PyObject_CallMethod(monitoring, "free_tool_id", "i", interp->tool_id));
+    interp->tool_id = -1;
 }
 
-void monitoring_restart(PyObject *monitoring)
+void monitoring_restart_events(PyObject *monitoring)
 {
-    cpython_done(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
+    cpython_ignore_result(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
 }
 
 /* ---------------------------------------------------------------- the program's calls */
@@ -157,19 +158,21 @@ typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 static void move_to_another_id(PyObject *monitoring, struct interp *interp)
 {
     struct interp before = *interp;
-    interp->tool = -1;
-    bool moved = monitoring_take(monitoring, interp) &&
-                 monitoring_register(monitoring, interp, given, given_count);
-    PyObject *set = py.PyObject_CallMethod(monitoring, "get_events", "i", before.tool);
-    cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "ii", before.tool, 0));
+    interp->tool_id = -1;
+    bool moved = monitoring_use_tool_id(monitoring, interp) &&
+                 monitoring_register_callbacks(monitoring, interp, given, given_count);
+    PyObject *set = py.PyObject_CallMethod(monitoring, "get_events", "i", before.tool_id);
+    cpython_ignore_result(
+        py.PyObject_CallMethod(monitoring, "set_events", "ii", before.tool_id, 0));
     if (moved && set)
-        cpython_done(py.PyObject_CallMethod(monitoring, "set_events", "iO", interp->tool, set));
-    cpython_drop(&set);
+        cpython_ignore_result(
+            py.PyObject_CallMethod(monitoring, "set_events", "iO", interp->tool_id, set));
+    cpython_clear_ref(&set);
     if (py.minor == 13) /* hook_monitoring.c, needs_restart() */
-        monitoring_restart(monitoring);
-    monitoring_give_up(monitoring, &before, given, given_count);
-    if (!moved && interp->tool >= 0)
-        monitoring_give_up(monitoring, interp, given, given_count);
+        monitoring_restart_events(monitoring);
+    monitoring_free_tool_id(monitoring, &before, given, given_count);
+    if (!moved && interp->tool_id >= 0)
+        monitoring_free_tool_id(monitoring, interp, given, given_count);
 }
 
 /* Whether the program was refused the id that is ours, which it can have now.  An exception is in
@@ -177,22 +180,22 @@ static void move_to_another_id(PyObject *monitoring, struct interp *interp)
 static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
 {
     struct interp *interp = interp_of(cpython_interpreter());
-    if (count != 2 || !interp || interp->tool < 0 || thread_states_are_stale() ||
-        !thread_states_can_stop() || atomic_exchange(&interp->arming, true))
+    if (count != 2 || !interp || interp->tool_id < 0 || tstate_list_is_stale() ||
+        !can_stop_the_world() || atomic_exchange(&interp->arming, true))
         return false; /* the last: another thread sets our hooks */
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    bool was_busy = hook_set_busy(true);
-    bool gives = py.PyLong_AsLong(arguments[0]) == interp->tool &&
+    bool was_busy = set_thread_is_arming(true);
+    bool gives = py.PyLong_AsLong(arguments[0]) == interp->tool_id &&
                  py.PyType_IsSubtype(cpython_type(arguments[1]), cpython_type(interp->tool_name)) &&
-                 monitoring_owned(monitoring, interp);
+                 monitoring_owns_tool_id(monitoring, interp);
     py.PyErr_Clear();
     if (gives)
         move_to_another_id(monitoring, interp);
     py.PyErr_Clear();
-    hook_set_busy(was_busy);
+    set_thread_is_arming(was_busy);
     if (gives)
-        cpython_drop(&type), cpython_drop(&value), cpython_drop(&traceback);
+        cpython_clear_ref(&type), cpython_clear_ref(&value), cpython_clear_ref(&traceback);
     else
         py.PyErr_Restore(type, value, traceback);
     atomic_store(&interp->arming, false);
@@ -204,12 +207,12 @@ static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, P
 {
     fast_function function = (fast_function)(void *)use.original;
     PyObject *result = function(monitoring, arguments, count);
-    if (hook_busy())
+    if (thread_is_arming())
         return result;
     if (!result && gives_way(monitoring, arguments, count))
         result = function(monitoring, arguments, count);
     struct interp *interp = result ? interp_of(cpython_interpreter()) : NULL;
-    if (interp && interp->tool < 0)
+    if (interp && interp->tool_id < 0)
         look(monitoring, interp);
     return result;
 }
@@ -218,7 +221,7 @@ static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, P
 static PyObject *free_tool_id(PyObject *monitoring, PyObject *id)
 {
     PyObject *result = release.original(monitoring, id);
-    struct interp *interp = result && !hook_busy() ? interp_of(cpython_interpreter()) : NULL;
+    struct interp *interp = result && !thread_is_arming() ? interp_of(cpython_interpreter()) : NULL;
     if (interp && interp->lacks_id)
         look(monitoring, interp);
     return result;
@@ -229,7 +232,7 @@ static void replace(PyObject *monitoring, const char *name, int flags, struct re
 {
     PyObject *function = py.PyObject_GetAttrString(monitoring, name);
     PyMethodDef *found = function && cpython_type(function) == py.cfunction_type
-                             ? callable_definition(function)
+                             ? callable_methoddef(function)
                              : NULL; /* the program has put something else there */
     if (found && !replaced->definition && found->flags == flags && strcmp(found->name, name) == 0) {
         replaced->original = found->function;
@@ -237,7 +240,7 @@ static void replace(PyObject *monitoring, const char *name, int flags, struct re
     }
     if (replaced->definition)
         replaced->definition->function = ours;
-    cpython_drop(&function);
+    cpython_clear_ref(&function);
     py.PyErr_Clear();
 }
 
@@ -265,10 +268,10 @@ void monitoring_leave(void)
 
 void monitoring_start(struct interp *interp)
 {
-    PyObject *monitoring = cpython_sys("monitoring");
+    PyObject *monitoring = cpython_sys_attr("monitoring");
     if (!monitoring)
         return;
     monitoring_give_way(monitoring, given, given_count);
     look(monitoring, interp);
-    cpython_drop(&monitoring);
+    cpython_clear_ref(&monitoring);
 }

@@ -21,10 +21,10 @@ struct monitoring_event {
 };
 
 /* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
-long monitoring_bit(PyObject *monitoring, const char *name);
+long monitoring_event_bit(PyObject *monitoring, const char *name);
 
-/* Takes an id, interp->tool.  False: there is none. */
-bool monitoring_take(PyObject *monitoring, struct interp *interp);
+/* Takes an id, interp->tool_id.  False: there is none. */
+bool monitoring_use_tool_id(PyObject *monitoring, struct interp *interp);
 
 /* An interpreter starts: interp->lacks_id says whether there is none, from now on. */
 void monitoring_start(struct interp *interp);
@@ -40,18 +40,18 @@ void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *ev
 void monitoring_leave(void);
 
 /* Whether the id is still ours: the program may free any tool's, and take it for itself. */
-bool monitoring_owned(PyObject *monitoring, const struct interp *interp);
+bool monitoring_owns_tool_id(PyObject *monitoring, const struct interp *interp);
 
 /* Registers the callbacks.  False: one was refused. */
-bool monitoring_register(PyObject *monitoring, struct interp *interp,
-                         const struct monitoring_event *events, size_t count);
+bool monitoring_register_callbacks(PyObject *monitoring, struct interp *interp,
+                                   const struct monitoring_event *events, size_t count);
 
 /* Gives the id back. */
-void monitoring_give_up(PyObject *monitoring, struct interp *interp,
-                        const struct monitoring_event *events, size_t count);
+void monitoring_free_tool_id(PyObject *monitoring, struct interp *interp,
+                             const struct monitoring_event *events, size_t count);
 
 /* Has each code object instrumented once more when it next begins, and what was disabled enabled:
  * also what other tools have disabled, which may happen to them at any time. */
-void monitoring_restart(PyObject *monitoring);
+void monitoring_restart_events(PyObject *monitoring);
 
 #endif

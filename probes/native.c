@@ -268,7 +268,7 @@ static void find(void)
         log_found(object.path, read_path(&object));
 }
 
-unsigned native_probed(void)
+unsigned native_enabled(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find);

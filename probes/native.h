@@ -10,6 +10,6 @@
  * right now: one event has one source, so the shim is silent for them.  The first call reads the
  * file. Called by wanted.c on any thread, without a lock, with the GIL or without it, but only
  * while the interpreter's code is sure to stay: its memory is read. */
-unsigned native_probed(void);
+unsigned native_enabled(void);
 
 #endif

@@ -21,9 +21,9 @@ static int on_object(PyObject *object, void *data)
 
 /* CPython stops the world to show all objects that the collector knows (Python/
  * gc_free_threading.c, PyUnstable_GC_VisitObjects), which is its only exported way to do so. */
-void no_gil_alone(void (*act)(void *), void *data)
+void stop_the_world_call(void (*act)(void *), void *data)
 {
-    if (!thread_states_can_stop())
+    if (!can_stop_the_world())
         return;
     if (py.free_threaded)
         py.PyUnstable_GC_VisitObjects(on_object, &(struct call){act, data});

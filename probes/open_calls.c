@@ -70,7 +70,7 @@ static __attribute__((noinline)) bool make_room(void)
     }
     pthread_once(&key_once, make_key);
     size_t size = sizeof *calls.block + ROOM * sizeof *calls.block->call;
-    struct block *block = has_key ? thread_block_larger(calls.block, &size) : NULL;
+    struct block *block = has_key ? thread_block_grow(calls.block, &size) : NULL;
     if (!block)
         return false;
     bool is_first = !calls.block;
@@ -134,12 +134,12 @@ bool open_calls_end(const void *function, bool is_c, struct ended_call *ended)
     return true;
 }
 
-void open_calls_forget(void)
+void open_calls_invalidate(void)
 {
     turn++;
 }
 
-void open_calls_forked(void)
+void open_calls_after_fork(void)
 {
-    thread_blocks_forked(calls.block);
+    thread_blocks_after_fork(calls.block);
 }

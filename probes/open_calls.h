@@ -24,9 +24,9 @@ struct ended_call {
 bool open_calls_end(const void *function, bool is_c, struct ended_call *ended);
 
 /* What is open now, in all threads, will not be seen to end.  Any thread. */
-void open_calls_forget(void);
+void open_calls_invalidate(void);
 
 /* In the child of a fork, in which no other thread is: what they had is used again. */
-void open_calls_forked(void);
+void open_calls_after_fork(void);
 
 #endif

@@ -19,7 +19,7 @@ enum { WAITS = 100, WAIT_US = 500 };
 static void tell(void)
 {
     static atomic_uint nobody_wakes;
-    for (int i = 0; i < WAITS && !tally_tell(); i++)
+    for (int i = 0; i < WAITS && !sums_flush(); i++)
         futex_wait_us(&nobody_wakes, 0, WAIT_US);
 }
 
@@ -51,7 +51,7 @@ static const struct {
 } ours[COUNT] = {PARTINGS(OURS)};
 
 /* Threads that call the function meanwhile read one word, the old one or the new. */
-void parting_set(bool wanted)
+void exit_flush_set(bool wanted)
 {
     for (int i = 0; i < COUNT; i++) {
         PyMethodDef *definition = found[i].definition;
@@ -66,16 +66,16 @@ void parting_set(bool wanted)
 
 /* posix is in sys.modules from the start.  If the program has put something else there, that has no
  * functions in C. */
-void parting_find(void)
+void exit_flush_find(void)
 {
-    PyObject *posix = cpython_module("posix");
+    PyObject *posix = cpython_sys_module("posix");
     for (int i = 0; i < COUNT && posix; i++) {
         PyObject *function = py.PyObject_GetAttrString(posix, ours[i].name);
         if (function && cpython_type(function) == py.cfunction_type && !found[i].definition)
-            found[i].definition = callable_definition(function);
-        cpython_drop(&function);
+            found[i].definition = callable_methoddef(function);
+        cpython_clear_ref(&function);
         py.PyErr_Clear();
     }
-    cpython_drop(&posix);
-    parting_set(tally_counts(TALLY_MARKERS)); /* a tracer may be there already */
+    cpython_clear_ref(&posix);
+    exit_flush_set(sums_enabled(SUMS_MARKERS)); /* a tracer may be there already */
 }

@@ -12,9 +12,9 @@
 
 /* Finds these functions.  Called by setup.c on a thread that runs Python, GIL held, no exception in
  * flight. */
-void parting_find(void);
+void exit_flush_find(void);
 
 /* Puts ours before them, or takes them away.  Any thread, GIL held; runs no code of the program. */
-void parting_set(bool wanted);
+void exit_flush_set(bool wanted);
 
 #endif

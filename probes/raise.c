@@ -13,7 +13,7 @@
 /* The frame that an exception left last in this thread, and that frame's caller.  Only compared. */
 static __thread PyFrameObject *left, *left_to;
 
-void raise_leaves(PyFrameObject *frame)
+void raise_left_frame(PyFrameObject *frame)
 {
     left = frame;
     left_to = frame_back(frame);
@@ -27,8 +27,8 @@ static bool is_known(PyObject *traceback)
     enum { UNTRIED, KNOWN, UNKNOWN };
     static atomic_int layout; /* each thread finds the same */
     if (layout == UNTRIED) {
-        long size = cpython_long(cpython_type(traceback), "__basicsize__");
-        layout = size == (long)(py.head_shift + sizeof(struct traceback)) ? KNOWN : UNKNOWN;
+        long size = cpython_int_attr(cpython_type(traceback), "__basicsize__");
+        layout = size == (long)(py.ob_base_offset + sizeof(struct traceback)) ? KNOWN : UNKNOWN;
         if (layout == UNKNOWN)
             debug_log("tracebacks in this CPython are not as in the release");
     }
@@ -44,7 +44,7 @@ static PyObject *next_of(PyObject *traceback)
         next = py.PyObject_GetAttrString(traceback, "tb_next");
         py.PyErr_Clear();
         if (next == py.none)
-            cpython_drop(&next);
+            cpython_clear_ref(&next);
         return next;
     }
     next = ((const struct traceback *)traceback)->next;
@@ -56,7 +56,7 @@ static PyObject *next_of(PyObject *traceback)
 /* Its frame, which stays the same, and is only compared.  As an attribute it is an audited one. */
 static PyFrameObject *frame_in(PyObject *traceback)
 {
-    return ((const struct traceback *)cpython_plain(traceback))->frame;
+    return ((const struct traceback *)ob_base(traceback))->frame;
 }
 
 /* Whether the exception began in the frame.  Up to 3.11 CPython also reports the end of an iterator
@@ -67,7 +67,7 @@ static bool begins_in(PyFrameObject *frame, PyObject *traceback)
         return false;
     PyObject *next = left_to == frame ? next_of(traceback) : NULL;
     bool begins = !next || frame_in(next) != left;
-    cpython_drop(&next);
+    cpython_clear_ref(&next);
     return begins;
 }
 
@@ -85,33 +85,33 @@ static PyObject *name_of(PyObject *type)
             attributes ? py.PyObject_CallMethod(attributes, "__getitem__", "s", "__name__") : NULL;
         if (attribute)
             name = py.PyObject_CallMethod(attribute, "__get__", "O", type);
-        cpython_drop(&attributes);
-        cpython_drop(&attribute);
+        cpython_clear_ref(&attributes);
+        cpython_clear_ref(&attribute);
     }
     py.PyErr_Clear();
     return name;
 }
 
-void raise_came(struct code *record, int line, PyFrameObject *frame, PyObject *exception,
-                PyObject *traceback)
+void raise_reached_frame(struct code_record *record, int line, PyFrameObject *frame,
+                         PyObject *exception, PyObject *traceback)
 {
     bool begins = begins_in(frame, traceback);
     left = left_to = NULL;
-    bool filtered = begins && TRACER_ON(filtered__exception__raise) &&
-                    filter_passes(record, frame_globals(frame));
+    bool filtered = begins && MARKER_ARMED(filtered__exception__raise) &&
+                    filter_matches_code(record, frame_globals(frame));
     if (!begins || !(filtered || MARKER_ON(exception__raise)))
         return;
-    layout_meet(frame);
+    offsets_check_frame(frame);
     PyObject *name = name_of(cpython_type(exception));
     Py_ssize_t length = 0;
     const char *type = name ? py.PyUnicode_AsUTF8AndSize(name, &length) : NULL;
     py.PyErr_Clear();
-    code_touch(type, length);
-    const char *filename = code_text(&record->filename), *funcname = code_text(&record->funcname);
+    probe_string(type, length);
+    const char *filename = probe_text(&record->filename), *funcname = probe_text(&record->funcname);
     if (MARKER_ON(exception__raise))
         marker_exception__raise(filename, funcname, line, exception, type);
     if (filtered)
         marker_filtered__exception__raise(filename, funcname, line, exception, type,
                                           code_first_module(record));
-    cpython_drop(&name);
+    cpython_clear_ref(&name);
 }

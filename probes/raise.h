@@ -16,10 +16,10 @@
 
 /* An exception has come to the calling thread's innermost frame, which stands at this line.
  * traceback: the exception's, the frame's entry included; None or NULL for none. */
-void raise_came(struct code *record, int line, PyFrameObject *frame, PyObject *exception,
-                PyObject *traceback);
+void raise_reached_frame(struct code_record *record, int line, PyFrameObject *frame,
+                         PyObject *exception, PyObject *traceback);
 
 /* An exception leaves that frame. */
-void raise_leaves(PyFrameObject *frame);
+void raise_left_frame(PyFrameObject *frame);
 
 #endif

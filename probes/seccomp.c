@@ -54,7 +54,7 @@ long seccomp_own(void)
 }
 
 /* Without opendir(), which allocates. */
-bool seccomp_filtered(void)
+bool any_thread_has_seccomp(void)
 {
     _Alignas(struct dirent64) char entries[4096];
     long own = filters_in("/proc/thread-self/status"), size;

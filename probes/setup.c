@@ -25,10 +25,10 @@
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    ask_close();
+    rearm_stop();
     watcher_stop_at_exit();
-    watcher_set_up = false;
-    tally_tell();
+    watcher_allowed = false;
+    sums_flush();
     daemons_at_exit();
     return cpython_none();
 }
@@ -39,7 +39,8 @@ static bool register_at_exit(void)
 {
     PyObject *atexit = py.PyImport_ImportModuleLevel("atexit", NULL, NULL, NULL, 0);
     PyObject *callback = atexit ? py.PyCFunction_NewEx(&at_exit_def, NULL, NULL) : NULL;
-    bool done = callback && cpython_done(py.PyObject_CallMethod(atexit, "register", "O", callback));
+    bool done = callback &&
+                cpython_ignore_result(py.PyObject_CallMethod(atexit, "register", "O", callback));
     if (callback)
         py.Py_DecRef(callback);
     if (atexit)
@@ -47,24 +48,25 @@ static bool register_at_exit(void)
     return done;
 }
 
-void setup_main(void)
+void setup_main_interpreter(void)
 {
-    if (watcher_set_up)
+    if (watcher_allowed)
         return;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    layout_forget_threads();
-    code_forget_threads();
-    layout_meet_current();
+    offsets_forget_tls();
+    code_reset_pending();
+    offsets_check_current();
     if (py.minor == 6) /* it has no GIL until one is asked for */
         py.PyEval_InitThreads();
-    main_thread_know();
-    parting_find();
-    watcher_set_up = fork_prepare() && register_at_exit() && (py.minor == 6 || fork_register());
+    main_thread_remember();
+    exit_flush_find();
+    watcher_allowed =
+        fork_register_libc() && register_at_exit() && (py.minor == 6 || fork_register_python());
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
-    if (watcher_set_up) {
-        ask_open();
+    if (watcher_allowed) {
+        rearm_start();
         watcher_start();
     } else
         debug_log("no atexit or no register_at_fork: a tracer that attaches later is not noticed");
@@ -79,15 +81,15 @@ static int attach_pending(void *unused)
 
 /* dlopen() may have been called with the GIL or without; and the thread that holds the GIL may wait
  * for a lock of the dynamic linker, which this one holds.  So another thread asks for it. */
-void setup_attach(void)
+void attach_running_python(void)
 {
     /* In a 3.6 that has had one thread only, there is no GIL to wait for. */
     if (py.PyEval_ThreadsInitialized && !py.PyEval_ThreadsInitialized()) {
         py.Py_AddPendingCall(attach_pending, NULL);
         return;
     }
-    if (fork_prepare())
-        watcher_attach();
+    if (fork_register_libc())
+        watcher_start_attaching();
 }
 
 bool setup_attach_again(void)
@@ -96,6 +98,6 @@ bool setup_attach_again(void)
     if (!detach_undo(&ended))
         return false;
     if (ended)
-        setup_attach();
+        attach_running_python();
     return true;
 }

@@ -41,17 +41,17 @@ static void find_current(void *frame)
     }
 }
 
-static struct shown now_by_object(PyObject *code)
+static struct event_frame now_by_object(PyObject *code)
 {
     PyFrameObject *object = py.PyEval_GetFrame();
-    void *frame = object ? frame_inside(object) : NULL;
+    void *frame = object ? frame_interpreter_frame(object) : NULL;
     if (frame && !current_at)
         find_current(frame);
-    return (struct shown){frame ? frame : object, py.PyEval_GetGlobals(),
-                          object && frame_code(object) == code};
+    return (struct event_frame){frame ? frame : object, py.PyEval_GetGlobals(),
+                                object && frame_code(object) == code};
 }
 
-struct shown shown_now(PyObject *code)
+struct event_frame event_frame_now(PyObject *code)
 {
     int at = atomic_load_explicit(&current_at, memory_order_relaxed);
     if (__builtin_expect(!at, 0))
@@ -59,5 +59,5 @@ struct shown shown_now(PyObject *code)
     struct inner_frame_312 *frame = current(py.PyThreadState_Get(), at);
     if (__builtin_expect(!frame || (frame->code & ~CODE_TAG) != (uintptr_t)code, 0))
         return now_by_object(code);
-    return (struct shown){frame, frame->globals, true};
+    return (struct event_frame){frame, frame->globals, true};
 }

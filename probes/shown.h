@@ -12,20 +12,20 @@
 
 #include "frame.h"
 
-struct shown {
+struct event_frame {
     void *frame;       /* the object, if it is not known where that has its _PyInterpreterFrame */
     PyObject *globals; /* borrowed; may be NULL */
-    bool runs;         /* the code; else the event is a C library's own, without a frame (3.13+) */
+    bool is_current;   /* the code; else the event is a C library's own, without a frame (3.13+) */
 };
 
 /* By a PyFrameObject. */
-static inline struct shown shown_by_object(PyFrameObject *object)
+static inline struct event_frame event_frame_of(PyFrameObject *object)
 {
-    void *frame = py.minor >= 11 ? frame_inside(object) : NULL;
-    return (struct shown){frame ? frame : object, frame_globals(object), true};
+    void *frame = py.minor >= 11 ? frame_interpreter_frame(object) : NULL;
+    return (struct event_frame){frame ? frame : object, frame_globals(object), true};
 }
 
 /* The calling thread's innermost frame, for an event of this code.  3.12 and later. */
-struct shown shown_now(PyObject *code);
+struct event_frame event_frame_now(PyObject *code);
 
 #endif

@@ -28,7 +28,7 @@ static size_t main_stack_size;
  * elsewhere). */
 extern void *__libc_stack_end __attribute__((weak));
 
-void stack_limit_prepare(void)
+void stack_limit_init(void)
 {
     /* What the kernel leaves free below it at least, whatever the limit becomes. */
     const size_t most = 128 * (size_t)MEGABYTE;
@@ -72,14 +72,14 @@ static char *step_down(char *here)
     return next > lowest ? next : lowest;
 }
 
-bool stack_limit_moved(char *here)
+bool stack_limit_extend(char *here)
 {
     if (moves)
         stack_limit = step_down(here);
     return here >= stack_limit;
 }
 
-char *stack_limit_find(void)
+char *stack_limit_of_thread(void)
 {
     char *here = __builtin_frame_address(0);
     if (is_on_main_stack(here))

@@ -15,21 +15,21 @@ extern __thread char *stack_limit;
 
 /* Finds the main thread's stack, once: the C library would read /proc for it, which the thread may
  * not be allowed to (seccomp), or can't.  Called when the frame hook is set; GIL held. */
-void stack_limit_prepare(void);
+void stack_limit_init(void);
 
 /* The limit of the calling thread.  It need not hold the GIL. */
-char *stack_limit_find(void);
+char *stack_limit_of_thread(void);
 
 /* Whether the limit, which here lies below, can be moved below it.  On the calling thread. */
-bool stack_limit_moved(char *here);
+bool stack_limit_extend(char *here);
 
 /* In the header, as it asks how deep the hook itself stands, at each call of a Python function. */
-static inline bool stack_limit_passed(void)
+static inline bool stack_limit_exceeded(void)
 {
     if (__builtin_expect(!stack_limit, 0))
-        stack_limit = stack_limit_find();
+        stack_limit = stack_limit_of_thread();
     char *here = __builtin_frame_address(0);
-    return __builtin_expect(here < stack_limit, 0) && !stack_limit_moved(here);
+    return __builtin_expect(here < stack_limit, 0) && !stack_limit_extend(here);
 }
 
 #endif

@@ -10,6 +10,6 @@
 
 #include <stdatomic.h>
 
-typedef atomic_int atomic_taken;
+typedef atomic_int claim_flag;
 
 #endif

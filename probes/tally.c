@@ -35,14 +35,14 @@ struct part {
 
 enum { OTHERS = 8 };
 
-struct tally {
-    struct code_sums code; /* first: struct code has its address */
+struct function_sums {
+    struct code_sums code; /* first: struct code_record has its address */
     struct sums own;
     struct sums *first; /* with a GIL its own; without one in names, those of first_thread */
     unsigned first_thread;
     struct part
         *_Atomic others; /* those of other threads, by their numbers; NULL: there are none */
-    struct tally *_Atomic next;
+    struct function_sums *_Atomic next;
     const char *filename, *funcname, *module; /* in names; or NULL */
     int first_line;
     bool is_c;
@@ -53,12 +53,12 @@ struct tally {
 };
 
 /* All of them, the newest first. */
-static struct tally *_Atomic tallies;
+static struct function_sums *_Atomic tallies;
 
 /* Taken off the list, to be freed. */
-static struct tally *_Atomic off_list;
+static struct function_sums *_Atomic off_list;
 
-atomic_uint tally_wanted;
+atomic_uint sums_enabled_word;
 
 /* How often the sums were told; never 0. */
 static atomic_uint times_told = 1;
@@ -66,11 +66,11 @@ static atomic_uint times_told = 1;
 /* Held by the thread that tells. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-void tally_wants(unsigned wanted)
+void sums_set_enabled(unsigned wanted)
 {
-    unsigned before = atomic_exchange(&tally_wanted, wanted & TALLY_MARKERS);
-    if (!(before & TALLY_TIMES) != !(wanted & TALLY_TIMES))
-        open_calls_forget();
+    unsigned before = atomic_exchange(&sums_enabled_word, wanted & SUMS_MARKERS);
+    if (!(before & SUMS_TIMES) != !(wanted & SUMS_TIMES))
+        open_calls_invalidate();
 }
 
 /* ---------------------------------------------------------------- by thread */
@@ -93,11 +93,11 @@ static inline unsigned number_here(void)
 
 static void free_off_list(void)
 {
-    struct tally *tally = atomic_load_explicit(&off_list, memory_order_relaxed)
-                              ? atomic_exchange(&off_list, NULL)
-                              : NULL;
+    struct function_sums *tally = atomic_load_explicit(&off_list, memory_order_relaxed)
+                                      ? atomic_exchange(&off_list, NULL)
+                                      : NULL;
     while (tally) {
-        struct tally *next = tally->next;
+        struct function_sums *next = tally->next;
         free(tally->others);
         free(tally);
         tally = next;
@@ -121,14 +121,14 @@ static size_t size_of(const char *text)
 
 enum { MOST_FREED = 4096 };
 
-static struct tally *make(const char *filename, const char *funcname, const char *module)
+static struct function_sums *make(const char *filename, const char *funcname, const char *module)
 {
-    ticks_start();
+    ticks_choose_source();
     if (code_sums_freed > MOST_FREED) /* a child that a thread has forked has no watcher */
-        tally_tell();
+        sums_flush();
     free_off_list();
     size_t room = py.free_threaded ? CACHE_LINE + sizeof(struct part) : 0;
-    struct tally *tally =
+    struct function_sums *tally =
         calloc(1, sizeof *tally + room + size_of(filename) + size_of(funcname) + size_of(module));
     if (!tally)
         return NULL;
@@ -146,22 +146,22 @@ static struct tally *make(const char *filename, const char *funcname, const char
 }
 
 /* From now on its sums are reported. */
-static void put_on_list(struct tally *tally)
+static void put_on_list(struct function_sums *tally)
 {
     tally->next = tallies;
-    while (!atomic_compare_exchange_weak(&tallies, (struct tally **)&tally->next, tally))
+    while (!atomic_compare_exchange_weak(&tallies, (struct function_sums **)&tally->next, tally))
         ;
 }
 
 /* The first tally of a record stays: another thread may make one at once. */
-struct tally *tally_of(struct code *record, PyObject *globals)
+struct function_sums *sums_of_code(struct code_record *record, PyObject *globals)
 {
-    struct tally *known = tally_in(record);
+    struct function_sums *known = tally_in(record);
     if (known)
         return known;
-    struct module module = code_module(record, globals);
-    struct tally *tally = make(record->filename.utf8, record->funcname.utf8, module.name);
-    code_module_done(&module);
+    struct module_name module = module_name_of(record, globals);
+    struct function_sums *tally = make(record->filename.utf8, record->funcname.utf8, module.name);
+    module_name_release(&module);
     if (!tally)
         return NULL;
     tally->first_line = record->first_line;
@@ -184,7 +184,7 @@ struct c_function {
     const char *name;
     PyCFunction function;
     PyInterpreterState *interpreter;
-    struct tally *tally;
+    struct function_sums *tally;
 };
 static struct c_function *_Atomic c_functions[4096];
 
@@ -206,13 +206,13 @@ static struct c_function *find(const PyMethodDef *definition)
 }
 
 /* One thread at a time makes one: the second would lose calls that are open. */
-static struct no_gil_lock making;
+static struct nogil_lock making;
 
 /* Unless another thread has just made it. */
-static struct tally *put_in_place(const PyMethodDef *definition, struct c_function *function,
-                                  struct tally *tally)
+static struct function_sums *put_in_place(const PyMethodDef *definition,
+                                          struct c_function *function, struct function_sums *tally)
 {
-    no_gil_lock(&making);
+    nogil_lock(&making);
     struct c_function *known = find(definition);
     if (!known) {
         put_on_list(tally);
@@ -223,7 +223,7 @@ static struct tally *put_in_place(const PyMethodDef *definition, struct c_functi
         while (!atomic_compare_exchange_weak(place, &function->next, function))
             ;
     }
-    no_gil_unlock(&making);
+    nogil_unlock(&making);
     if (!known)
         return tally;
     free(function);
@@ -231,13 +231,13 @@ static struct tally *put_in_place(const PyMethodDef *definition, struct c_functi
     return known->tally;
 }
 
-static struct tally *make_of_c(PyObject *callable, const PyMethodDef *definition)
+static struct function_sums *make_of_c(PyObject *callable, const PyMethodDef *definition)
 {
-    struct callable names = callable_open(callable);
+    struct callable_names names = callable_names_get(callable);
     struct c_function *function =
         names.name && strcmp(names.name, definition->name) == 0 ? malloc(sizeof *function) : NULL;
-    struct tally *tally = function ? make(NULL, names.name, names.module) : NULL;
-    callable_close(&names);
+    struct function_sums *tally = function ? make(NULL, names.name, names.module) : NULL;
+    callable_names_release(&names);
     if (!tally) {
         free(function);
         return NULL;
@@ -246,9 +246,9 @@ static struct tally *make_of_c(PyObject *callable, const PyMethodDef *definition
     return put_in_place(definition, function, tally);
 }
 
-struct tally *tally_of_c(PyObject *callable)
+struct function_sums *sums_of_cfunction(PyObject *callable)
 {
-    const PyMethodDef *definition = callable_definition(callable);
+    const PyMethodDef *definition = callable_methoddef(callable);
     if (!definition)
         return NULL;
     struct c_function *function = find(definition);
@@ -267,7 +267,7 @@ static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order
 }
 
 /* Of a function that another thread has called first. */
-static __attribute__((noinline)) struct sums *other_sums(struct tally *tally)
+static __attribute__((noinline)) struct sums *other_sums(struct function_sums *tally)
 {
     struct part *others = atomic_load_explicit(&tally->others, memory_order_acquire), *fresh;
     if (!others && (fresh = aligned_alloc(CACHE_LINE, OTHERS * sizeof *fresh))) {
@@ -281,7 +281,7 @@ static __attribute__((noinline)) struct sums *other_sums(struct tally *tally)
 }
 
 /* Those to which this thread adds. */
-static inline struct sums *sums_here(struct tally *tally)
+static inline struct sums *sums_here(struct function_sums *tally)
 {
     return !py.free_threaded || tally->first_thread == number_here() ? tally->first
                                                                      : other_sums(tally);
@@ -294,17 +294,17 @@ static __attribute__((noinline)) void say_it_runs(unsigned times)
         marker_thread__runs((int)number_here());
 }
 
-void tally_begin(struct tally *tally)
+void sums_call_begin(struct function_sums *tally)
 {
     unsigned times = atomic_load_explicit(&times_told, memory_order_relaxed);
     if (__builtin_expect(thread.times != times, 0))
         say_it_runs(times);
     add(&sums_here(tally)->begun, 1, memory_order_relaxed);
-    if (tally_counts(TALLY_TIMES))
+    if (sums_enabled(SUMS_TIMES))
         open_calls_begin(tally);
 }
 
-void tally_end(struct tally *tally)
+void sums_call_end(struct function_sums *tally)
 {
     struct ended_call call;
     if (!open_calls_end(tally, tally->is_c, &call))
@@ -325,7 +325,7 @@ static uint64_t sum_in(const struct sums *sums, size_t offset)
 }
 
 /* Of all threads. */
-static uint64_t sum_of(const struct tally *tally, size_t offset)
+static uint64_t sum_of(const struct function_sums *tally, size_t offset)
 {
     uint64_t sum = sum_in(tally->first, offset);
     const struct part *others = tally->others;
@@ -344,7 +344,7 @@ static uint64_t grown(uint64_t now, uint64_t *before)
 /* How much a sum has grown since it was last told. */
 #define SINCE(tally, sum) grown(sum_of(tally, offsetof(struct sums, sum)), &(tally)->told.sum)
 
-static void tell_begun(struct tally *tally, long number)
+static void tell_begun(struct function_sums *tally, long number)
 {
     if (tally->is_c && MARKER_ON(cfunction__count))
         marker_cfunction__count(tally->funcname, tally->module, number);
@@ -353,7 +353,7 @@ static void tell_begun(struct tally *tally, long number)
                                number);
 }
 
-static void tell_times(struct tally *tally, long number, long time, long own)
+static void tell_times(struct function_sums *tally, long number, long time, long own)
 {
     if (tally->is_c && MARKER_ON(cfunction__summary))
         marker_cfunction__summary(tally->funcname, tally->module, number, time, own);
@@ -371,7 +371,7 @@ static long part_of(uint64_t *sum)
 }
 
 /* In several events if it must be. */
-static void tell_ended(struct tally *tally, long number, uint64_t time, uint64_t own)
+static void tell_ended(struct function_sums *tally, long number, uint64_t time, uint64_t own)
 {
     do {
         tell_times(tally, number, part_of(&time), part_of(&own));
@@ -379,7 +379,7 @@ static void tell_ended(struct tally *tally, long number, uint64_t time, uint64_t
     } while (time || own);
 }
 
-static void tell(struct tally *tally)
+static void tell(struct function_sums *tally)
 {
     uint64_t begun = SINCE(tally, begun);
     if (begun)
@@ -387,25 +387,25 @@ static void tell(struct tally *tally)
     uint64_t ended = SINCE(tally, ended);
     if (!ended)
         return;
-    uint64_t time = ticks_nanoseconds(SINCE(tally, ticks));
-    uint64_t own = ticks_nanoseconds(SINCE(tally, own_ticks));
+    uint64_t time = ticks_to_ns(SINCE(tally, ticks));
+    uint64_t own = ticks_to_ns(SINCE(tally, own_ticks));
     tell_ended(tally, (long)ended, time, own);
 }
 
-static void take_off(struct tally *tally, struct tally *before)
+static void take_off(struct function_sums *tally, struct function_sums *before)
 {
     code_sums_freed--;
     before->next = tally->next;
     tally->next = off_list;
-    while (!atomic_compare_exchange_weak(&off_list, (struct tally **)&tally->next, tally))
+    while (!atomic_compare_exchange_weak(&off_list, (struct function_sums **)&tally->next, tally))
         ;
 }
 
 /* The first one stays: another thread may be about to put one before it. */
-static void for_each(void (*act)(struct tally *))
+static void for_each(void (*act)(struct function_sums *))
 {
-    struct tally *before = NULL, *next;
-    for (struct tally *tally = tallies; tally; tally = next) {
+    struct function_sums *before = NULL, *next;
+    for (struct function_sums *tally = tallies; tally; tally = next) {
         bool freed = tally->code.freed; /* before it is told: nothing is counted after that */
         act(tally);
         next = tally->next;
@@ -416,20 +416,20 @@ static void for_each(void (*act)(struct tally *))
     }
 }
 
-bool tally_tell(void)
+bool sums_flush(void)
 {
     if (!tallies)
         return true;
     if (pthread_mutex_trylock(&telling) != 0)
         return false;
-    ticks_look();
+    ticks_calibrate();
     times_told++;
     for_each(tell);
     pthread_mutex_unlock(&telling);
     return true;
 }
 
-static void forget(struct tally *tally)
+static void forget(struct function_sums *tally)
 {
     SINCE(tally, begun);
     SINCE(tally, ended);
@@ -440,29 +440,29 @@ static void forget(struct tally *tally)
 /* What was counted and not told is left out. */
 static void forget_all(void)
 {
-    open_calls_forget();
+    open_calls_invalidate();
     if (pthread_mutex_trylock(&telling) != 0)
         return;
     for_each(forget);
     pthread_mutex_unlock(&telling);
 }
 
-void tally_forked(void)
+void sums_after_fork(void)
 {
     pthread_mutex_init(&telling, NULL);
     forget_all();
-    making = (struct no_gil_lock){0};
-    open_calls_forked();
+    making = (struct nogil_lock){0};
+    open_calls_after_fork();
 }
 
 /* ---------------------------------------------------------------- when */
 
-void tally_watch(unsigned wanted)
+void sums_flush_tick(unsigned wanted)
 {
     static unsigned periods;
-    bool sums = wanted & TALLY_MARKERS;
+    bool sums = wanted & SUMS_MARKERS;
     if (sums && ++periods % 2 == 0)
-        tally_tell();
+        sums_flush();
     else if (!sums && periods) {
         periods = 0;
         forget_all();
@@ -472,5 +472,5 @@ void tally_watch(unsigned wanted)
 /* What the program has run after its atexit functions. */
 __attribute__((destructor)) static void tell_the_rest(void)
 {
-    tally_tell();
+    sums_flush();
 }

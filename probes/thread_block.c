@@ -56,7 +56,7 @@ static struct block *larger(struct block *own, size_t size)
     return block;
 }
 
-void *thread_block_larger(void *own, size_t *size)
+void *thread_block_grow(void *own, size_t *size)
 {
     pthread_mutex_lock(&lock);
     struct block *block = larger(block_of(own), *size);
@@ -76,7 +76,7 @@ void thread_block_free(void *own)
     free(block);
 }
 
-void thread_blocks_forked(void *own)
+void thread_blocks_after_fork(void *own)
 {
     struct block *block = blocks, *next;
     pthread_mutex_init(&lock, NULL);

@@ -141,7 +141,7 @@ static int on_file(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-void thread_slot_prepare(void)
+void tls_slot_init(void)
 {
     if (thread_pointer())
         dl_iterate_phdr(on_file, (void *)(uintptr_t)py.Py_GetVersion);
@@ -149,7 +149,7 @@ void thread_slot_prepare(void)
 
 /* ---------------------------------------------------------------- the slot */
 
-int32_t thread_slot_find(const char **why)
+int32_t tls_slot_find(const char **why)
 {
     char *thread = thread_pointer();
     PyThreadState *state = py.PyGILState_GetThisThreadState();

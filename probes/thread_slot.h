@@ -10,12 +10,12 @@
 
 /* Finds CPython's thread-local variables.  Once, under the dynamic linker's lock, which no thread
  * may wait for that has the GIL. */
-void thread_slot_prepare(void);
+void tls_slot_init(void);
 
 /* The distance in bytes from the thread pointer to the word that PyGILState_GetThisThreadState()
  * returns: the calling thread's state, NULL in a thread that has none.  It stays while the thread
  * is without the GIL.  0: not found; *why says why.  GIL held, in a thread that has
  * one. */
-int32_t thread_slot_find(const char **why);
+int32_t tls_slot_find(const char **why);
 
 #endif

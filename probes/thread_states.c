@@ -42,7 +42,7 @@ static int count(void)
     return states;
 }
 
-bool thread_states_at_most(int number)
+bool tstate_count_at_most(int number)
 {
     void *lock = list_lock();
     if (!lock || stale || !py.PyThread_acquire_lock(lock, 0))
@@ -52,45 +52,45 @@ bool thread_states_at_most(int number)
     return so;
 }
 
-void thread_states_forked(bool told)
+void tstate_list_after_fork(bool told)
 {
     stale = !told && count() > 1;
 }
 
-bool thread_states_are_stale(void)
+bool tstate_list_is_stale(void)
 {
     return stale;
 }
 
 static atomic_uint forks;
 
-void thread_states_fork_begins(void)
+void fork_in_progress_begin(void)
 {
     forks++;
 }
 
-void thread_states_fork_ends(void)
+void fork_in_progress_end(void)
 {
     forks--;
 }
 
-void thread_states_no_forks(void)
+void fork_in_progress_clear(void)
 {
     forks = 0;
 }
 
-bool thread_states_fork(void)
+bool fork_in_progress(void)
 {
     return forks > 0;
 }
 
-bool thread_states_can_stop(void)
+bool can_stop_the_world(void)
 {
     return !py.free_threaded || (!stale && forks == 0);
 }
 
-enum walk thread_states_walk(PyInterpreterState *interpreter,
-                             void (*visit)(PyThreadState *, void *), void *data)
+enum walk tstate_for_each(PyInterpreterState *interpreter, void (*visit)(PyThreadState *, void *),
+                          void *data)
 {
     void *lock = list_lock();
     if (!lock || stale)
@@ -102,5 +102,5 @@ enum walk thread_states_walk(PyInterpreterState *interpreter,
          state = py.PyThreadState_Next(state))
         visit(state, data);
     py.PyThread_release_lock(lock);
-    return WALKED;
+    return WALK_DONE;
 }

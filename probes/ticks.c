@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #endif
 
-bool ticks_by_counter;
+bool ticks_use_counter;
 
 /* When counter and clock were first compared, and what a tick is by the latest comparison. */
 static uint64_t first_ticks, first_nanoseconds;
@@ -34,22 +34,22 @@ static bool is_steady(void)
 
 static void begin(void)
 {
-    ticks_by_counter = is_steady();
+    ticks_use_counter = is_steady();
     first_ticks = ticks_now();
-    first_nanoseconds = ticks_by_clock();
+    first_nanoseconds = clock_ns();
 }
 
-void ticks_start(void)
+void ticks_choose_source(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, begin);
 }
 
 /* The clock stands still while the machine is suspended: the counter may not, or begin anew. */
-void ticks_look(void)
+void ticks_calibrate(void)
 {
-    uint64_t ticks = ticks_now() - first_ticks, nanoseconds = ticks_by_clock() - first_nanoseconds;
-    if (!ticks_by_counter || !nanoseconds || !ticks)
+    uint64_t ticks = ticks_now() - first_ticks, nanoseconds = clock_ns() - first_nanoseconds;
+    if (!ticks_use_counter || !nanoseconds || !ticks)
         return;
     double now = (double)nanoseconds / (double)ticks;
     if (measured && (now > nanoseconds_a_tick * 1.01 || now < nanoseconds_a_tick * 0.99)) {
@@ -62,7 +62,7 @@ void ticks_look(void)
     measured = nanoseconds >= LONG_ENOUGH_NS;
 }
 
-uint64_t ticks_nanoseconds(uint64_t ticks)
+uint64_t ticks_to_ns(uint64_t ticks)
 {
     return (uint64_t)((double)ticks * nanoseconds_a_tick + 0.5);
 }

@@ -12,9 +12,9 @@
 #include <time.h>
 
 /* Whether ticks are the counter's; else nanoseconds. */
-extern bool ticks_by_counter __attribute__((visibility("hidden"))); /* read without the GOT */
+extern bool ticks_use_counter __attribute__((visibility("hidden"))); /* read without the GOT */
 
-static inline uint64_t ticks_by_clock(void)
+static inline uint64_t clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -24,25 +24,25 @@ static inline uint64_t ticks_by_clock(void)
 static inline uint64_t ticks_now(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_expect(ticks_by_counter, 1))
+    if (__builtin_expect(ticks_use_counter, 1))
         return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (__builtin_expect(ticks_by_counter, 1)) {
+    if (__builtin_expect(ticks_use_counter, 1)) {
         uint64_t now;
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
         return now;
     }
 #endif
-    return ticks_by_clock();
+    return clock_ns();
 }
 
 /* Chooses, once, before the first ticks_now(), at which one is called.  Any thread, no GIL. */
-void ticks_start(void);
+void ticks_choose_source(void);
 
-/* Compares the counter with the clock, for ticks_nanoseconds().  One thread at a time. */
-void ticks_look(void);
+/* Compares the counter with the clock, for ticks_to_ns().  One thread at a time. */
+void ticks_calibrate(void);
 
 /* How long so many ticks are, by the latest look. */
-uint64_t ticks_nanoseconds(uint64_t ticks);
+uint64_t ticks_to_ns(uint64_t ticks);
 
 #endif

@@ -50,15 +50,15 @@ enum {
 enum { TRACE_MARKERS = MARKER_BITS(line) | MARKER_BITS(exception__raise) };
 enum {
     CFUNCTION_MARKERS =
-        MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | TALLY_C_CALLS
+        MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | SUMS_C_CALLS
 };
 
-unsigned trace_wanted;
+unsigned trace_markers;
 
 /* ---------------------------------------------------------------- threads */
 
 /* Records are never freed: a new thread state at the same address takes over the record. */
-__thread struct traced_thread *trace_here;
+__thread struct traced_thread *trace_thread;
 
 /* NULL if memory ran out. */
 static struct traced_thread *record_of(PyThreadState *state)
@@ -81,9 +81,9 @@ static struct traced_thread *record_of(PyThreadState *state)
 static struct traced_thread *record_here(void)
 {
     PyThreadState *state = py.PyThreadState_Get();
-    if (!trace_here || trace_here->state != state)
-        trace_here = record_of(state);
-    return trace_here;
+    if (!trace_thread || trace_thread->state != state)
+        trace_thread = record_of(state);
+    return trace_thread;
 }
 
 static struct thread_functions *functions_of(PyThreadState *state)
@@ -130,17 +130,17 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
     PyObject *object = functions_of(state)->trace_object;
     if (object)
         py.Py_IncRef(object);
-    struct cpython_attempts attempts = {0};
-    bool was_busy = hook_set_busy(true);
+    struct cpython_retries attempts = {0};
+    bool was_busy = set_thread_is_arming(true);
     setting = true;
     do {
         if (py._PyEval_SetTrace) /* 3.9: the public one prints if a hook refuses */
             py._PyEval_SetTrace(state, function, object);
         else
             py.PyEval_SetTrace(function, object);
-    } while (cpython_attempt(&attempts, !py.PyErr_Occurred()));
+    } while (cpython_retry(&attempts, !py.PyErr_Occurred()));
     setting = false;
-    hook_set_busy(was_busy);
+    set_thread_is_arming(was_busy);
     if (object)
         py.Py_DecRef(object);
 }
@@ -174,12 +174,12 @@ static bool returns_wanted;
 
 static bool wants_trace(void)
 {
-    return (trace_wanted & TRACE_MARKERS) && !refused_trace;
+    return (trace_markers & TRACE_MARKERS) && !refused_trace;
 }
 
 static bool wants_profile(const struct traced_thread *thread)
 {
-    return (trace_wanted & CFUNCTION_MARKERS) || (returns_wanted && thread->old_count);
+    return (trace_markers & CFUNCTION_MARKERS) || (returns_wanted && thread->running_count);
 }
 
 /* ---------------------------------------------------------------- frames that run already */
@@ -188,8 +188,8 @@ static bool layout_is_known(void);
 
 static bool runs(const struct traced_thread *thread, PyFrameObject *frame)
 {
-    size_t i = thread->old_count;
-    while (i > 0 && thread->old[i - 1] != frame)
+    size_t i = thread->running_count;
+    while (i > 0 && thread->running_frames[i - 1] != frame)
         i--;
     return i > 0;
 }
@@ -202,11 +202,11 @@ static void forget_returned(struct traced_thread *thread)
     while (i < depth && !runs(thread, frames[i]))
         i++;
     if (i == depth)
-        thread->old_count = 0;
+        thread->running_count = 0;
     else
-        while (thread->old[thread->old_count - 1] != frames[i])
-            thread->old_count--;
-    frame_release(frames, depth);
+        while (thread->running_frames[thread->running_count - 1] != frames[i])
+            thread->running_count--;
+    frame_stack_release(frames, depth);
 }
 
 /* The present tracer is new to the calling thread.  innermost (a new reference, or NULL) and what
@@ -214,21 +214,21 @@ static void forget_returned(struct traced_thread *thread)
 static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 {
     PyFrameObject **frames;
-    struct tracer_enters enters = tracer_catch_up(&thread->seen);
-    thread->quiet = false;
+    struct replay_request enters = replay_begin(&thread->replayed);
+    thread->suspended = false;
     size_t depth = frame_stack(innermost, &frames);
-    free(thread->old);
-    thread->old = NULL;
-    thread->old_count = 0;
+    free(thread->running_frames);
+    thread->running_frames = NULL;
+    thread->running_count = 0;
     if (EVENT_ON(function__return) && depth && layout_is_known() &&
-        (thread->old = malloc(depth * sizeof *thread->old))) {
-        thread->old_count = depth;
+        (thread->running_frames = malloc(depth * sizeof *thread->running_frames))) {
+        thread->running_count = depth;
         for (size_t i = 0; i < depth; i++)
-            thread->old[i] = frames[depth - 1 - i];
+            thread->running_frames[i] = frames[depth - 1 - i];
         if (enters.plain || enters.filtered)
-            fire_entries(frames, depth, enters);
+            fire_running_frames(frames, depth, enters);
     }
-    frame_release(frames, depth);
+    frame_stack_release(frames, depth);
 }
 
 /* ---------------------------------------------------------------- events */
@@ -238,10 +238,11 @@ static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 static void fire_raise(PyFrameObject *frame, int what, PyObject *argument)
 {
     if (what == TRACE_RETURN && !argument)
-        raise_leaves(frame);
+        raise_left_frame(frame);
     else if (what == TRACE_EXCEPTION)
-        raise_came(code_of(frame_code(frame)), py.PyFrame_GetLineNumber(frame), frame,
-                   py.PyTuple_GetItem(argument, 1), py.PyTuple_GetItem(argument, 2));
+        raise_reached_frame(code_record_of(frame_code(frame)), py.PyFrame_GetLineNumber(frame),
+                            frame, py.PyTuple_GetItem(argument, 1),
+                            py.PyTuple_GetItem(argument, 2));
 }
 
 /* Whether CPython calls for the frame.  C code may do it, too, for frames that it has made up, as
@@ -258,7 +259,7 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
     Py_tracefunc program = thread ? thread->trace : NULL;
     bool runs = is_running(frame);
     if (runs && what == TRACE_LINE && EVENT_ON(line))
-        fire_line(code_of(frame_code(frame)), frame_globals(frame),
+        fire_line(code_record_of(frame_code(frame)), frame_globals(frame),
                   py.PyFrame_GetLineNumber(frame));
     if (runs && EVENT_ON(exception__raise))
         fire_raise(frame, what, argument);
@@ -273,9 +274,9 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
     return program ? program(object, frame, what, argument) : 0;
 }
 
-static void count_cfunction(PyObject *function, void (*count)(struct tally *))
+static void count_cfunction(PyObject *function, void (*count)(struct function_sums *))
 {
-    struct tally *tally = tally_of_c(function);
+    struct function_sums *tally = sums_of_cfunction(function);
     if (tally)
         count(tally);
 }
@@ -283,12 +284,12 @@ static void count_cfunction(PyObject *function, void (*count)(struct tally *))
 static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
 {
     bool entry = what == TRACE_C_CALL;
-    if (tally_counts(entry ? TALLY_C_CALLS : TALLY_TIMES))
-        count_cfunction(function, entry ? tally_begin : tally_end);
+    if (sums_enabled(entry ? SUMS_C_CALLS : SUMS_TIMES))
+        count_cfunction(function, entry ? sums_call_begin : sums_call_end);
     if (!(entry ? EVENT_ON(cfunction__entry) : EVENT_ON(cfunction__return)))
         return;
     (entry ? fire_cfunction_entry
-           : fire_cfunction_return)(code_of(frame_code(frame)), frame_globals(frame),
+           : fire_cfunction_return)(code_record_of(frame_code(frame)), frame_globals(frame),
                                     py.PyFrame_GetLineNumber(frame), function);
 }
 
@@ -296,11 +297,12 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
  * exception leaves the frame, which CPython has put aside. */
 static void fire_old_return(struct traced_thread *thread, PyFrameObject *frame, PyObject *result)
 {
-    if (thread->old_count == 0 || thread->old[thread->old_count - 1] != frame)
+    if (thread->running_count == 0 || thread->running_frames[thread->running_count - 1] != frame)
         return;
-    thread->old_count--;
+    thread->running_count--;
     if (EVENT_ON(function__return))
-        fire_return_of(frame, py.PyFrame_GetLineNumber(frame), (struct outcome){.result = result});
+        fire_return_by_object(frame, py.PyFrame_GetLineNumber(frame),
+                              (struct outcome){.result = result});
 }
 
 static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
@@ -308,8 +310,8 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     struct traced_thread *thread = record_here();
     if (!thread) /* not so: ours was set with a record */
         return 0;
-    if (hook_is_knocked() && what != TRACE_CALL) { /* the frame hook has answered */
-        hook_answer();
+    if (rearm_is_requested() && what != TRACE_CALL) { /* the frame hook has answered */
+        rearm_current();
         /* That may have run audit hooks of the program, which may have set another one. */
         if (functions_of(thread->state)->profile != on_profile)
             return 0;
@@ -317,7 +319,7 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     }
     Py_tracefunc program = thread->profile;
     bool runs = is_running(frame);
-    if (runs && tracer_is_new(&thread->seen) && what != TRACE_CALL) {
+    if (runs && replay_is_due(&thread->replayed) && what != TRACE_CALL) {
         py.Py_IncRef((PyObject *)frame);
         catch_up(thread, frame);
     }
@@ -356,43 +358,43 @@ static void put_in_place(struct traced_thread *thread)
         take_profile(thread, functions);
 }
 
-void trace_visit(void *state)
+void trace_install(void *state)
 {
     struct traced_thread *thread = setting ? NULL : record_here();
     if (!thread || thread->state != state)
         return;
-    if (tracer_is_new(&thread->seen)) {
+    if (replay_is_due(&thread->replayed)) {
         catch_up(thread, frame_current()); /* the hooked frame's caller */
-    } else if (thread->old_count && functions_of(state)->profile != on_profile) {
+    } else if (thread->running_count && functions_of(state)->profile != on_profile) {
         forget_returned(thread);
     }
     put_in_place(thread);
 }
 
 /* CPython takes a function that is NULL for none, whatever else it has noted. */
-bool trace_quieten(PyThreadState *state)
+bool trace_suspend(PyThreadState *state)
 {
-    struct traced_thread *thread = trace_here;
-    if (!thread || thread->state != state || thread->quiet || thread->old_count == 0 ||
-        thread->profile || trace_wanted || !layout_is_known())
+    struct traced_thread *thread = trace_thread;
+    if (!thread || thread->state != state || thread->suspended || thread->running_count == 0 ||
+        thread->profile || trace_markers || !layout_is_known())
         return false;
     struct thread_functions *functions = functions_of(state);
     if (functions->profile != on_profile || !is_tracing(state))
         return false;
     set_profile(state, NULL);
-    thread->quiet = true;
+    thread->suspended = true;
     return true;
 }
 
 void trace_resume(PyThreadState *state)
 {
     struct traced_thread *thread = record_of(state);
-    thread->quiet = false;
-    if (!functions_of(state)->profile) /* else the program's, or ours by trace_set() */
+    thread->suspended = false;
+    if (!functions_of(state)->profile) /* else the program's, or ours by trace_arm() */
         take_profile(thread, functions_of(state));
 }
 
-/* This and the next one run under the lock of thread_states_walk(). */
+/* This and the next one run under the lock of tstate_for_each(). */
 static void reach(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
@@ -416,24 +418,23 @@ static void reach_to_knock(PyThreadState *state, void *own)
 }
 
 /* A thread that can't be reached answers in the frame hook alone, or when the watcher next asks. */
-void trace_knock(PyInterpreterState *interpreter)
+void trace_force_rearm(PyInterpreterState *interpreter)
 {
     if (layout_is_known())
-        thread_states_walk(interpreter, reach_to_knock, py.PyThreadState_Get());
+        tstate_for_each(interpreter, reach_to_knock, py.PyThreadState_Get());
 }
 
-bool trace_set(unsigned wanted, bool here)
+bool trace_arm(unsigned wanted, bool here)
 {
-    trace_wanted = wanted & (TRACE_MARKERS | CFUNCTION_MARKERS);
+    trace_markers = wanted & (TRACE_MARKERS | CFUNCTION_MARKERS);
     returns_wanted = wanted & MARKER_BITS(function__return);
     refused_trace = false;
-    if (!here || (!trace_wanted && !returns_wanted))
+    if (!here || (!trace_markers && !returns_wanted))
         return true;
     PyThreadState *own = py.PyThreadState_Get();
     if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
-        trace_visit(own);
-    return !layout_is_known() ||
-           thread_states_walk(cpython_interpreter(), reach, own) != WALK_LATER;
+        trace_install(own);
+    return !layout_is_known() || tstate_for_each(cpython_interpreter(), reach, own) != WALK_LATER;
 }
 
 /* Looks at the calling thread's: the interpreter stands before the functions, and the type of the

@@ -11,31 +11,31 @@
 
 enum { RETURNS = MARKER_BITS(function__return) };
 
-atomic_uint tracer_number, tracer_plain, tracer_filtered, tracer_known;
+atomic_uint replay_generation, tracer_plain, tracer_filtered, markers_armed;
 
-void tracer_wants(unsigned wanted)
+void replay_set_markers(unsigned wanted)
 {
-    bool other = filter_arm(wanted) && (wanted & TRACER_FILTERED);
-    unsigned fresh = wanted & ~atomic_exchange(&tracer_known, wanted);
-    fresh &= TRACER_PLAIN | TRACER_FILTERED;
-    if ((fresh & TRACER_PLAIN) && (wanted & MARKER_BIT(function__return)))
+    bool other = filter_set_armed(wanted) && (wanted & FILTERED_FUNCTION_MARKERS);
+    unsigned fresh = wanted & ~atomic_exchange(&markers_armed, wanted);
+    fresh &= FUNCTION_MARKERS | FILTERED_FUNCTION_MARKERS;
+    if ((fresh & FUNCTION_MARKERS) && (wanted & MARKER_BIT(function__return)))
         atomic_fetch_add(&tracer_plain, 1);
-    if ((fresh & TRACER_FILTERED) && (wanted & MARKER_BIT(filtered__function__return)))
+    if ((fresh & FILTERED_FUNCTION_MARKERS) && (wanted & MARKER_BIT(filtered__function__return)))
         atomic_fetch_add(&tracer_filtered, 1);
     if ((fresh || other) && (wanted & RETURNS))
-        atomic_fetch_add(&tracer_number, 1);
+        atomic_fetch_add(&replay_generation, 1);
 }
 
-struct tracer_enters tracer_catch_up(struct tracer_seen *seen)
+struct replay_request replay_begin(struct replay_state *seen)
 {
-    struct tracer_seen before = *seen;
-    *seen = (struct tracer_seen){tracer_number, tracer_plain, filter_armed};
-    return (struct tracer_enters){
-        .plain = before.plain != seen->plain && TRACER_ON(function__entry) &&
-                 TRACER_ON(function__return),
-        .filtered = before.filter != seen->filter && TRACER_ON(filtered__function__entry) &&
-                    TRACER_ON(filtered__function__return),
-        .filter_before = before.filter,
+    struct replay_state before = *seen;
+    *seen = (struct replay_state){replay_generation, tracer_plain, filter_armed_word};
+    return (struct replay_request){
+        .plain = before.plain != seen->plain && MARKER_ARMED(function__entry) &&
+                 MARKER_ARMED(function__return),
+        .filtered = before.filter != seen->filter && MARKER_ARMED(filtered__function__entry) &&
+                    MARKER_ARMED(filtered__function__return),
+        .filter_replayed = before.filter,
     };
 }
 
@@ -103,21 +103,21 @@ static inline unsigned number_of(atomic_uint *tracer)
     return atomic_load_explicit(tracer, memory_order_relaxed);
 }
 
-void tracer_keep_entry(const void *frame, struct fires fires)
+void tracer_keep_entry(const void *frame, struct markers_due fires)
 {
-    if (fires.plain && tracer_is_set(MARKER_BIT(function__return)))
+    if (fires.plain && marker_is_armed(MARKER_BIT(function__return)))
         keep(plain_entries, frame, number_of(&tracer_plain));
-    if (fires.filtered && tracer_is_set(MARKER_BIT(filtered__function__return)))
+    if (fires.filtered && marker_is_armed(MARKER_BIT(filtered__function__return)))
         keep(filtered_entries, frame, number_of(&tracer_filtered));
 }
 
 /* What the hooks are set for decides, not the semaphores, which a tracer that detaches lowers one
  * after the other. */
-struct fires tracer_with_entry(const void *frame, struct fires fires)
+struct markers_due tracer_with_entry(const void *frame, struct markers_due fires)
 {
-    if (fires.plain && tracer_is_set(MARKER_BIT(function__entry)))
+    if (fires.plain && marker_is_armed(MARKER_BIT(function__entry)))
         fires.plain = take_out(plain_entries, frame, number_of(&tracer_plain));
-    if (fires.filtered && tracer_is_set(MARKER_BIT(filtered__function__entry)))
+    if (fires.filtered && marker_is_armed(MARKER_BIT(filtered__function__entry)))
         fires.filtered = take_out(filtered_entries, frame, number_of(&tracer_filtered));
     return fires;
 }

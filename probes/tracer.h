@@ -11,12 +11,13 @@
 #include "wanted.h"
 
 /* Which markers of an event fire: its own, and the filtered one. */
-struct fires {
+struct markers_due {
     bool plain, filtered;
 };
 
 /* Counted: another number is another tracer, or other patterns. */
-extern atomic_uint tracer_number __attribute__((visibility("hidden"))); /* read without the GOT */
+extern atomic_uint replay_generation
+    __attribute__((visibility("hidden"))); /* read without the GOT */
 
 /* Counted: another number is another tracer of all functions, or of filtered ones, whatever the
  * patterns. */
@@ -24,61 +25,61 @@ extern atomic_uint tracer_plain __attribute__((visibility("hidden"))); /* read w
 extern atomic_uint tracer_filtered __attribute__((visibility("hidden")));
 
 /* What the hooks are set for; the semaphores may already say more, or less. */
-extern atomic_uint tracer_known __attribute__((visibility("hidden"))); /* read without the GOT */
+extern atomic_uint markers_armed __attribute__((visibility("hidden"))); /* read without the GOT */
 
 /* Function entries and returns: of all functions, and the filtered ones. */
 enum {
-    TRACER_PLAIN = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
-    TRACER_FILTERED =
+    FUNCTION_MARKERS = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
+    FILTERED_FUNCTION_MARKERS =
         MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return),
 };
 
 /* Whether the hooks are set for one of these markers. */
-static inline bool tracer_is_set(unsigned markers)
+static inline bool marker_is_armed(unsigned markers)
 {
-    return atomic_load_explicit(&tracer_known, memory_order_relaxed) & markers;
+    return atomic_load_explicit(&markers_armed, memory_order_relaxed) & markers;
 }
 
 /* Whether this marker is wanted, and the hooks are set for it: a filtered one has no patterns
  * before, and a return no entry. */
-#define TRACER_ON(name) (MARKER_ON(name) && tracer_is_set(MARKER_BIT(name)))
+#define MARKER_ARMED(name) (MARKER_ON(name) && marker_is_armed(MARKER_BIT(name)))
 
 /* Called by the hooks that feed function markers, when they are set: these markers are wanted in
  * the process now.  GIL held; from 3.12 on several interpreters, each with a GIL of its own, may
  * call it at once. */
-void tracer_wants(unsigned wanted);
+void replay_set_markers(unsigned wanted);
 
 /* What a thread has caught up with. */
-struct tracer_seen {
-    unsigned number, /* tracer_number then */
+struct replay_state {
+    unsigned number, /* replay_generation then */
         plain,       /* tracer_plain */
-        filter;      /* filter_version() */
+        filter;      /* filter_revision() */
 };
 
 /* Whether the thread has not caught up. */
-static inline bool tracer_is_new(const struct tracer_seen *seen)
+static inline bool replay_is_due(const struct replay_state *seen)
 {
-    return seen->number != atomic_load_explicit(&tracer_number, memory_order_relaxed);
+    return seen->number != atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
 /* Which frames that run already are to be entered: those of tracers with patterns only if they were
  * not by the earlier ones. */
-struct tracer_enters {
+struct replay_request {
     bool plain, filtered;
-    unsigned filter_before;
+    unsigned filter_replayed;
 };
 
 /* The thread catches up.  On a thread that runs Python, GIL held. */
-struct tracer_enters tracer_catch_up(struct tracer_seen *seen);
+struct replay_request replay_begin(struct replay_state *seen);
 
 /* Keeps, until the frame returns, to which tracers its entry is reported: the present ones of these
  * markers.  From 3.12 on; up to 3.11 the frame hook keeps it, on the C stack.  On a thread that
  * runs Python, GIL held; in a free-threaded build others may be in these functions, too. */
-void tracer_keep_entry(const void *frame, struct fires fires);
+void tracer_keep_entry(const void *frame, struct markers_due fires);
 
 /* The frame returns.  These markers without those of a tracer to which its entry was not reported,
  * though that asks for entries: as the frame began before that came, on a stack that no thread had
  * then, a greenlet's or another interpreter's. */
-struct fires tracer_with_entry(const void *frame, struct fires fires);
+struct markers_due tracer_with_entry(const void *frame, struct markers_due fires);
 
 #endif

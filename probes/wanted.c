@@ -9,17 +9,17 @@
 #include "detach.h"
 #include "native.h"
 
-bool wanted_all;
-atomic_uint wanted_silent;
+bool fire_native_too;
+atomic_uint markers_left_to_cpython;
 
 static void log_silent(unsigned silent)
 {
     char names[MARKERS_TEXT];
     debug_log("left to CPython's own markers, which a tracer probes: %s",
-              markers_named(silent, names));
+              markers_to_text(silent, names));
 }
 
-unsigned wanted_markers(void)
+unsigned markers_enabled(void)
 {
     unsigned probed = 0, silent = 0;
     for (int i = 0; i < MARKERS; i++)
@@ -28,14 +28,14 @@ unsigned wanted_markers(void)
     bool detached = detach_is_asked();
     if (detached)
         silent = ~0u;
-    else if (probed && !wanted_all)
-        silent = native_probed();
-    if (atomic_exchange(&wanted_silent, silent) != silent && !detached)
+    else if (probed && !fire_native_too)
+        silent = native_enabled();
+    if (atomic_exchange(&markers_left_to_cpython, silent) != silent && !detached)
         log_silent(silent);
     return probed & ~silent;
 }
 
-unsigned wanted_raised(void)
+unsigned semaphores_sum(void)
 {
     unsigned sum = 0;
     for (int i = 0; i < MARKERS; i++)

@@ -25,18 +25,18 @@ enum {
 
 /* Fire also what CPython's own markers report (PYTHON_STAP=all).  Set by the loader before anything
  * is armed. */
-extern bool wanted_all;
+extern bool fire_native_too;
 
 /* The markers, as bits, for which the shim is silent: because a tracer is attached to CPython's
- * own, or all while the shim is detached.  As of the latest wanted_markers(): the watcher calls it
+ * own, or all while the shim is detached.  As of the latest markers_enabled(): the watcher calls it
  * every 50 ms. */
-extern atomic_uint wanted_silent;
+extern atomic_uint markers_left_to_cpython;
 
 /* Whether the marker is to be fired: a tracer is attached to it right now, and the shim is its
  * source.  A hook may see an event of a marker that is not, as it is in place for others. */
 #define MARKER_ON(name) \
     (__builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0) && \
-     !(atomic_load_explicit(&wanted_silent, memory_order_relaxed) & MARKER_BIT(name)))
+     !(atomic_load_explicit(&markers_left_to_cpython, memory_order_relaxed) & MARKER_BIT(name)))
 
 /* The same of an event's marker, or its filtered one. */
 #define EVENT_ON(name) (MARKER_ON(name) || MARKER_ON(filtered__##name))
@@ -44,9 +44,9 @@ extern atomic_uint wanted_silent;
 /* The markers that the shim is to fire now, as bits.  It reads the semaphores, CPython's own too,
  * whose memory is unmapped with CPython: so with the GIL, or on the watcher's thread, which is
  * joined before CPython ends.  No lock. */
-unsigned wanted_markers(void);
+unsigned markers_enabled(void);
 
 /* What the shim's semaphores add up to: changes while a tracer attaches.  Any thread, no GIL. */
-unsigned wanted_raised(void);
+unsigned semaphores_sum(void);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * The watcher thread.  setup.c starts it, once per Py_Initialize(); fork.c stops it for a fork.
  *
- * The thread asks the interpreters to set hooks, and sets none itself (ask_interpreters()): CPython
+ * The thread asks the interpreters to set hooks, and sets none itself (rearm_all()): CPython
  * joins it before os.fork() (3.7 and later), and may hold locks then that the program's code wants;
  * so no code of the program runs here.  From 3.12 on it does not hold the GIL, but in a child whose
- * pending calls are stuck (ask_needs_gil()); before that, while it asks and no other thread
+ * pending calls are stuck (rearm_needs_gil()); before that, while it asks and no other thread
  * answers.  When the interpreter ends it sleeps, or is joined.  So it never meets an interpreter
  * that is going away.
  *
@@ -70,17 +70,17 @@ enum {
     GONE = 64, /* it has detached, and is not joined, but for one that was STOPPING before */
 };
 
-atomic_bool watcher_set_up;
-bool watcher_barred;
+atomic_bool watcher_allowed;
+bool watcher_forbidden;
 
 /* Under it what follows is written: two threads that fork at once would stop one watcher twice, or
  * start two.  Its holder may wait for a watcher, and that, if asking needs the GIL, for those who
  * wait for the lock. */
-static struct no_gil_lock changing;
+static struct nogil_lock changing;
 
 static struct watcher *_Atomic running;
 
-/* The thread of watcher_attach(), until watcher_start() takes it for the running one. */
+/* The thread of watcher_start_attaching(), until watcher_start() takes it for the running one. */
 static struct watcher *_Atomic attaching;
 
 /* What all interpreters were last asked to bring their hooks to, and did.  ~0u meanwhile: a thread
@@ -111,7 +111,7 @@ static enum begin wait_for(struct watcher *self, bool (*done)(void))
 {
     int freed = 0;
     for (int i = 0; i < HELD_WAIT_MS && freed < FREE_WAIT_MS && !done(); i++) {
-        freed += ask_lock_gil_is_free();
+        freed += gil_is_free();
         if (!sleep_ms(self, 1))
             return BEGIN_NEVER;
     }
@@ -122,14 +122,14 @@ static enum begin wait_for(struct watcher *self, bool (*done)(void))
  * not there, if this thread waited for it.  BEGUN: it was answered. */
 static enum begin ask_without_gil(struct watcher *self)
 {
-    if (!py.Py_IsInitialized() || !ask_knock())
+    if (!py.Py_IsInitialized() || !rearm_main_nogil())
         return BEGIN_LATER;
-    return wait_for(self, ask_answered);
+    return wait_for(self, rearm_main_nogil_done);
 }
 
 static bool needs_no_gil(void)
 {
-    return !ask_needs_gil() || ask_lock_gil_is_free();
+    return !rearm_needs_gil() || gil_is_free();
 }
 
 /* Takes the GIL if asking needs it. */
@@ -140,25 +140,26 @@ static enum begin begin_to_ask(struct watcher *self)
         return BEGIN_LATER;
     if (wait_for(self, needs_no_gil) == BEGIN_NEVER)
         return BEGIN_NEVER;
-    if ((ask_needs_gil() && seccomp_filtered()) || !ask_lock_try()) /* it may have waited long */
+    if ((rearm_needs_gil() && any_thread_has_seccomp()) ||
+        !rearm_trylock()) /* it may have waited long */
         return BEGIN_LATER;
     if (!py.Py_IsInitialized()) { /* nor is it any more: the end does not wait for attach_first() */
-        ask_lock_done();
+        rearm_unlock();
         return BEGIN_LATER;
     }
-    if (!ask_needs_gil())
+    if (!rearm_needs_gil())
         return BEGUN;
     if (!atomic_compare_exchange_strong(&self->state, &awake, AWAKE | TAKES_GIL)) {
-        ask_lock_done();
+        rearm_unlock();
         return BEGIN_NEVER;
     }
-    if (!ask_lock_take_gil()) {
-        ask_lock_done();
+    if (!rearm_take_gil()) {
+        rearm_unlock();
         return self->state & STOPPING ? BEGIN_NEVER : BEGIN_LATER;
     }
     if (!(self->state & STOPPING))
         return BEGUN;
-    ask_lock_end();
+    rearm_release();
     return BEGIN_NEVER;
 }
 
@@ -186,7 +187,7 @@ static bool begins_to_leave(struct watcher *self)
         self->looks++ % PERIODS_UNTIL_LOOK != 0)
         return false;
     descriptors_leave(&self->left_files);
-    bool leaves = !seccomp_filtered() && detach_begin(wanted_raised());
+    bool leaves = !any_thread_has_seccomp() && detach_begin(semaphores_sum());
     if (leaves)
         monitoring_leave();
     return leaves;
@@ -229,19 +230,19 @@ static bool attach_first(struct watcher *self)
             enum begin begin = begin_to_ask(self);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
                 if (begin == BEGUN)
-                    ask_lock_end();
+                    rearm_release();
                 attaching = NULL;
                 return false;
             }
             if (begin == BEGUN) {
                 /* Up to 3.11 another interpreter may have started. */
-                asked = ask_attach(attach_interpreter) && py.minor >= 12;
-                ask_lock_end();
+                asked = rearm_attach(attach_interpreter) && py.minor >= 12;
+                rearm_release();
             }
             if (periods == 0)
                 debug_log("loaded: it becomes active when this Python next runs");
         }
-        if (main_thread_left_us() || !sleep_ms(self, PERIOD_MS))
+        if (is_last_thread() || !sleep_ms(self, PERIOD_MS))
             return false;
     }
     watcher_name_change(WATCHER_IS_ACTIVE);
@@ -253,16 +254,16 @@ static bool attach_first(struct watcher *self)
  * end. */
 static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
 {
-    if (wanted_raised())
+    if (semaphores_sum())
         descriptors_leave(&self->left_files);
-    *wanted = wanted_markers();
+    *wanted = markers_enabled();
     bool rests = *wanted == settled;
     for (int i = 0; i < RESTS && !rests; i++) {
-        unsigned before = *wanted, raised = wanted_raised();
+        unsigned before = *wanted, raised = semaphores_sum();
         if (!sleep_ms(self, REST_MS))
             return false;
-        *wanted = wanted_markers();
-        rests = *wanted == before && wanted_raised() == raised;
+        *wanted = markers_enabled();
+        rests = *wanted == before && semaphores_sum() == raised;
     }
     return true;
 }
@@ -276,10 +277,10 @@ static enum begin ask(struct watcher *self, unsigned wanted, bool change, bool l
     begin = begin_to_ask(self);
     if (begin != BEGUN)
         return begin;
-    if (watcher_set_up)
-        ask_interpreters(wanted, look);
-    ask_lock_end();
-    return watcher_set_up ? BEGUN : BEGIN_NEVER;
+    if (watcher_allowed)
+        rearm_all(wanted, look);
+    rearm_release();
+    return watcher_allowed ? BEGUN : BEGIN_NEVER;
 }
 
 static void *end(struct watcher *self)
@@ -295,7 +296,7 @@ static void *watch(void *data)
 {
     struct watcher *self = data;
     unsigned periods = 0, wait = 1, wanted;
-    uint64_t asked = ~0ul; /* filter_want() */
+    uint64_t asked = ~0ul; /* filter_arm_key() */
     bool filtered = false;
     self->id = gettid();
     watcher_name_first(self->attaches);
@@ -306,17 +307,17 @@ static void *watch(void *data)
         watcher_name_change(self->detaches ? WATCHER_DETACHES
                             : filtered     ? WATCHER_IS_FILTERED
                                            : WATCHER_IS_ACTIVE);
-        if (!wanted_at_rest(self, &wanted) || main_thread_left_us())
+        if (!wanted_at_rest(self, &wanted) || is_last_thread())
             break;
-        tally_watch(wanted);
-        filter_watch(wanted);
+        sums_flush_tick(wanted);
+        filter_refresh_tick(wanted);
         if (has_detached(self))
             return NULL;
-        bool change = wanted != settled || (wanted && !ask_done(wanted));
+        bool change = wanted != settled || (wanted && !rearm_all_done(wanted));
         if (!change && !wanted)
             continue;
-        if (filter_want(wanted) != asked) {
-            asked = filter_want(wanted);
+        if (filter_arm_key(wanted) != asked) {
+            asked = filter_arm_key(wanted);
             periods = 0, wait = 1;
         }
         bool look = ++periods % PERIODS_UNTIL_LOOK == 0;
@@ -324,7 +325,7 @@ static void *watch(void *data)
             bool was_filtered = filtered;
             descriptors_leave(&self->left_files);
             watcher_name_safe();
-            filtered = seccomp_filtered();
+            filtered = any_thread_has_seccomp();
             if (filtered && !was_filtered)
                 debug_log("a thread has set a seccomp filter: hooks stay as they are");
             if (filtered)
@@ -337,11 +338,11 @@ static void *watch(void *data)
             if (begin == BEGUN)
                 wait = wait < PERIODS_UNTIL_LOOK ? 2 * wait : wait;
         }
-        if (ask_done(wanted))
+        if (rearm_all_done(wanted))
             settled = wanted;
     } while (sleep_ms(self, PERIOD_MS));
     /* The end of a thread takes more system calls: the process is to end first. */
-    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !main_thread_left_us(); i++)
+    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !is_last_thread(); i++)
         if (!futex_wait_us(&self->state, IDLE, PERIOD_MS * 1000L))
             break;
     return end(self);
@@ -366,31 +367,31 @@ static bool is_left;
  * not there, and the child's own first fork would wait for it forever. */
 static int never_wiped = 1, *here = &never_wiped;
 
-void watcher_know_children(void)
+void watcher_detect_children(void)
 {
-    int *word = fork_word();
+    int *word = zero_in_child_word();
     if (word)
         here = word;
 }
 
-void watcher_forget(bool told)
+void watcher_after_fork(bool told)
 {
     running = attaching = NULL;
     is_left = false;
     detach_forked();
-    changing = (struct no_gil_lock){0};
-    ask_lock_forget();
+    changing = (struct nogil_lock){0};
+    rearm_lock_reset();
     *here = 1;
-    thread_states_forked(told);
-    ask_forked();
+    tstate_list_after_fork(told);
+    rearm_after_fork();
 }
 
 /* Takes the lock `changing`, which a thread of the parent may have held. */
 static void begin_to_change(void)
 {
     if (!__atomic_exchange_n(here, 1, __ATOMIC_ACQ_REL))
-        watcher_forget(false);
-    no_gil_lock_long(&changing);
+        watcher_after_fork(false);
+    nogil_lock_detached(&changing);
 }
 
 /* Waits for the end of one that is STOPPING, and was in that state before; GIL held, and not
@@ -441,7 +442,7 @@ void watcher_stop_for_fork(void)
     begin_to_change();
     if (running)
         stop_for_fork(running);
-    no_gil_unlock(&changing);
+    nogil_unlock(&changing);
 }
 
 void watcher_stop_at_exit(void)
@@ -451,9 +452,9 @@ void watcher_stop_at_exit(void)
     if (watcher && (atomic_fetch_or(&watcher->state, IDLE) & AWAKE))
         stop(watcher);
     if (is_left || attaching)
-        ask_lock_wait();
+        rearm_wait_idle();
     is_left = false;
-    no_gil_unlock(&changing);
+    nogil_unlock(&changing);
 }
 
 static void start(void)
@@ -461,7 +462,7 @@ static void start(void)
     struct watcher *watcher = running;
     if (watcher && (watcher->state & (IDLE | GONE))) /* IDLE: of the interpreter before */
         stop(watcher);
-    if (running || !watcher_set_up || watcher_barred || detach_has_ended())
+    if (running || !watcher_allowed || watcher_forbidden || detach_has_ended())
         return;
     watcher = atomic_exchange(&attaching, NULL);
     if (watcher) {
@@ -481,17 +482,17 @@ void watcher_start(void)
 {
     begin_to_change();
     start();
-    no_gil_unlock(&changing);
+    nogil_unlock(&changing);
 }
 
-void watcher_attach(void)
+void watcher_start_attaching(void)
 {
     struct watcher *watcher = make_watcher(true);
     if (!watcher)
         return;
-    main_thread_know();
+    main_thread_remember();
     if (gettid() == getpid())
-        watcher_barred = false; /* the end of that thread's function will be noticed */
+        watcher_forbidden = false; /* the end of that thread's function will be noticed */
     attaching = watcher;
     if (!thread_start(&watcher->thread, watch, watcher)) {
         attaching = NULL;

@@ -5,17 +5,17 @@
  * SPDX-License-Identifier: MIT
  */
 
-static void python_put_frame(struct python_text *text, const struct layout_page *layout,
+static void python_put_frame(struct python_text *text, const struct offsets_page *layout,
                              unsigned long frame, unsigned long code, unsigned long *budget)
 {
     int line;
     int known = python_frame_line(layout, frame, code, &line, budget);
     python_puts(text, "File \"");
-    python_put_attribute(text, python_word(code + layout->code_filename));
+    python_put_attribute(text, python_word(code + layout->co_filename));
     python_puts(text, "\", line ");
     python_put_number(text, line < 0, line < 0 ? -(s64)line : line);
     python_puts(text, known ? ", in " : " (def), in ");
-    python_put_attribute(text, python_word(code + layout->code_name));
+    python_put_attribute(text, python_word(code + layout->co_name));
     python_puts(text, "\n");
 }
 
@@ -23,15 +23,15 @@ static void python_put_frame(struct python_text *text, const struct layout_page 
 #define PYTHON_TAGS 7UL
 
 /* What can be said of a thread's Python frames. */
-enum python_found {
-    PYTHON_FOUND,
-    PYTHON_NONE,    /* it has none: no Python, or a thread that runs no Python code */
-    PYTHON_UNKNOWN, /* they can't be read */
+enum python_frame_status {
+    PYTHON_FRAME_OK,
+    PYTHON_FRAME_NONE,    /* it has none: no Python, or a thread that runs no Python code */
+    PYTHON_FRAME_UNKNOWN, /* they can't be read */
 };
 
 /* The frames of a process, from one of them outwards. */
 struct python_frames {
-    struct layout_page layout;
+    struct offsets_page layout;
     unsigned long frame, code; /* the present one: 0 where there is none */
     unsigned long code_type;   /* the type of code objects, once it is known */
     unsigned long back;        /* its caller's */
@@ -43,20 +43,20 @@ struct python_frames {
 /* Its name is in the program's file: in a child that has just been forked that page may not be there yet. */
 static int python_is_code(struct python_frames *frames)
 {
-    const unsigned shift = frames->layout.head_shift;
-    const unsigned offsets[] = {(u16)(shift + offsetof(struct python_object, type)), frames->layout.code_name, frames->layout.code_filename};
+    const unsigned shift = frames->layout.ob_base_offset;
+    const unsigned offsets[] = {(u16)(shift + offsetof(struct PyObject_head, type)), frames->layout.co_name, frames->layout.co_filename};
     u64 words[3] = {0}, type;
     struct python_type known;
     char name;
     if (frames->code == frames->last_code)
         return 1;
-    if (!python_words(words, offsets, 3, frames->code, NULL, 0)) {
+    if (!python_read_words(words, offsets, 3, frames->code, NULL, 0)) {
         words[0] = python_word(frames->code + offsets[0]);
         words[1] = words[2] = 0;
     }
     type = words[0];
     if (type != frames->code_type && python_read_type_at(&known, type, shift) && !(known.flags & PYTHON_HEAP) &&
-        known.basicsize == frames->layout.code_size && (python_type_is(&known, "code") || !python_read(&name, known.name, 1)))
+        known.basicsize == frames->layout.code_basicsize && (python_type_is(&known, "code") || !python_read(&name, known.name, 1)))
         frames->code_type = type;
     if (!type || type != frames->code_type)
         return 0;
@@ -67,33 +67,33 @@ static int python_is_code(struct python_frames *frames)
 }
 
 /* Passes over the frames between C and Python. */
-static enum python_found python_this_frame(struct python_frames *frames)
+static enum python_frame_status python_skip_c_frames(struct python_frames *frames)
 {
-    const struct layout_page *layout = &frames->layout;
-    const unsigned offsets[] = {layout->frame_code, layout->frame_back};
+    const struct offsets_page *layout = &frames->layout;
+    const unsigned offsets[] = {layout->frame_executable, layout->frame_previous};
     for (; frames->frame; frames->frame = frames->back) {
         u64 words[2];
         u8 owner = 0;
-        if (!python_words(words, offsets, 2, frames->frame, layout->frame_owner ? &owner : NULL, layout->frame_owner))
-            return PYTHON_UNKNOWN;
+        if (!python_read_words(words, offsets, 2, frames->frame, layout->frame_owner ? &owner : NULL, layout->frame_owner))
+            return PYTHON_FRAME_UNKNOWN;
         frames->code = words[0] & ~PYTHON_TAGS;
         frames->back = words[1];
         if (!frames->code)
-            return PYTHON_UNKNOWN;
-        if ((!layout->frame_owner || owner != LAYOUT_OWNED_BY_C) && python_is_code(frames))
-            return PYTHON_FOUND;
-        if (!python_word(frames->code + layout->head_shift + offsetof(struct python_object, type)))
-            return PYTHON_UNKNOWN;
+            return PYTHON_FRAME_UNKNOWN;
+        if ((!layout->frame_owner || owner != FRAME_OWNED_BY_CSTACK) && python_is_code(frames))
+            return PYTHON_FRAME_OK;
+        if (!python_word(frames->code + layout->ob_base_offset + offsetof(struct PyObject_head, type)))
+            return PYTHON_FRAME_UNKNOWN;
         if (frames->passed_over++ > PYTHON_STACK)
-            return PYTHON_UNKNOWN;
+            return PYTHON_FRAME_UNKNOWN;
     }
-    return PYTHON_NONE;
+    return PYTHON_FRAME_NONE;
 }
 
-static enum python_found python_next_frame(struct python_frames *frames)
+static enum python_frame_status python_next_frame(struct python_frames *frames)
 {
     frames->frame = frames->back;
-    return python_this_frame(frames);
+    return python_skip_c_frames(frames);
 }
 
 /* Threads of the kernel's that have the memory, and perhaps the registers, of the one that made them: io_uring's. */
@@ -125,7 +125,7 @@ static const char *python_program(void)
 }
 
 /* Says once, of a Python that has no page for more than two seconds, what to do: one that starts has none yet. */
-static void python_say_no_shim(void)
+static void python_warn_no_shim(void)
 {
     static struct {
         pid_t pid;
@@ -149,73 +149,73 @@ static void python_say_no_shim(void)
 }
 
 /* The PyThreadState of a thread of this process; *state is 0 where it has none. */
-static int python_read_state(const struct layout_page *layout, struct task_struct *thread, unsigned long *state)
+static int python_read_state(const struct offsets_page *layout, struct task_struct *thread, unsigned long *state)
 {
     unsigned long pointer = python_thread_pointer(thread);
     *state = 0;
-    return layout->thread_slot && pointer && python_read(state, pointer + layout->thread_slot, sizeof *state);
+    return layout->tstate_tls && pointer && python_read(state, pointer + layout->tstate_tls, sizeof *state);
 }
 
 /* The innermost frame of the thread whose state that is, which may not be the running one. */
-static enum python_found python_state_frame(struct python_frames *frames, unsigned long state)
+static enum python_frame_status python_state_frame(struct python_frames *frames, unsigned long state)
 {
-    const struct layout_page *layout = &frames->layout;
-    unsigned long from = layout->thread_cframe ? python_word(state + layout->thread_cframe) : state;
-    if (!from || !python_read(&frames->frame, from + layout->thread_frame, sizeof frames->frame))
-        return PYTHON_UNKNOWN;
-    return python_this_frame(frames);
+    const struct offsets_page *layout = &frames->layout;
+    unsigned long from = layout->tstate_cframe ? python_word(state + layout->tstate_cframe) : state;
+    if (!from || !python_read(&frames->frame, from + layout->tstate_frame, sizeof frames->frame))
+        return PYTHON_FRAME_UNKNOWN;
+    return python_skip_c_frames(frames);
 }
 
 /* The innermost frame of a thread of this process: of the running one, or one that sleeps. */
-static enum python_found python_thread_frame(struct python_frames *frames, struct task_struct *thread)
+static enum python_frame_status python_thread_frame(struct python_frames *frames, struct task_struct *thread)
 {
     unsigned long state;
     if (!python_read_state(&frames->layout, thread, &state))
-        return PYTHON_UNKNOWN;
-    return state ? python_state_frame(frames, state) : PYTHON_NONE;
+        return PYTHON_FRAME_UNKNOWN;
+    return state ? python_state_frame(frames, state) : PYTHON_FRAME_NONE;
 }
 
 /* The frame at the address; without one the innermost of the running thread. */
-static enum python_found python_first_frame(struct python_frames *frames, unsigned long frame)
+static enum python_frame_status python_first_frame(struct python_frames *frames, unsigned long frame)
 {
-    enum python_found found;
+    enum python_frame_status found;
     memset(frames, 0, sizeof *frames);
     if (!current->mm || !python_read_layout(&frames->layout)) {
-        python_say_no_shim();
-        return frame ? PYTHON_UNKNOWN : PYTHON_NONE;
+        python_warn_no_shim();
+        return frame ? PYTHON_FRAME_UNKNOWN : PYTHON_FRAME_NONE;
     }
     if (!frame)
         return python_thread_frame(frames, current);
     if (frames->layout.lines == LINES_UNKNOWN)
-        return PYTHON_UNKNOWN;
+        return PYTHON_FRAME_UNKNOWN;
     frames->frame = frame;
-    found = python_this_frame(frames);
-    return found == PYTHON_NONE ? PYTHON_UNKNOWN : found;
+    found = python_skip_c_frames(frames);
+    return found == PYTHON_FRAME_NONE ? PYTHON_FRAME_UNKNOWN : found;
 }
 
 /* The str that the frame's code has there. */
-static void python_put_of_frame(struct python_text *text, enum python_found found,
+static void python_put_code_str(struct python_text *text, enum python_frame_status found,
                                 const struct python_frames *frames, unsigned offset)
 {
-    if (found == PYTHON_FOUND)
+    if (found == PYTHON_FRAME_OK)
         python_put_attribute(text, python_word(frames->code + offset));
-    else if (found == PYTHON_UNKNOWN)
+    else if (found == PYTHON_FRAME_UNKNOWN)
         python_puts(text, "<unknown>");
 }
 
 /* The name that the frame's module has. */
-static void python_put_module(struct python_text *text, enum python_found found, const struct python_frames *frames)
+static void python_put_module(struct python_text *text, enum python_frame_status found, const struct python_frames *frames)
 {
     unsigned long globals = 0, name;
-    enum python_got got;
-    if (found == PYTHON_NONE)
+    enum python_lookup got;
+    if (found == PYTHON_FRAME_NONE)
         return;
-    if (found == PYTHON_FOUND && frames->layout.frame_globals)
-        globals = python_word(frames->frame + frames->layout.frame_globals);
+    if (found == PYTHON_FRAME_OK && frames->layout.frame_f_globals)
+        globals = python_word(frames->frame + frames->layout.frame_f_globals);
     python_begin_values(text, &frames->layout);
     got = python_dict_item(text, globals, "__name__", 8, &name);
-    if (got == PYTHON_GOT)
+    if (got == PYTHON_LOOKUP_OK)
         python_put_attribute(text, name);
-    else if (got != PYTHON_ABSENT)
+    else if (got != PYTHON_LOOKUP_ABSENT)
         python_puts(text, "<unknown>");
 }

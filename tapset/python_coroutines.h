@@ -6,7 +6,7 @@
  */
 
 /* The CPython 3.N that it is; 0: not known. */
-static int python_minor(const struct layout_page *layout)
+static int python_minor(const struct offsets_page *layout)
 {
     const char *at = layout->version + 2;
     int minor = 0, digits;
@@ -18,7 +18,7 @@ static int python_minor(const struct layout_page *layout)
 }
 
 /* What an object is, by its type. */
-enum python_kind_of {
+enum python_awaitable_kind {
     PYTHON_KIND_OTHER = 1,
     PYTHON_KIND_FRAME,  /* it has a frame */
     PYTHON_KIND_WRAPS,  /* behind its head is what it stands for */
@@ -26,9 +26,9 @@ enum python_kind_of {
     PYTHON_KIND_TASK,
     PYTHON_KIND_CLASS, /* of a class statement */
 };
-struct python_kind {
+struct python_awaitable_type {
     unsigned long type;
-    enum python_kind_of kind;
+    enum python_awaitable_kind kind;
     int value; /* of one with a frame: where; of a future or a task: which of python_futures */
 };
 
@@ -45,13 +45,13 @@ static const struct python_futures {
 enum { PYTHON_TASK_NODE = 152 }; /* that place */
 
 /* All that is looked up for tasks. */
-struct python_tasks {
+struct python_task_reader {
     struct python_text text;
     struct python_frames frames; /* with the layout */
     unsigned long budget;        /* for line tables */
     int minor;
     unsigned long state, interpreter; /* a PyThreadState, and its PyInterpreterState */
-    struct python_kind kinds[8];
+    struct python_awaitable_type kinds[8];
     unsigned looked; /* up for the table of kinds */
 };
 
@@ -62,7 +62,7 @@ static int python_type_named(const struct python_type *type, const char *name)
     return size <= (int)sizeof known && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
 
-/* Which of python_futures a type of that size, without python_head_shift(), is; -1: none. */
+/* Which of python_futures a type of that size, without python_ob_base_offset(), is; -1: none. */
 static int python_future_at(int minor, u64 size, int is_task)
 {
     int i;
@@ -74,7 +74,7 @@ static int python_future_at(int minor, u64 size, int is_task)
 }
 
 /* Whether a type is one of _asyncio's, which are static to 3.11, or derived from one. */
-static int python_look_up_future(struct python_kind *kind, struct python_type type, int minor)
+static int python_look_up_future(struct python_awaitable_type *kind, struct python_type type, int minor)
 {
     int level, is_task;
     for (level = 0; level < 16; level++) {
@@ -93,27 +93,27 @@ static int python_look_up_future(struct python_kind *kind, struct python_type ty
 /* Where a coroutine has its frame, gi_frame: Include/genobject.h (to 3.10, of another object); gi_iframe: behind all
  * that the type's size counts but for a frame without variables: Include/cpython/genobject.h (3.11 on),
  * Include/internal/pycore_interpframe_structs.h (3.14 on). */
-static int python_frame_within(const struct python_tasks *tasks, const struct python_type *type)
+static int python_frame_within(const struct python_task_reader *tasks, const struct python_type *type)
 {
     if (tasks->minor <= 10)
-        return sizeof(struct python_object);
-    return (int)type->basicsize - tasks->frames.layout.frame_variables;
+        return sizeof(struct PyObject_head);
+    return (int)type->basicsize - tasks->frames.layout.frame_localsplus;
 }
 
-static void python_look_up_kind(struct python_tasks *tasks, struct python_kind *kind)
+static void python_read_awaitable_type(struct python_task_reader *tasks, struct python_awaitable_type *kind)
 {
     static const char *const frames[] = {"coroutine", "generator", "async_generator"};
     static const char *const wraps[] = {"coroutine_wrapper", "async_generator_asend", "async_generator_athrow", "anext_awaitable"};
     struct python_type type;
     int i;
     kind->kind = PYTHON_KIND_OTHER;
-    if (!python_read_type_at(&type, kind->type, tasks->frames.layout.head_shift))
+    if (!python_read_type_at(&type, kind->type, tasks->frames.layout.ob_base_offset))
         return;
     /* not those of class statements, which may have these names, too */
     for (i = 0; i < (int)ARRAY_SIZE(frames) && !(type.flags & PYTHON_HEAP); i++)
         if (python_type_named(&type, frames[i])) {
             kind->value = python_frame_within(tasks, &type);
-            if (kind->value >= (int)sizeof(struct python_object) && kind->value < 256 && tasks->frames.layout.frame_variables)
+            if (kind->value >= (int)sizeof(struct PyObject_head) && kind->value < 256 && tasks->frames.layout.frame_localsplus)
                 kind->kind = PYTHON_KIND_FRAME;
             return;
         }
@@ -127,10 +127,10 @@ static void python_look_up_kind(struct python_tasks *tasks, struct python_kind *
         kind->kind = PYTHON_KIND_CLASS;
 }
 
-static struct python_kind python_kind(struct python_tasks *tasks, unsigned long object)
+static struct python_awaitable_type python_awaitable_type(struct python_task_reader *tasks, unsigned long object)
 {
-    unsigned long type = python_type_address(object, tasks->frames.layout.head_shift);
-    struct python_kind *kind, none = {.kind = PYTHON_KIND_OTHER};
+    unsigned long type = python_type_address(object, tasks->frames.layout.ob_base_offset);
+    struct python_awaitable_type *kind, none = {.kind = PYTHON_KIND_OTHER};
     int i;
     if (!type)
         return none;
@@ -139,7 +139,7 @@ static struct python_kind python_kind(struct python_tasks *tasks, unsigned long 
             return tasks->kinds[i];
     kind = &tasks->kinds[tasks->looked++ % ARRAY_SIZE(tasks->kinds)];
     kind->type = type;
-    python_look_up_kind(tasks, kind);
+    python_read_awaitable_type(tasks, kind);
     return *kind;
 }
 
@@ -162,9 +162,9 @@ enum {
 
 /* As _PyGen_yf() of Objects/genobject.c finds it; the instruction is in a bytes, before the names of the code object
  * (PyCodeObject.co_code, seven words before co_filename). */
-static void python_awaited_3_10(const struct python_tasks *tasks, struct python_coroutine *coroutine)
+static void python_awaited_3_10(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
 {
-    const struct layout_page *layout = &tasks->frames.layout;
+    const struct offsets_page *layout = &tasks->frames.layout;
     unsigned long frame = coroutine->frame, top = 0, code;
     int instruction, depth = 0;
     u8 opcode, state = 0;
@@ -178,12 +178,12 @@ static void python_awaited_3_10(const struct python_tasks *tasks, struct python_
         top = python_word(frame + PYTHON_FRAME_TOP);
         coroutine->runs = !top;
     }
-    if (coroutine->runs || !top || !python_read(&instruction, frame + layout->frame_instruction, sizeof instruction) || instruction < 0)
+    if (coroutine->runs || !top || !python_read(&instruction, frame + layout->frame_instr_ptr, sizeof instruction) || instruction < 0)
         return;
-    code = python_word(python_word(frame + layout->frame_code) + layout->code_filename - 7 * sizeof(u64));
+    code = python_word(python_word(frame + layout->frame_executable) + layout->co_filename - 7 * sizeof(u64));
     if (tasks->minor == 10)
         instruction *= 2;
-    if (code && python_read(&opcode, code + sizeof(struct python_bytes_head) + instruction + 2, 1) && opcode == PYTHON_YIELD_FROM)
+    if (code && python_read(&opcode, code + sizeof(struct PyBytesObject) + instruction + 2, 1) && opcode == PYTHON_YIELD_FROM)
         coroutine->awaits = python_word(top - sizeof(u64));
 }
 
@@ -194,9 +194,9 @@ static void python_awaited_3_10(const struct python_tasks *tasks, struct python_
  * before. */
 enum { PYTHON_FRAME_TOP_3_11 = 64, PYTHON_STATE_BEFORE = 5 };
 
-static void python_awaited_3_11(const struct python_tasks *tasks, struct python_coroutine *coroutine)
+static void python_awaited_3_11(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
 {
-    const struct layout_page *layout = &tasks->frames.layout;
+    const struct offsets_page *layout = &tasks->frames.layout;
     unsigned long frame = coroutine->frame, next;
     signed char state;
     u8 unit[2];
@@ -209,7 +209,7 @@ static void python_awaited_3_11(const struct python_tasks *tasks, struct python_
     if (tasks->minor >= 15 ? state != 2 && state != 3 : state != -1)
         return;
     if (tasks->minor <= 12) {
-        next = python_word(frame + layout->frame_instruction) + sizeof unit;
+        next = python_word(frame + layout->frame_instr_ptr) + sizeof unit;
         if (!python_read(unit, next, sizeof unit) || (unit[1] & 3) < 2)
             return;
     }
@@ -217,13 +217,13 @@ static void python_awaited_3_11(const struct python_tasks *tasks, struct python_
         coroutine->awaits = python_word(python_word(frame + PYTHON_FRAME_TOP_3_11) -
                                         (tasks->minor >= 15 ? 2 : 1) * sizeof(u64)) & ~PYTHON_TAGS;
     else if (python_read(&count, frame + PYTHON_FRAME_TOP_3_11, sizeof count) && count && count < 0x10000)
-        coroutine->awaits = python_word(frame + layout->frame_variables + (count - 1) * sizeof(u64));
+        coroutine->awaits = python_word(frame + layout->frame_localsplus + (count - 1) * sizeof(u64));
 }
 
 /* Whether it is a coroutine or the like. */
-static int python_read_coroutine(struct python_tasks *tasks, struct python_coroutine *coroutine, unsigned long object)
+static int python_read_coroutine(struct python_task_reader *tasks, struct python_coroutine *coroutine, unsigned long object)
 {
-    struct python_kind kind = python_kind(tasks, object);
+    struct python_awaitable_type kind = python_awaitable_type(tasks, object);
     memset(coroutine, 0, sizeof *coroutine);
     if (kind.kind != PYTHON_KIND_FRAME)
         return 0;
@@ -240,20 +240,20 @@ static int python_read_coroutine(struct python_tasks *tasks, struct python_corou
 
 /* The frames in which a task waits, the innermost last: the last ones of so many, if it's more than there is room for. */
 enum { PYTHON_CHAIN = 64 };
-struct python_chain {
+struct python_await_chain {
     unsigned long frames[PYTHON_CHAIN];
     int count;
     int runs; /* one of them does */
 };
 
 /* Follows the awaits from a coroutine inwards. */
-static void python_follow_awaits(struct python_tasks *tasks, struct python_chain *chain, unsigned long object)
+static void python_follow_awaits(struct python_task_reader *tasks, struct python_await_chain *chain, unsigned long object)
 {
     struct python_coroutine coroutine;
     chain->count = chain->runs = 0;
-    while (object && chain->count < PYTHON_STACK && python_spend(&tasks->text)) {
-        if (python_kind(tasks, object).kind == PYTHON_KIND_WRAPS) {
-            object = python_word(object + tasks->frames.layout.head_shift + sizeof(struct python_object));
+    while (object && chain->count < PYTHON_STACK && python_use_budget(&tasks->text)) {
+        if (python_awaitable_type(tasks, object).kind == PYTHON_KIND_WRAPS) {
+            object = python_word(object + tasks->frames.layout.ob_base_offset + sizeof(struct PyObject_head));
             continue;
         }
         if (!python_read_coroutine(tasks, &coroutine, object) || !coroutine.frame)
@@ -265,16 +265,16 @@ static void python_follow_awaits(struct python_tasks *tasks, struct python_chain
 }
 
 /* Goes to the frame of the chain with this number: whether it is one. */
-static int python_chain_frame(struct python_tasks *tasks, const struct python_chain *chain, int at)
+static int python_chain_frame(struct python_task_reader *tasks, const struct python_await_chain *chain, int at)
 {
     struct python_frames *frames = &tasks->frames;
     frames->frame = chain->frames[at % PYTHON_CHAIN];
-    frames->code = python_word(frames->frame + frames->layout.frame_code) & ~PYTHON_TAGS;
+    frames->code = python_word(frames->frame + frames->layout.frame_executable) & ~PYTHON_TAGS;
     return frames->code && python_is_code(frames);
 }
 
 /* Whole lines, the innermost frame first, and a line of dots if there are more of them. */
-static void python_put_chain(struct python_tasks *tasks, const struct python_chain *chain, s64 depth)
+static void python_put_await_chain(struct python_task_reader *tasks, const struct python_await_chain *chain, s64 depth)
 {
     int at;
     depth = min_t(s64, depth, PYTHON_CHAIN);

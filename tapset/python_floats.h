@@ -9,12 +9,12 @@
  * as the kernel has no others */
 
 enum { PYTHON_LIMBS = 38, PYTHON_DIGITS = 17 };
-struct python_whole {
+struct python_bigint {
     u32 limb[PYTHON_LIMBS]; /* the lowest first */
     int used;
 };
 
-static void python_set_whole(struct python_whole *whole, u64 value, int shift)
+static void python_bigint_set(struct python_bigint *whole, u64 value, int shift)
 {
     int i, limb = shift / 32;
     memset(whole, 0, sizeof *whole);
@@ -25,7 +25,7 @@ static void python_set_whole(struct python_whole *whole, u64 value, int shift)
     whole->used = min(limb + 3, (int)PYTHON_LIMBS);
 }
 
-static void python_multiply(struct python_whole *whole, u32 by)
+static void python_multiply(struct python_bigint *whole, u32 by)
 {
     u64 carry = 0;
     int i;
@@ -39,7 +39,7 @@ static void python_multiply(struct python_whole *whole, u32 by)
 }
 
 /* Of a + b against c, b may be NULL: negative, 0 or positive. */
-static int python_compare_wholes(const struct python_whole *a, const struct python_whole *b, const struct python_whole *c)
+static int python_bigint_compare(const struct python_bigint *a, const struct python_bigint *b, const struct python_bigint *c)
 {
     u64 carry = 0;
     s64 borrow = 0;
@@ -57,7 +57,7 @@ static int python_compare_wholes(const struct python_whole *a, const struct pyth
     return carry > (u64)borrow || differs;
 }
 
-static void python_subtract(struct python_whole *from, const struct python_whole *whole)
+static void python_subtract(struct python_bigint *from, const struct python_bigint *whole)
 {
     s64 borrow = 0;
     int i;
@@ -72,13 +72,13 @@ static void python_subtract(struct python_whole *from, const struct python_whole
 /* The digits of mantissa * 2**exponent, which is 0.DIGITS * 10**point; how many there are. */
 static int python_shortest(char *digits, int *point, u64 mantissa, int exponent)
 {
-    struct python_whole rest, unit, low, high; /* the distance to the doubles below and above */
+    struct python_bigint rest, unit, low, high; /* the distance to the doubles below and above */
     int at_power = mantissa == 1ULL << 52 && exponent > -1074; /* the one below is half as far */
     int even = !(mantissa & 1), count = 0, scale, digit, is_low, is_high;
-    python_set_whole(&rest, mantissa, max(exponent, 0) + 1 + at_power);
-    python_set_whole(&unit, 1, max(-exponent, 0) + 1 + at_power);
-    python_set_whole(&low, 1, max(exponent, 0));
-    python_set_whole(&high, 1, max(exponent, 0) + at_power);
+    python_bigint_set(&rest, mantissa, max(exponent, 0) + 1 + at_power);
+    python_bigint_set(&unit, 1, max(-exponent, 0) + 1 + at_power);
+    python_bigint_set(&low, 1, max(exponent, 0));
+    python_bigint_set(&high, 1, max(exponent, 0) + at_power);
     /* at most one too small */
     scale = (exponent + fls64(mantissa) - 1) * 1233 / 4096 - (exponent + fls64(mantissa) - 1 < 0);
     *point = scale;
@@ -89,7 +89,7 @@ static int python_shortest(char *digits, int *point, u64 mantissa, int exponent)
         python_multiply(&low, 10);
         python_multiply(&high, 10);
     }
-    while (python_compare_wholes(&rest, &high, &unit) >= !even) {
+    while (python_bigint_compare(&rest, &high, &unit) >= !even) {
         python_multiply(&unit, 10);
         ++*point;
     }
@@ -97,11 +97,11 @@ static int python_shortest(char *digits, int *point, u64 mantissa, int exponent)
         python_multiply(&rest, 10);
         python_multiply(&low, 10);
         python_multiply(&high, 10);
-        for (digit = 0; digit < 9 && python_compare_wholes(&rest, NULL, &unit) >= 0; digit++)
+        for (digit = 0; digit < 9 && python_bigint_compare(&rest, NULL, &unit) >= 0; digit++)
             python_subtract(&rest, &unit);
-        is_low = python_compare_wholes(&rest, NULL, &low) < even;
-        is_high = python_compare_wholes(&rest, &high, &unit) >= !even;
-        if (is_high && (!is_low || python_compare_wholes(&rest, &rest, &unit) >= !(digit & 1)))
+        is_low = python_bigint_compare(&rest, NULL, &low) < even;
+        is_high = python_bigint_compare(&rest, &high, &unit) >= !even;
+        if (is_high && (!is_low || python_bigint_compare(&rest, &rest, &unit) >= !(digit & 1)))
             digit++;
         digits[count++] = '0' + digit;
     } while (!is_low && !is_high && count < PYTHON_DIGITS);
@@ -155,7 +155,7 @@ static void python_put_double(struct python_text *text, u64 bits, int dot)
 static int python_put_float(struct python_text *text, unsigned long object)
 {
     u64 bits;
-    if (!python_read(&bits, object + text->shift + sizeof(struct python_object), sizeof bits))
+    if (!python_read(&bits, object + text->shift + sizeof(struct PyObject_head), sizeof bits))
         return 0;
     python_put_double(text, bits, 1);
     return 1;
@@ -185,7 +185,7 @@ static void python_put_type(struct python_text *text, unsigned long object, cons
 {
     python_puts(text, "<");
     if (text->layout)
-        python_put_class(text, python_word(object + text->shift + offsetof(struct python_object, type)), type);
+        python_put_class(text, python_word(object + text->shift + offsetof(struct PyObject_head, type)), type);
     else
         python_put_type_name(text, type, 0);
     python_puts(text, ">");
@@ -202,9 +202,9 @@ static int python_put_items(struct python_text *text, unsigned long object,
     unsigned long items;
     u64 count, i;
     if (!python_find_base(type, is_tuple ? PYTHON_TUPLE : PYTHON_LIST) ||
-        !python_read(&count, object + type->shift + offsetof(struct python_sized, size), sizeof count))
+        !python_read(&count, object + type->shift + offsetof(struct PyVarObject_head, size), sizeof count))
         return 0;
-    items = is_tuple ? object + type->basicsize : python_word(object + type->shift + sizeof(struct python_sized));
+    items = is_tuple ? object + type->basicsize : python_word(object + type->shift + sizeof(struct PyVarObject_head));
     python_puts(text, is_tuple ? "(" : "[");
     if (depth == PYTHON_DEPTH && count)
         python_puts(text, "...");

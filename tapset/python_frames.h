@@ -8,11 +8,11 @@
 /* ---- frames */
 
 /* Whether the process has published its layout. */
-static int python_read_layout(struct layout_page *layout)
+static int python_read_layout(struct offsets_page *layout)
 {
     return !python_is_narrow() &&
-           ((python_read(layout, (unsigned long)LAYOUT_ADDRESS, sizeof *layout) && layout->magic == LAYOUT_MAGIC) ||
-            (python_read(layout, (unsigned long)LAYOUT_LOW_ADDRESS, sizeof *layout) && layout->magic == LAYOUT_MAGIC));
+           ((python_read(layout, (unsigned long)OFFSETS_ADDRESS, sizeof *layout) && layout->magic == OFFSETS_MAGIC) ||
+            (python_read(layout, (unsigned long)OFFSETS_LOW_ADDRESS, sizeof *layout) && layout->magic == OFFSETS_MAGIC));
 }
 
 /* A varint of six bits a byte, the lowest first. */
@@ -83,44 +83,44 @@ static int python_line_of(int lines, struct python_bytes *table, int line, int o
 enum { PYTHON_TABLES = 128 * 1024, PYTHON_STACK = 1000 };
 
 /* What the line of a frame follows from. */
-struct python_place {
+struct python_code_position {
     int first_line, offset;    /* of the def; of the instruction, in bytes */
     unsigned long table, size; /* the line table */
 };
 
 /* The first of the instructions in which the frame stands: the code's own, or the copy that its thread has of them; 0: it
  * can't be read. */
-static unsigned long python_instructions(const struct layout_page *layout, unsigned long frame, unsigned long code)
+static unsigned long python_first_instr(const struct offsets_page *layout, unsigned long frame, unsigned long code)
 {
     unsigned long table;
     u64 count;
     u32 copy;
-    if (!layout->code_copies)
-        return code + layout->code_instructions;
-    table = python_word(code + layout->code_copies);
-    if (!table || !python_read(&count, table, sizeof count) || !python_read(&copy, frame + layout->frame_copy, sizeof copy) ||
+    if (!layout->co_tlbc)
+        return code + layout->co_code_adaptive;
+    table = python_word(code + layout->co_tlbc);
+    if (!table || !python_read(&count, table, sizeof count) || !python_read(&copy, frame + layout->frame_tlbc_index, sizeof copy) ||
         copy >= count)
         return 0;
     return python_word(table + sizeof count + copy * sizeof(u64));
 }
 
 /* 0 if some of it can't be read; first_line may be known then. */
-static int python_frame_place(const struct layout_page *layout, unsigned long frame, unsigned long code,
-                              struct python_place *place)
+static int python_frame_position(const struct offsets_page *layout, unsigned long frame, unsigned long code,
+                              struct python_code_position *place)
 {
-    unsigned long object = python_word(code + layout->code_lines);
-    place->size = python_word(object + layout->head_shift + offsetof(struct python_sized, size));
-    place->table = object + layout->head_shift + sizeof(struct python_bytes_head);
+    unsigned long object = python_word(code + layout->co_linetable);
+    place->size = python_word(object + layout->ob_base_offset + offsetof(struct PyVarObject_head, size));
+    place->table = object + layout->ob_base_offset + sizeof(struct PyBytesObject);
     place->first_line = 0;
-    if (!python_read(&place->first_line, code + layout->code_first_line, sizeof place->first_line))
+    if (!python_read(&place->first_line, code + layout->co_firstlineno, sizeof place->first_line))
         return 0;
     if (layout->lines == LINES_LOCATIONS) {
-        unsigned long at = python_word(frame + layout->frame_instruction), first = python_instructions(layout, frame, code);
+        unsigned long at = python_word(frame + layout->frame_instr_ptr), first = python_first_instr(layout, frame, code);
         if (!at || !first)
             return 0;
         place->offset = at - first;
     } else {
-        if (!python_read(&place->offset, frame + layout->frame_instruction, sizeof place->offset))
+        if (!python_read(&place->offset, frame + layout->frame_instr_ptr, sizeof place->offset))
             return 0;
         if (layout->lines == LINES_LINETABLE && place->offset > 0)
             place->offset *= 2;
@@ -130,7 +130,7 @@ static int python_frame_place(const struct layout_page *layout, unsigned long fr
 
 /* The line of a place, and how much of the table was read for it; 0 if it can't be had: *line is that of the
  * def then. */
-static int python_place_line(const struct layout_page *layout, const struct python_place *place, int *line,
+static int python_place_line(const struct offsets_page *layout, const struct python_code_position *place, int *line,
                              unsigned long *used, unsigned long *budget)
 {
     struct python_bytes table = {0};
@@ -146,12 +146,12 @@ static int python_place_line(const struct layout_page *layout, const struct pyth
 }
 
 /* The current line of a frame; 0 if it can't be had: *line is that of the def then. */
-static int python_frame_line(const struct layout_page *layout, unsigned long frame,
+static int python_frame_line(const struct offsets_page *layout, unsigned long frame,
                              unsigned long code, int *line, unsigned long *budget)
 {
-    struct python_place place;
+    struct python_code_position place;
     unsigned long used;
-    if (python_frame_place(layout, frame, code, &place))
+    if (python_frame_position(layout, frame, code, &place))
         return python_place_line(layout, &place, line, &used, budget);
     *line = place.first_line;
     return 0;

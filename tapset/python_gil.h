@@ -17,26 +17,26 @@ struct python_gil {
 };
 
 /* Where the GIL of a thread's interpreter is, by its PyThreadState; 0: not known. */
-static unsigned long python_gil_address(const struct layout_page *layout, unsigned long state)
+static unsigned long python_gil_address(const struct offsets_page *layout, unsigned long state)
 {
-    unsigned long interpreter = python_word(state + layout->thread_interpreter), modules, type;
+    unsigned long interpreter = python_word(state + layout->tstate_interp), modules, type;
     if (!layout->gil_size || !interpreter)
         return 0;
-    if (layout->interpreter_gil)
-        return python_word(interpreter + layout->interpreter_gil);
-    modules = python_word(interpreter + layout->interpreter_modules);
-    type = modules ? python_word(modules + offsetof(struct python_object, type)) : 0;
-    return type ? type + layout->gil_distance : 0;
+    if (layout->interp_gil)
+        return python_word(interpreter + layout->interp_gil);
+    modules = python_word(interpreter + layout->interp_modules);
+    type = modules ? python_word(modules + offsetof(struct PyObject_head, type)) : 0;
+    return type ? type + layout->gil_from_dict_type : 0;
 }
 
 /* 0: it can't be read. */
-static int python_read_gil(struct python_gil *gil, const struct layout_page *layout)
+static int python_read_gil(struct python_gil *gil, const struct offsets_page *layout)
 {
     u32 locked = 1;
     gil->switches = 0;
-    if (!python_read(&gil->last, gil->address + layout->gil_holder, sizeof gil->last) ||
+    if (!python_read(&gil->last, gil->address + layout->gil_last_holder, sizeof gil->last) ||
         (layout->gil_locked && !python_read(&locked, gil->address + layout->gil_locked, sizeof locked)) ||
-        (layout->gil_switches && !python_read(&gil->switches, gil->address + layout->gil_switches, sizeof gil->switches)))
+        (layout->gil_switch_number && !python_read(&gil->switches, gil->address + layout->gil_switch_number, sizeof gil->switches)))
         return 0;
     gil->holder = locked == 1 ? gil->last : 0;
     return 1;
@@ -62,7 +62,7 @@ static unsigned long python_futex(void)
 }
 
 /* The GIL of the running thread's interpreter, or the known one at this address; 0: it can't be read. */
-static int python_this_gil(struct python_gil *gil, struct layout_page *layout, unsigned long known)
+static int python_this_gil(struct python_gil *gil, struct offsets_page *layout, unsigned long known)
 {
     unsigned long state;
     if (!current->mm || !python_read_layout(layout))
@@ -76,7 +76,7 @@ static int python_this_gil(struct python_gil *gil, struct layout_page *layout, u
 /* The address of that GIL, if this futex is a part of it, and what is in it; 0: it is not. */
 static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_gil gil;
     if (!futex || !python_this_gil(&gil, &layout, known) || futex - gil.address >= layout.gil_size)
         return 0;
@@ -87,9 +87,9 @@ static unsigned long python_gil_waited_for(unsigned long futex, unsigned long kn
 
 /* Whether the running thread, which waited for the GIL when that had got to another thread so often, cannot have had it
  * since then: at most one has got it, another one. */
-static int python_had_no_gil(unsigned long known, u64 switches)
+static int python_cannot_have_had_gil(unsigned long known, u64 switches)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_gil gil;
     unsigned long state;
     if (!switches || !python_this_gil(&gil, &layout, known))
@@ -101,7 +101,7 @@ static int python_had_no_gil(unsigned long known, u64 switches)
 /* The GIL that the running thread has; 0: it has none. */
 static unsigned long python_has_gil(void)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_gil gil;
     unsigned long state;
     return python_this_gil(&gil, &layout, 0) && python_read_state(&layout, current, &state) && gil.holder == state ?
@@ -111,25 +111,25 @@ static unsigned long python_has_gil(void)
 /* Whether the running thread's process is one of a free-threaded build, in which there is no GIL now. */
 static int python_gil_is_off(void)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_gil gil;
     u32 enabled;
-    return python_this_gil(&gil, &layout, 0) && layout.gil_optional && python_read(&enabled, gil.address, sizeof enabled) && !enabled;
+    return python_this_gil(&gil, &layout, 0) && layout.gil_enabled && python_read(&enabled, gil.address, sizeof enabled) && !enabled;
 }
 
 /* Says of a Python that it has no shim, or one that has not found the GIL; or that the process has none. */
-static void python_want_shim(void)
+static void python_warn_no_gil(void)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     static int said, said_off;
     if (!current->mm)
         return;
     if (!python_read_layout(&layout))
-        python_say_no_shim();
+        python_warn_no_shim();
     else if (layout.gil_size) {
         if (!READ_ONCE(said_off) && python_gil_is_off() && !xchg(&said_off, 1))
             _stp_warn("process %d, and perhaps others, runs without a GIL: no thread waits for it", current->tgid);
-    } else if (layout.thread_slot && !xchg(&said, 1))
+    } else if (layout.tstate_tls && !xchg(&said, 1))
         _stp_warn("the shim has not found the GIL of process %d, and perhaps of others: it is not as in any release",
                   current->tgid);
 }

@@ -25,8 +25,8 @@ static u32 python_big_endian(const u8 *bytes, int count)
 
 /* Include/datetime.h: behind the hash whether there is a zone, year, month, day, hour, minute, second, microsecond, fold,
  * and the zone, as far as the type has them. */
-struct python_datetime {
-    struct python_object object;
+struct PyDateTime_DateTime {
+    struct PyObject_head object;
     u64 hash;
     u8 has_zone, bytes[15];
 };
@@ -34,7 +34,7 @@ struct python_datetime {
 static int python_put_datetime(struct python_text *text, unsigned long object, const char *name, int has_date, int has_time,
                                int depth)
 {
-    struct python_datetime datetime;
+    struct PyDateTime_DateTime datetime;
     const u8 *at = datetime.bytes;
     u32 number[7];
     int count = 0;
@@ -73,7 +73,7 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
 }
 
 /* Include/datetime.h, PyDateTime_Delta: days, seconds and microseconds behind the hash. */
-enum { PYTHON_TIMEDELTA = sizeof(struct python_object) + sizeof(s64) };
+enum { PYTHON_TIMEDELTA = sizeof(struct PyObject_head) + sizeof(s64) };
 
 /* From 3.7 on with their names, those that are not 0. */
 static int python_put_timedelta(struct python_text *text, unsigned long object)
@@ -104,7 +104,7 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
 {
     u64 part[2];
     int offset[3];
-    if (!python_read(part, object + text->shift + sizeof(struct python_object), sizeof part) ||
+    if (!python_read(part, object + text->shift + sizeof(struct PyObject_head), sizeof part) ||
         !python_read(offset, part[0] + text->shift + PYTHON_TIMEDELTA, sizeof offset))
         return 0;
     if (!part[1] && !offset[0] && !offset[1] && !offset[2]) {
@@ -122,8 +122,8 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
 }
 
 /* Modules/_decimal: behind the hash libmpdec's mpd_t, whose words have 19 digits each, the lowest first. */
-struct python_decimal {
-    struct python_object object;
+struct PyDecObject {
+    struct PyObject_head object;
     u64 hash;
     u8 flags, padding[7];
     s64 exponent, digits, length, allocated;
@@ -139,7 +139,7 @@ enum {
 };
 
 /* The digits of its coefficient, without leading zeros; how many, -1 if it can't be read. */
-static int python_decimal_digits(char *digits, const struct python_decimal *decimal)
+static int python_decimal_digits(char *digits, const struct PyDecObject *decimal)
 {
     u64 word[PYTHON_DECIMAL_WORDS];
     int count = 0, i, j;
@@ -189,7 +189,7 @@ static void python_put_scientific(struct python_text *text, const char *digits, 
 static int python_put_decimal(struct python_text *text, unsigned long object)
 {
     char digits[PYTHON_DECIMAL_WORDS * PYTHON_DECIMAL_WORD];
-    struct python_decimal decimal;
+    struct PyDecObject decimal;
     int count, flags;
     if (!python_read(&decimal, object + text->shift, sizeof decimal))
         return 0;
@@ -217,10 +217,10 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
     u32 digits[5] = {0};
     u64 count;
     int negative, i;
-    if (python_class_attribute(text, address, "__module__", 10, &module) != PYTHON_GOT || !python_is_named(text, module, "uuid", 4) ||
-        python_attribute(text, object, "int", 3, &number) != PYTHON_GOT || !python_read_type(&type, number, text->shift) ||
+    if (python_class_attribute(text, address, "__module__", 10, &module) != PYTHON_LOOKUP_OK || !python_is_named(text, module, "uuid", 4) ||
+        python_attribute(text, object, "int", 3, &number) != PYTHON_LOOKUP_OK || !python_read_type(&type, number, text->shift) ||
         !(type.flags & PYTHON_LONG) || !python_int_head(number, &type, &count, &negative) || negative || count > 5 ||
-        !python_read(digits, number + text->shift + sizeof(struct python_sized), count * sizeof *digits))
+        !python_read(digits, number + text->shift + sizeof(struct PyVarObject_head), count * sizeof *digits))
         return 0;
     python_puts(text, "UUID('");
     for (i = 31; i >= 0; i--) {
@@ -244,7 +244,7 @@ static int python_is_str(unsigned long object, unsigned shift)
  * first words, in another place in most versions, are the name and the qualified name. */
 static unsigned long python_generator_name(unsigned long object, unsigned shift)
 {
-    unsigned long at = object + shift + sizeof(struct python_object), end = at + 5 * sizeof(u64);
+    unsigned long at = object + shift + sizeof(struct PyObject_head), end = at + 5 * sizeof(u64);
     while (at < end && !(python_is_str(python_word(at), shift) && python_is_str(python_word(at + sizeof(u64)), shift)))
         at += sizeof(u64);
     return at == end ? 0 : python_word(at + sizeof(u64));

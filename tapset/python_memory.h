@@ -28,7 +28,7 @@ static int python_is_narrow(void)
 
 /* Words at these offsets, which are u16, and perhaps a byte: the kernel opens the process's memory once for all of
  * them, which takes longer than to read them.  Whether all could be read. */
-static int python_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset)
+static int python_read_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset)
 {
     int i;
     if (python_is_narrow())
@@ -65,11 +65,11 @@ static unsigned long python_word(unsigned long at)
 {
     static const unsigned here[] = {0};
     u64 word;
-    return python_words(&word, here, 1, at, NULL, 0) ? word : 0;
+    return python_read_words(&word, here, 1, at, NULL, 0) ? word : 0;
 }
 
 /* Its first four bytes. */
-static u32 python_first_half(u64 word)
+static u32 python_low_u32(u64 word)
 {
     u32 half;
     memcpy(&half, &word, sizeof half);
@@ -107,33 +107,33 @@ static int python_byte(struct python_bytes *bytes)
 /* ---- types */
 
 /* What the page has that may be at this address; 0: it is not there. */
-static int python_head_shift_at(unsigned long address, u16 *shift)
+static int python_ob_base_offset_at(unsigned long address, u16 *shift)
 {
-    static const unsigned offsets[] = {offsetof(struct layout_page, magic), offsetof(struct layout_page, head_shift)};
+    static const unsigned offsets[] = {offsetof(struct offsets_page, magic), offsetof(struct offsets_page, ob_base_offset)};
     u64 words[2];
-    if (!python_words(words, offsets, 2, address, NULL, 0))
+    if (!python_read_words(words, offsets, 2, address, NULL, 0))
         return 0;
     memcpy(shift, &words[1], sizeof *shift);
-    return python_first_half(words[0]) == LAYOUT_MAGIC;
+    return python_low_u32(words[0]) == OFFSETS_MAGIC;
 }
 
 /* How much longer the head of each object is in this process (layout_page.h): 0 but in a free-threaded build. */
-static unsigned python_head_shift(void)
+static unsigned python_ob_base_offset(void)
 {
     u16 shift;
-    return python_head_shift_at((unsigned long)LAYOUT_ADDRESS, &shift) ||
-                   python_head_shift_at((unsigned long)LAYOUT_LOW_ADDRESS, &shift) ?
+    return python_ob_base_offset_at((unsigned long)OFFSETS_ADDRESS, &shift) ||
+                   python_ob_base_offset_at((unsigned long)OFFSETS_LOW_ADDRESS, &shift) ?
                shift :
                0;
 }
 
 /* Include/object.h: PyObject and PyVarObject.  This and all structs and offsets of objects below are what is behind so
  * many bytes; those of layout_page.h are from the start of an object. */
-struct python_object {
+struct PyObject_head {
     u64 references, type;
 };
-struct python_sized {
-    struct python_object object;
+struct PyVarObject_head {
+    struct PyObject_head object;
     u64 size;
 };
 
@@ -153,19 +153,19 @@ enum { PYTHON_TP_NAME = 24, PYTHON_TP_BASICSIZE = 32, PYTHON_TP_ITEMSIZE = 40, P
 
 struct python_type {
     u64 name, basicsize, itemsize, flags, base;
-    unsigned shift; /* python_head_shift(), of types and objects */
+    unsigned shift; /* python_ob_base_offset(), of types and objects */
 };
 
 static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift)
 {
     static const unsigned offsets[] = {PYTHON_TP_NAME, PYTHON_TP_BASICSIZE, PYTHON_TP_ITEMSIZE, PYTHON_TP_FLAGS, PYTHON_TP_BASE};
     type->shift = shift;
-    return address && python_words((u64 *)type, offsets, ARRAY_SIZE(offsets), address + shift, NULL, 0);
+    return address && python_read_words((u64 *)type, offsets, ARRAY_SIZE(offsets), address + shift, NULL, 0);
 }
 
 static int python_read_type(struct python_type *type, unsigned long object, unsigned shift)
 {
-    return python_read_type_at(type, python_word(object + shift + offsetof(struct python_object, type)), shift);
+    return python_read_type_at(type, python_word(object + shift + offsetof(struct PyObject_head, type)), shift);
 }
 
 /* Follows the bases to the built-in type that has the flag. */
@@ -184,13 +184,13 @@ static int python_find_base(struct python_type *type, u64 flag)
 }
 
 /* The same as an object shows it, in a process without the shim: the type of types is its own. */
-static unsigned python_head_shift_of(unsigned long object)
+static unsigned python_ob_base_offset_of(unsigned long object)
 {
     static const unsigned shifts[] = {0, 16};
     unsigned long type;
     int i;
     for (i = 0; i < (int)ARRAY_SIZE(shifts); i++) {
-        unsigned at = shifts[i] + offsetof(struct python_object, type);
+        unsigned at = shifts[i] + offsetof(struct PyObject_head, type);
         type = python_word(python_word(object + at) + at);
         if (type && python_word(type + at) == type)
             return shifts[i];

@@ -9,29 +9,29 @@
 
 /* Include/cpython/unicodeobject.h: PyASCIIObject, PyCompactUnicodeObject and PyUnicodeObject, and what they
  * were to 3.11, with a wstr.  The characters follow the first or the second, or are where data points. */
-struct python_ascii {
-    struct python_object object;
+struct PyASCIIObject {
+    struct PyObject_head object;
     u64 length, hash;
     u32 state, padding;
 };
-struct python_compact {
-    struct python_ascii ascii;
+struct PyCompactUnicodeObject {
+    struct PyASCIIObject ascii;
     u64 utf8_length, utf8;
 };
-struct python_unicode {
-    struct python_compact compact;
+struct PyUnicodeObject {
+    struct PyCompactUnicodeObject compact;
     u64 data;
 };
-struct python_ascii_3_11 {
-    struct python_ascii ascii;
+struct PyASCIIObject_3_11 {
+    struct PyASCIIObject ascii;
     u64 wstr;
 };
-struct python_compact_3_11 {
-    struct python_ascii_3_11 ascii;
+struct PyCompactUnicodeObject_3_11 {
+    struct PyASCIIObject_3_11 ascii;
     u64 utf8_length, utf8, wstr_length;
 };
-struct python_unicode_3_11 {
-    struct python_compact_3_11 compact;
+struct PyUnicodeObject_3_11 {
+    struct PyCompactUnicodeObject_3_11 compact;
     u64 data;
 };
 
@@ -67,11 +67,11 @@ static u32 python_str_state(u32 state)
 static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind,
                                   unsigned long object, const struct python_type *type)
 {
-    struct python_ascii str;
+    struct PyASCIIObject str;
     u64 size = type->basicsize - type->shift;
-    int old = size == sizeof(struct python_unicode_3_11);
+    int old = size == sizeof(struct PyUnicodeObject_3_11);
     object += type->shift;
-    if ((!old && size != sizeof(struct python_unicode)) || !python_read(&str, object, sizeof str))
+    if ((!old && size != sizeof(struct PyUnicodeObject)) || !python_read(&str, object, sizeof str))
         return 0;
     if (type->shift)
         str.state = python_str_state(str.state);
@@ -81,12 +81,12 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
     if (*kind != 1 && *kind != 2 && *kind != 4)
         return 0;
     if (!(str.state & PYTHON_STR_COMPACT)) /* of a derived type */
-        bytes->at = python_word(object + (old ? offsetof(struct python_unicode_3_11, data) :
-                                                offsetof(struct python_unicode, data)));
+        bytes->at = python_word(object + (old ? offsetof(struct PyUnicodeObject_3_11, data) :
+                                                offsetof(struct PyUnicodeObject, data)));
     else if (str.state & PYTHON_STR_ASCII)
-        bytes->at = object + (old ? sizeof(struct python_ascii_3_11) : sizeof(struct python_ascii));
+        bytes->at = object + (old ? sizeof(struct PyASCIIObject_3_11) : sizeof(struct PyASCIIObject));
     else
-        bytes->at = object + (old ? sizeof(struct python_compact_3_11) : sizeof(struct python_compact));
+        bytes->at = object + (old ? sizeof(struct PyCompactUnicodeObject_3_11) : sizeof(struct PyCompactUnicodeObject));
     *count = str.length;
     bytes->end = bytes->at + *count * *kind;
     return 1;
@@ -151,8 +151,8 @@ end:
 }
 
 /* Include/cpython/bytesobject.h: PyBytesObject, as far as its bytes. */
-struct python_bytes_head {
-    struct python_sized head;
+struct PyBytesObject {
+    struct PyVarObject_head head;
     u64 hash;
 };
 
@@ -184,7 +184,7 @@ static int python_put_bytes(struct python_text *text, unsigned long object,
 {
     u64 length;
     if (!python_find_base(type, PYTHON_BYTES) ||
-        !python_read(&length, object + type->shift + offsetof(struct python_sized, size), sizeof length))
+        !python_read(&length, object + type->shift + offsetof(struct PyVarObject_head, size), sizeof length))
         return 0;
     /* the NUL at the end is in the size */
     python_put_raw_bytes(text, object + type->basicsize - 1, length, most);
@@ -202,7 +202,7 @@ enum {
 };
 
 /* In decimal: by 10**9, the lowest part first. */
-static void python_put_whole(struct python_text *text, int negative, u32 *digits, int count)
+static void python_put_bigint(struct python_text *text, int negative, u32 *digits, int count)
 {
     char buffer[PYTHON_INT_MOST * 10], *at = buffer + sizeof buffer;
     int i, part;
@@ -232,7 +232,7 @@ static int python_int_head(unsigned long object, struct python_type *type, u64 *
 {
     s64 size;
     if (!python_find_base(type, PYTHON_LONG) || type->itemsize != sizeof(u32) ||
-        !python_read(&size, object + type->shift + offsetof(struct python_sized, size), sizeof size))
+        !python_read(&size, object + type->shift + offsetof(struct PyVarObject_head, size), sizeof size))
         return 0;
     if (type->flags & PYTHON_STATIC_BUILTIN) {
         *negative = (size & PYTHON_INT_SIGN) == PYTHON_INT_NEGATIVE;
@@ -252,7 +252,7 @@ static int python_put_int(struct python_text *text, unsigned long object, struct
     int negative;
     if (!python_int_head(object, type, &count, &negative))
         return 0;
-    object += type->shift + sizeof(struct python_sized);
+    object += type->shift + sizeof(struct PyVarObject_head);
     if (count && (!python_read(digits, object, min_t(u64, count, PYTHON_INT_MOST) * sizeof *digits) ||
                   !python_read(&top, object + (count - 1) * sizeof top, sizeof top)))
         return 0;
@@ -263,6 +263,6 @@ static int python_put_int(struct python_text *text, unsigned long object, struct
         python_put_number(text, 0, (count - 1) * PYTHON_INT_DIGIT + fls(top));
         python_puts(text, " bits>");
     } else
-        python_put_whole(text, negative, digits, count);
+        python_put_bigint(text, negative, digits, count);
     return 1;
 }

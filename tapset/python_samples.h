@@ -12,7 +12,7 @@ static struct {
     struct {
         unsigned long frame, code, name, file;
     } at[PYTHON_STACK];
-    struct python_place place; /* of the frame that was looked at last */
+    struct python_code_position place; /* of the frame that was looked at last */
     /* The last code object that was asked for and its key, and the last file and its hash, in this sample. */
     unsigned long code, file;
     u64 key, file_hash;
@@ -23,13 +23,13 @@ static struct {
 static int python_take_sample(unsigned long state, int most)
 {
     struct python_frames *frames = &python_sample.frames;
-    enum python_found found = PYTHON_UNKNOWN;
+    enum python_frame_status found = PYTHON_FRAME_UNKNOWN;
     int count = 0;
     if (!state)
         found = python_first_frame(frames, 0);
     else if (memset(frames, 0, sizeof *frames), python_read_layout(&frames->layout))
         found = python_state_frame(frames, state);
-    for (; found == PYTHON_FOUND && count < most; found = python_next_frame(frames)) {
+    for (; found == PYTHON_FRAME_OK && count < most; found = python_next_frame(frames)) {
         python_sample.at[count].frame = frames->frame;
         python_sample.at[count].name = frames->name;
         python_sample.at[count].file = frames->file;
@@ -37,8 +37,8 @@ static int python_take_sample(unsigned long state, int most)
     }
     python_sample.code = python_sample.file = python_sample.file_hash = 0;
     python_sample.budget = PYTHON_TABLES;
-    python_sample.more = found == PYTHON_FOUND;
-    return found == PYTHON_UNKNOWN ? -1 : count;
+    python_sample.more = found == PYTHON_FRAME_OK;
+    return found == PYTHON_FRAME_UNKNOWN ? -1 : count;
 }
 
 /* Whether there are frames beyond them. */
@@ -47,14 +47,14 @@ static int python_sample_has_more(void)
     return python_sample.more;
 }
 
-static u64 python_mixed(u64 hash, u64 word)
+static u64 python_hash_mix(u64 hash, u64 word)
 {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
     return hash ^ hash >> 29;
 }
 
 /* Adds so many bytes to a hash; 0: they can't be read. */
-static u64 python_mixed_bytes(u64 hash, unsigned long from, unsigned long size)
+static u64 python_hash_bytes(u64 hash, unsigned long from, unsigned long size)
 {
     unsigned long done, piece, i;
     u64 words[32];
@@ -64,7 +64,7 @@ static u64 python_mixed_bytes(u64 hash, unsigned long from, unsigned long size)
         if (!python_read(words, from + done, piece))
             return 0;
         for (i = 0; i < DIV_ROUND_UP(piece, sizeof *words); i++)
-            hash = python_mixed(hash, words[i]);
+            hash = python_hash_mix(hash, words[i]);
     }
     return hash;
 }
@@ -77,13 +77,13 @@ static u64 python_str_hash(unsigned long str, unsigned shift)
     struct python_type type;
     unsigned kind;
     u64 hash, count;
-    if (!str || !python_read(&hash, str + shift + offsetof(struct python_ascii, hash), sizeof hash))
+    if (!str || !python_read(&hash, str + shift + offsetof(struct PyASCIIObject, hash), sizeof hash))
         return 0;
     if (hash != ~0ULL)
         return hash;
     if (!python_read_type(&type, str, shift) || !python_find_characters(&bytes, &count, &kind, str, &type))
         return 0;
-    return python_mixed_bytes(python_mixed(kind, count), bytes.at, min_t(u64, count, PYTHON_CHARACTERS) * kind);
+    return python_hash_bytes(python_hash_mix(kind, count), bytes.at, min_t(u64, count, PYTHON_CHARACTERS) * kind);
 }
 
 /* What tells the code of a frame of the sample, with its names, from all others; 0: nothing does.  A code object
@@ -92,7 +92,7 @@ static u64 python_str_hash(unsigned long str, unsigned shift)
 static u64 python_sample_key(int at)
 {
     unsigned long code = python_sample.at[at].code, file = python_sample.at[at].file;
-    unsigned shift = python_sample.frames.layout.head_shift;
+    unsigned shift = python_sample.frames.layout.ob_base_offset;
     u64 name, key;
     if (code == python_sample.code)
         return python_sample.key;
@@ -109,28 +109,28 @@ static u64 python_sample_key(int at)
 /* The names of a frame of the sample, as much of them as has room. */
 static void python_sample_attribute(char *to, int room, int at, unsigned offset)
 {
-    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = python_sample.frames.layout.head_shift};
+    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = python_sample.frames.layout.ob_base_offset};
     python_put_attribute(&text, python_word(python_sample.at[at].code + offset));
     *text.at = '\0';
 }
 
 static void python_sample_file(char *to, int room, int at)
 {
-    python_sample_attribute(to, room, at, python_sample.frames.layout.code_filename);
+    python_sample_attribute(to, room, at, python_sample.frames.layout.co_filename);
 }
 
 static void python_sample_function(char *to, int room, int at)
 {
-    python_sample_attribute(to, room, at, python_sample.frames.layout.code_name);
+    python_sample_attribute(to, room, at, python_sample.frames.layout.co_name);
 }
 
 /* Looks at the place of a frame of the sample, for the functions below: what tells it, with the code's key, from
  * others, as far as that is not in the line table; 0: it can't be read. */
 static u64 python_sample_place(int at, u64 key)
 {
-    struct python_place *place = &python_sample.place;
-    if (python_frame_place(&python_sample.frames.layout, python_sample.at[at].frame, python_sample.at[at].code, place))
-        return python_mixed(key, (u64)place->first_line << 32 | (u32)place->offset);
+    struct python_code_position *place = &python_sample.place;
+    if (python_frame_position(&python_sample.frames.layout, python_sample.at[at].frame, python_sample.at[at].code, place))
+        return python_hash_mix(key, (u64)place->first_line << 32 | (u32)place->offset);
     place->size = 0;
     return 0;
 }
@@ -141,7 +141,7 @@ static u64 python_sample_table(u64 hash, unsigned long used)
     if (used > python_sample.place.size || used > python_sample.budget)
         return 0;
     python_sample.budget -= used;
-    return python_mixed_bytes(hash, python_sample.place.table, used);
+    return python_hash_bytes(hash, python_sample.place.table, used);
 }
 
 /* Its line, or that of its def; with *place, of python_sample_place(), the same, *used of the table's bytes tell the
@@ -152,16 +152,16 @@ static int python_sample_line(u64 *place, u32 *used)
     int line;
     int known = python_place_line(&python_sample.frames.layout, &python_sample.place, &line, &read, &python_sample.budget);
     *used = read;
-    *place = known && *place ? python_mixed_bytes(*place, python_sample.place.table, read) : 0;
+    *place = known && *place ? python_hash_bytes(*place, python_sample.place.table, read) : 0;
     return line;
 }
 
 /* Whole lines, and a line of dots if there are more of them. */
-static void python_put_frames(struct python_text *text, enum python_found found, struct python_frames *frames,
+static void python_put_frames(struct python_text *text, enum python_frame_status found, struct python_frames *frames,
                               s64 depth, unsigned long *budget)
 {
     depth = min_t(s64, depth, PYTHON_STACK);
-    for (; found == PYTHON_FOUND; found = python_next_frame(frames)) {
+    for (; found == PYTHON_FRAME_OK; found = python_next_frame(frames)) {
         char *line = text->at;
         if (depth-- > 0)
             python_put_frame(text, &frames->layout, frames->frame, frames->code, budget);
@@ -171,7 +171,7 @@ static void python_put_frames(struct python_text *text, enum python_found found,
             return;
         }
     }
-    if (found == PYTHON_UNKNOWN)
+    if (found == PYTHON_FRAME_UNKNOWN)
         python_put_last(text, "<unknown>\n");
 }
 
@@ -189,7 +189,7 @@ static void python_begin_printing(struct python_text *text, char *buffer, int si
     text->start = text->at = buffer;
     text->end = buffer + size - 1;
     text->print = 1;
-    text->shift = python_head_shift();
+    text->shift = python_ob_base_offset();
 }
 
 /* Whether a thread is on a CPU, or about to be: not this one, while it leaves its own to sleep. */
@@ -203,15 +203,15 @@ static int python_is_running(struct task_struct *thread)
 }
 
 /* One thread of this process, with its stack; whether it has one. */
-static int python_print_thread(struct task_struct *thread, const struct layout_page *layout, s64 depth,
+static int python_print_thread(struct task_struct *thread, const struct offsets_page *layout, s64 depth,
                                unsigned long *budget)
 {
     struct python_frames frames = {.layout = *layout};
-    enum python_found found = python_thread_frame(&frames, thread);
+    enum python_frame_status found = python_thread_frame(&frames, thread);
     struct python_text text;
     char buffer[128], comm[sizeof thread->comm];
     char *c;
-    if (found == PYTHON_NONE)
+    if (found == PYTHON_FRAME_NONE)
         return 0;
     python_begin_printing(&text, buffer, sizeof buffer);
     python_puts(&text, "Thread ");

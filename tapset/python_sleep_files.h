@@ -163,7 +163,7 @@ static int python_find_file(struct python_file *found, unsigned descriptor)
 }
 
 /* "TYPE:[NUMBER]", as /proc has it of a file that has no path. */
-static void python_say_pseudo(char *which, const struct python_file *file)
+static void python_describe_pseudo_file(char *which, const struct python_file *file)
 {
     const struct super_block *system;
     const struct file_system_type *type;
@@ -180,7 +180,7 @@ static void python_say_pseudo(char *which, const struct python_file *file)
 }
 
 /* Which file or pipe: as ls -l /proc/PID/fd says it. */
-static void python_say_file(char *which, const struct python_file *file)
+static void python_describe_file(char *which, const struct python_file *file)
 {
     static struct python_path path;
     struct super_block *system;
@@ -202,7 +202,7 @@ static void python_say_file(char *which, const struct python_file *file)
         return;
     }
     if (pseudo && magic != ANON_INODE_FS_MAGIC && magic != TMPFS_MAGIC && magic != HUGETLBFS_MAGIC) {
-        python_say_pseudo(which, file);
+        python_describe_pseudo_file(which, file);
         return;
     }
     text = python_path_of(&path, place.mnt, place.dentry);

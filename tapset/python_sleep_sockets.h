@@ -7,15 +7,15 @@
 
 /* The ports that the kernel gives to a connection's own end, unless it is told otherwise
  * (net.ipv4.ip_local_port_range). */
-enum { PYTHON_FIRST_GIVEN = 32768, PYTHON_LAST_GIVEN = 60999 };
+enum { PYTHON_FIRST_EPHEMERAL = 32768, PYTHON_LAST_EPHEMERAL = 60999 };
 
-static int python_is_given(unsigned port)
+static int python_is_ephemeral_port(unsigned port)
 {
-    return port >= PYTHON_FIRST_GIVEN && port <= PYTHON_LAST_GIVEN;
+    return port >= PYTHON_FIRST_EPHEMERAL && port <= PYTHON_LAST_EPHEMERAL;
 }
 
 /* One end, of 4 or 16 bytes; without its number: "*". */
-static void python_say_end(char *to, int room, const u8 *address, unsigned length, unsigned port, int with_port)
+static void python_describe_endpoint(char *to, int room, const u8 *address, unsigned length, unsigned port, int with_port)
 {
     int used = length == 4 ? scnprintf(to, room, "%pI4:", address) : scnprintf(to, room, "[%pI6c]:", address);
     if (with_port)
@@ -26,7 +26,7 @@ static void python_say_end(char *to, int room, const u8 *address, unsigned lengt
 
 /* An IPv4 or IPv6 socket.  Without ports, those that the kernel gave to the other end of a fixed one are left out, so
  * that the connections of a server, or to one, are one row. */
-static int python_say_inet(char *which, const struct socket *socket, const struct sock *sock, int family, int ports)
+static int python_describe_inet(char *which, const struct socket *socket, const struct sock *sock, int family, int ports)
 {
     const struct sock_common *common = &sock->__sk_common;
     u8 here[16], there[16];
@@ -47,16 +47,16 @@ static int python_say_inet(char *which, const struct socket *socket, const struc
         return 0;
 #endif
     }
-    leave_out = !ports && port_there && python_is_given(port_here) != python_is_given(ntohs(port_there));
-    python_say_end(end[0], sizeof end[0], here, length, port_here, !leave_out || !python_is_given(port_here));
-    python_say_end(end[1], sizeof end[1], there, length, ntohs(port_there), !leave_out || !python_is_given(ntohs(port_there)));
+    leave_out = !ports && port_there && python_is_ephemeral_port(port_here) != python_is_ephemeral_port(ntohs(port_there));
+    python_describe_endpoint(end[0], sizeof end[0], here, length, port_here, !leave_out || !python_is_ephemeral_port(port_here));
+    python_describe_endpoint(end[1], sizeof end[1], there, length, ntohs(port_there), !leave_out || !python_is_ephemeral_port(ntohs(port_there)));
     scnprintf(which, PYTHON_WHICH, "%s%s%s%s", type == SOCK_STREAM ? "" : type == SOCK_DGRAM ? "udp " : "raw ", end[0],
               port_there ? " -> " : "", port_there ? end[1] : "");
     return 1;
 }
 
 /* The name of a unix socket, with what is before it; 0: it has none. */
-static int python_say_unix_name(char *which, const char *before, const struct sock *sock)
+static int python_describe_unix_name(char *which, const char *before, const struct sock *sock)
 {
     const struct unix_sock *unix_sock = (const struct unix_sock *)sock;
     const struct unix_address *address;
@@ -78,16 +78,16 @@ static int python_say_unix_name(char *which, const char *before, const struct so
 }
 
 /* Its own name, else that to which it is connected, else its number. */
-static void python_say_unix(char *which, const struct sock *sock, unsigned long number)
+static void python_describe_unix(char *which, const struct sock *sock, unsigned long number)
 {
     const struct sock *peer;
-    if (python_say_unix_name(which, "", sock))
+    if (python_describe_unix_name(which, "", sock))
         return;
-    if (!python_peek(peer, &((const struct unix_sock *)sock)->peer) || !python_say_unix_name(which, "-> ", peer))
+    if (!python_peek(peer, &((const struct unix_sock *)sock)->peer) || !python_describe_unix_name(which, "-> ", peer))
         scnprintf(which, PYTHON_WHICH, "unix [%lu]", number);
 }
 
-static void python_say_socket(char *which, const struct python_file *file, int ports)
+static void python_describe_socket(char *which, const struct python_file *file, int ports)
 {
     const struct socket *socket;
     const struct file *its_file;
@@ -97,7 +97,7 @@ static void python_say_socket(char *which, const struct python_file *file, int p
         !python_peek(sock, &socket->sk) || !sock || !python_peek(family, &sock->__sk_common.skc_family))
         scnprintf(which, PYTHON_WHICH, "[%lu]", file->number);
     else if (family == AF_UNIX)
-        python_say_unix(which, sock, file->number);
-    else if ((family != AF_INET && family != AF_INET6) || !python_say_inet(which, socket, sock, family, ports))
+        python_describe_unix(which, sock, file->number);
+    else if ((family != AF_INET && family != AF_INET6) || !python_describe_inet(which, socket, sock, family, ports))
         scnprintf(which, PYTHON_WHICH, family == AF_NETLINK ? "netlink [%lu]" : "[%lu]", file->number);
 }

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 
-enum python_waits {
+enum python_wait_reason {
     PYTHON_WAITS_OTHER,     /* its name says it */
     PYTHON_WAITS_TIMER,
     PYTHON_WAITS_FUTEX,     /* at the address of the first argument */
@@ -147,7 +147,7 @@ static const struct python_system_call python_system_calls[] = {
 };
 
 /* What it waits for; *name is "" where the call has none here. */
-static enum python_waits python_waits_of(long number, const char **name)
+static enum python_wait_reason python_wait_reason_of(long number, const char **name)
 {
     *name = "";
     if (number < 0 || number >= (long)ARRAY_SIZE(python_system_calls) || !python_system_calls[number].name)

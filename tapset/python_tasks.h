@@ -10,27 +10,27 @@
 enum { PYTHON_TASKS = 1000, PYTHON_TASK_EFFORT = 20000, PYTHON_TASKS_EFFORT = 60000, PYTHON_MODULES = 15000 };
 
 /* What a thread needs that is looked at first; 0: it runs no Python, or this CPython is not known. */
-static int python_begin_tasks(struct python_tasks *tasks, int effort)
+static int python_begin_tasks(struct python_task_reader *tasks, int effort)
 {
     memset(tasks, 0, sizeof *tasks);
     if (!current->mm || !python_read_layout(&tasks->frames.layout)) {
-        python_say_no_shim();
+        python_warn_no_shim();
         return 0;
     }
     python_begin_values(&tasks->text, &tasks->frames.layout);
     tasks->text.effort = effort;
     tasks->budget = PYTHON_TABLES;
     tasks->minor = python_minor(&tasks->frames.layout);
-    return tasks->minor >= 8 && tasks->minor <= 15 && tasks->frames.layout.interpreter_modules &&
-           tasks->frames.layout.thread_interpreter;
+    return tasks->minor >= 8 && tasks->minor <= 15 && tasks->frames.layout.interp_modules &&
+           tasks->frames.layout.tstate_interp;
 }
 
 /* Goes to a thread of this process, which runs Python. */
-static int python_enter_thread(struct python_tasks *tasks, struct task_struct *thread)
+static int python_enter_thread(struct python_task_reader *tasks, struct task_struct *thread)
 {
     if (!python_read_state(&tasks->frames.layout, thread, &tasks->state) || !tasks->state)
         return 0;
-    tasks->interpreter = python_word(tasks->state + tasks->frames.layout.thread_interpreter);
+    tasks->interpreter = python_word(tasks->state + tasks->frames.layout.tstate_interp);
     return tasks->interpreter != 0;
 }
 
@@ -48,45 +48,45 @@ enum python_hint {
  * process may use the same ones: an entry is always looked at. */
 static struct {
     u32 at[PYTHON_HINTS];
-    u64 without[PYTHON_HINTS];
+    u64 absent_hash[PYTHON_HINTS];
 } python_hints[64];
 
-static int python_hinted_item(struct python_tasks *tasks, unsigned long dict, const char *name, enum python_hint which,
+static int python_dict_item_by_hint(struct python_task_reader *tasks, unsigned long dict, const char *name, enum python_hint which,
                               unsigned long *value)
 {
     u32 *hint = &python_hints[current->tgid % 64].at[which];
-    u64 *without = &python_hints[current->tgid % 64].without[which], hash;
+    u64 *absent_hash = &python_hints[current->tgid % 64].absent_hash[which], hash;
     int length = strlen(name), more;
-    struct python_walk walk;
+    struct python_dict_iter walk;
     unsigned long key;
-    if (!python_walk_dict(&walk, &tasks->frames.layout, dict))
+    if (!python_dict_iter_init(&walk, &tasks->frames.layout, dict))
         return 0;
     walk.most = PYTHON_MODULES;
     walk.at = READ_ONCE(*hint);
-    if (python_walk_on(&walk, &tasks->text, &key, value) > 0 && python_is_named(&tasks->text, key, name, length))
+    if (python_dict_iter_next(&walk, &tasks->text, &key, value) > 0 && python_is_named(&tasks->text, key, name, length))
         return 1;
-    hash = python_mixed(python_mixed(walk.entries, walk.count), current->tgid);
-    if (READ_ONCE(*without) == hash)
+    hash = python_hash_mix(python_hash_mix(walk.entries, walk.count), current->tgid);
+    if (READ_ONCE(*absent_hash) == hash)
         return 0;
     walk.at = 0;
-    while ((more = python_walk_on(&walk, &tasks->text, &key, value)) > 0)
+    while ((more = python_dict_iter_next(&walk, &tasks->text, &key, value)) > 0)
         if (python_is_named(&tasks->text, key, name, length)) {
             WRITE_ONCE(*hint, walk.at - 1);
             return 1;
         }
     if (!more)
-        WRITE_ONCE(*without, hash);
+        WRITE_ONCE(*absent_hash, hash);
     return 0;
 }
 
 /* What asyncio.tasks has under a name; 0: nothing, as it is not imported. */
-static unsigned long python_asyncio_item(struct python_tasks *tasks, const char *name, enum python_hint which)
+static unsigned long python_asyncio_item(struct python_task_reader *tasks, const char *name, enum python_hint which)
 {
-    unsigned long modules = python_word(tasks->interpreter + tasks->frames.layout.interpreter_modules), module, value;
-    if (!python_hinted_item(tasks, modules, "asyncio.tasks", PYTHON_HINT_MODULE, &module))
+    unsigned long modules = python_word(tasks->interpreter + tasks->frames.layout.interp_modules), module, value;
+    if (!python_dict_item_by_hint(tasks, modules, "asyncio.tasks", PYTHON_HINT_MODULE, &module))
         return 0;
     /* Objects/moduleobject.c: the dict is behind the head */
-    return python_hinted_item(tasks, python_word(module + tasks->frames.layout.head_shift + sizeof(struct python_object)), name, which, &value) ? value : 0;
+    return python_dict_item_by_hint(tasks, python_word(module + tasks->frames.layout.ob_base_offset + sizeof(struct PyObject_head)), name, which, &value) ? value : 0;
 }
 
 /* ---- the items of lists, tuples and sets */
@@ -98,11 +98,11 @@ struct python_items {
 };
 
 /* Whether it is one. */
-static int python_find_all_items(struct python_tasks *tasks, struct python_items *items, unsigned long object)
+static int python_find_all_items(struct python_task_reader *tasks, struct python_items *items, unsigned long object)
 {
     struct python_type type;
-    struct python_set set;
-    unsigned shift = tasks->frames.layout.head_shift;
+    struct PySetObject set;
+    unsigned shift = tasks->frames.layout.ob_base_offset;
     if (!object || !python_read_type(&type, object, shift))
         return 0;
     items->size = sizeof(u64);
@@ -110,7 +110,7 @@ static int python_find_all_items(struct python_tasks *tasks, struct python_items
         if (!python_find_items(&tasks->frames.layout, object, &items->at, &items->count))
             return 0;
         if (type.flags & PYTHON_LIST)
-            items->at = python_word(object + shift + sizeof(struct python_sized));
+            items->at = python_word(object + shift + sizeof(struct PyVarObject_head));
         return 1;
     }
     if ((!python_type_is(&type, "set") && !python_type_is(&type, "frozenset")) || !python_read(&set, object + shift, sizeof set))
@@ -122,10 +122,10 @@ static int python_find_all_items(struct python_tasks *tasks, struct python_items
 }
 
 /* The next one; 0: there is none, or it can't be read. */
-static unsigned long python_next_item(struct python_tasks *tasks, struct python_items *items)
+static unsigned long python_next_item(struct python_task_reader *tasks, struct python_items *items)
 {
     u64 entry[2];
-    while (items->count && python_spend(&tasks->text)) {
+    while (items->count && python_use_budget(&tasks->text)) {
         if (!python_read(entry, items->at, sizeof *entry) || (items->size > 8 && !python_read(entry, items->at, sizeof entry)))
             return 0;
         items->count--;
@@ -144,30 +144,30 @@ struct python_future {
 };
 
 /* One of class statements, as asyncio.futures._PyFuture and asyncio.tasks._PyTask are. */
-static int python_read_own_future(struct python_tasks *tasks, struct python_future *future, unsigned long object)
+static int python_read_python_future(struct python_task_reader *tasks, struct python_future *future, unsigned long object)
 {
     unsigned long state;
-    if (python_attribute(&tasks->text, object, "_state", 6, &state) != PYTHON_GOT)
+    if (python_attribute(&tasks->text, object, "_state", 6, &state) != PYTHON_LOOKUP_OK)
         return 0;
     future->pending = python_is_named(&tasks->text, state, "PENDING", 7);
-    future->is_task = python_attribute(&tasks->text, object, "_coro", 5, &future->coroutine) == PYTHON_GOT;
-    if (future->is_task && python_attribute(&tasks->text, object, "_name", 5, &future->name) != PYTHON_GOT)
+    future->is_task = python_attribute(&tasks->text, object, "_coro", 5, &future->coroutine) == PYTHON_LOOKUP_OK;
+    if (future->is_task && python_attribute(&tasks->text, object, "_name", 5, &future->name) != PYTHON_LOOKUP_OK)
         future->name = 0;
-    if (future->is_task && python_attribute(&tasks->text, object, "_fut_waiter", 11, &future->waits) != PYTHON_GOT)
+    if (future->is_task && python_attribute(&tasks->text, object, "_fut_waiter", 11, &future->waits) != PYTHON_LOOKUP_OK)
         future->waits = 0;
     return 1;
 }
 
 /* Whether it is a future. */
-static int python_read_future(struct python_tasks *tasks, struct python_future *future, unsigned long object)
+static int python_read_future(struct python_task_reader *tasks, struct python_future *future, unsigned long object)
 {
-    struct python_kind kind = python_kind(tasks, object);
-    unsigned long fields = object + tasks->frames.layout.head_shift;
+    struct python_awaitable_type kind = python_awaitable_type(tasks, object);
+    unsigned long fields = object + tasks->frames.layout.ob_base_offset;
     u64 words[3];
     u32 state;
     memset(future, 0, sizeof *future);
     if (kind.kind == PYTHON_KIND_CLASS)
-        return python_read_own_future(tasks, future, object);
+        return python_read_python_future(tasks, future, object);
     if ((kind.kind != PYTHON_KIND_TASK && kind.kind != PYTHON_KIND_FUTURE) ||
         !python_read(&state, fields + python_futures[kind.value].state, sizeof state))
         return 0;
@@ -202,7 +202,7 @@ static void python_put_task_name(struct python_text *text, unsigned long name)
  * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h.  These, and python_futures, are the same in the headers of
  * 3.14.4 to 3.14.7, with a GIL and without. */
 static const struct {
-    int thread_id, running, tasks_head, lost, lost_free_threaded;
+    int thread_id, running, tasks_head, interp_tasks_head, interp_tasks_head_nogil;
 } python_asyncio[] = {
     [8] = {176, 0, 0, 0, 0},          [9] = {176, 0, 0, 0, 0},
     [10] = {176, 0, 0, 0, 0},         [11] = {152, 0, 0, 0, 0},
@@ -211,7 +211,7 @@ static const struct {
 };
 
 /* The frame of a task's coroutine; 0: it has none. */
-static unsigned long python_task_frame(struct python_tasks *tasks, unsigned long task)
+static unsigned long python_task_frame(struct python_task_reader *tasks, unsigned long task)
 {
     struct python_coroutine coroutine;
     struct python_future future;
@@ -221,16 +221,16 @@ static unsigned long python_task_frame(struct python_tasks *tasks, unsigned long
 }
 
 /* Goes to the innermost frame of the thread. */
-static enum python_found python_enter_frames(struct python_tasks *tasks)
+static enum python_frame_status python_enter_frames(struct python_task_reader *tasks)
 {
     tasks->frames.passed_over = 0;
     return python_state_frame(&tasks->frames, tasks->state);
 }
 
-static int python_frame_is_on_stack(struct python_tasks *tasks, unsigned long frame)
+static int python_frame_is_on_stack(struct python_task_reader *tasks, unsigned long frame)
 {
-    enum python_found found = python_enter_frames(tasks);
-    for (; found == PYTHON_FOUND && python_spend(&tasks->text); found = python_next_frame(&tasks->frames))
+    enum python_frame_status found = python_enter_frames(tasks);
+    for (; found == PYTHON_FRAME_OK && python_use_budget(&tasks->text); found = python_next_frame(&tasks->frames))
         if (tasks->frames.frame == frame)
             return 1;
     return 0;
@@ -238,19 +238,19 @@ static int python_frame_is_on_stack(struct python_tasks *tasks, unsigned long fr
 
 /* By the loops that run, and their tasks: it is on the thread's stack, or its loop says that it is the thread's (before
  * and after its coroutine runs, and where that has no frame). */
-static unsigned long python_running_by_loop(struct python_tasks *tasks)
+static unsigned long python_running_by_loop(struct python_task_reader *tasks)
 {
     unsigned long current_tasks = python_asyncio_item(tasks, "_current_tasks", PYTHON_HINT_CURRENT), loop, task, frame, number;
     u64 thread = python_word(tasks->state + python_asyncio[tasks->minor].thread_id);
-    struct python_walk walk;
+    struct python_dict_iter walk;
     s64 of_loop;
-    if (!current_tasks || !python_walk_dict(&walk, &tasks->frames.layout, current_tasks))
+    if (!current_tasks || !python_dict_iter_init(&walk, &tasks->frames.layout, current_tasks))
         return 0;
-    while (python_walk_on(&walk, &tasks->text, &loop, &task) > 0) {
+    while (python_dict_iter_next(&walk, &tasks->text, &loop, &task) > 0) {
         frame = python_task_frame(tasks, task);
         if (frame && python_frame_is_on_stack(tasks, frame))
             return task;
-        if (thread && python_attribute(&tasks->text, loop, "_thread_id", 10, &number) == PYTHON_GOT &&
+        if (thread && python_attribute(&tasks->text, loop, "_thread_id", 10, &number) == PYTHON_LOOKUP_OK &&
             python_int_of(number, &of_loop, tasks->text.shift) && (u64)of_loop == thread)
             return task;
     }
@@ -258,7 +258,7 @@ static unsigned long python_running_by_loop(struct python_tasks *tasks)
 }
 
 /* The task that runs in the thread, which may itself be asleep in it; 0: none. */
-static unsigned long python_running_task(struct python_tasks *tasks, struct python_future *future)
+static unsigned long python_running_task(struct python_task_reader *tasks, struct python_future *future)
 {
     unsigned long task;
     if (tasks->minor < 14)
@@ -270,7 +270,7 @@ static unsigned long python_running_task(struct python_tasks *tasks, struct pyth
 
 static void python_task_text(char *to)
 {
-    struct python_tasks tasks;
+    struct python_task_reader tasks;
     struct python_future future;
     *to = '\0';
     if (!python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !python_enter_thread(&tasks, current) || !python_running_task(&tasks, &future))
@@ -285,7 +285,7 @@ static void python_task_text(char *to)
 
 static unsigned long python_task_here(void)
 {
-    struct python_tasks tasks;
+    struct python_task_reader tasks;
     struct python_future future;
     if (!python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !python_enter_thread(&tasks, current))
         return 0;
@@ -295,11 +295,11 @@ static unsigned long python_task_here(void)
 /* How many bytes behind the start of one of the objects by which a loop calls a task's step is the task; 0: it is none of
  * them.  Modules/_asynciomodule.c; PyCFunctionObject: Include/cpython/methodobject.h, its function's name is what
  * PyMethodDef begins with; PyMethodObject: Include/cpython/classobject.h. */
-static int python_task_behind(struct python_tasks *tasks, unsigned long callback)
+static int python_callback_task_offset(struct python_task_reader *tasks, unsigned long callback)
 {
     static const char *const wrappers[] = {"_asyncio.TaskStepMethWrapper", "TaskStepMethWrapper", "TaskWakeupMethWrapper"};
-    unsigned shift = tasks->frames.layout.head_shift;
-    unsigned long head = callback + shift + sizeof(struct python_object), name;
+    unsigned shift = tasks->frames.layout.ob_base_offset;
+    unsigned long head = callback + shift + sizeof(struct PyObject_head), name;
     struct python_type type, named = {0};
     int i;
     if (!python_read_type(&type, callback, shift))
@@ -313,9 +313,9 @@ static int python_task_behind(struct python_tasks *tasks, unsigned long callback
         named.name = python_word(python_word(head));
         return python_type_named(&named, "task_wakeup") ? head - callback + sizeof(u64) : 0;
     }
-    if (!python_type_named(&type, "method") || !tasks->frames.layout.function_qualified_name)
+    if (!python_type_named(&type, "method") || !tasks->frames.layout.func_qualname)
         return 0;
-    name = python_word(python_word(head) + tasks->frames.layout.function_qualified_name);
+    name = python_word(python_word(head) + tasks->frames.layout.func_qualname);
     return python_is_named(&tasks->text, name, "Task.__step", 11) || python_is_named(&tasks->text, name, "Task.__wakeup", 13) ?
                head - callback + sizeof(u64) : 0;
 }
@@ -323,11 +323,11 @@ static int python_task_behind(struct python_tasks *tasks, unsigned long callback
 /* The task whose step a callback of a loop is; 0: that is another one. */
 static unsigned long python_callback_task(unsigned long callback)
 {
-    struct python_tasks tasks;
+    struct python_task_reader tasks;
     struct python_future future;
     unsigned long task;
     int at;
-    if (!callback || !python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !(at = python_task_behind(&tasks, callback)))
+    if (!callback || !python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !(at = python_callback_task_offset(&tasks, callback)))
         return 0;
     task = python_word(callback + at);
     return task && python_read_future(&tasks, &future, task) && future.is_task ? task : 0;
@@ -336,7 +336,7 @@ static unsigned long python_callback_task(unsigned long callback)
 /* 1: it has not ended; 0: it has, or is none. */
 static int python_task_is_pending(unsigned long task)
 {
-    struct python_tasks tasks;
+    struct python_task_reader tasks;
     struct python_future future;
     return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task && future.pending;
 }
@@ -344,7 +344,7 @@ static int python_task_is_pending(unsigned long task)
 /* Its name, or the qualified name of its coroutine. */
 static void python_named_task_text(char *to, unsigned long task, int of_coroutine)
 {
-    struct python_tasks tasks;
+    struct python_task_reader tasks;
     struct python_future future;
     unsigned long name;
     int known = python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task;

@@ -13,10 +13,10 @@ struct python_text {
     int print;              /* to the output */
     int full;               /* something had no room, and nothing more is taken */
     int reserve;            /* so many bytes after the end are for the last word */
-    unsigned shift;         /* python_head_shift() */
+    unsigned shift;         /* python_ob_base_offset() */
 
     /* For values (python_values.h); NULL and 0 otherwise. */
-    const struct layout_page *layout;
+    const struct offsets_page *layout;
     int effort; /* so many more objects, entries and items are looked at */
     int raw;    /* characters are not escaped */
     /* The type of the last name that was compared, and the built-in one that it is derived from. */
@@ -29,7 +29,7 @@ static void python_begin(struct python_text *text, char *string, const char *las
 {
     memset(text, 0, sizeof *text);
     text->reserve = strlen(last);
-    text->shift = python_head_shift();
+    text->shift = python_ob_base_offset();
     text->start = text->at = string;
     text->end = string + MAXSTRINGLEN - 1 - text->reserve;
 }

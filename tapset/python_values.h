@@ -11,9 +11,9 @@
 /* module.Class, or Class of a built-in one. */
 static void python_put_class(struct python_text *text, unsigned long address, const struct python_type *type)
 {
-    unsigned long module, name = text->layout->type_qualified_name ? python_word(address + text->layout->type_qualified_name) : 0;
+    unsigned long module, name = text->layout->ht_qualname ? python_word(address + text->layout->ht_qualname) : 0;
     if (type->flags & PYTHON_HEAP && name) {
-        if (python_dict_item(text, python_word(address + text->shift + PYTHON_TP_DICT), "__module__", 10, &module) == PYTHON_GOT &&
+        if (python_dict_item(text, python_word(address + text->shift + PYTHON_TP_DICT), "__module__", 10, &module) == PYTHON_LOOKUP_OK &&
             !python_is_named(text, module, "builtins", 8)) {
             python_put_attribute(text, module);
             python_puts(text, ".");
@@ -26,8 +26,8 @@ static void python_put_class(struct python_text *text, unsigned long address, co
 /* Its last part: what is behind the last dot of a static type's name, or a heap type's own name. */
 static void python_put_class_name(struct python_text *text, unsigned long address, const struct python_type *type)
 {
-    if (type->flags & PYTHON_HEAP && text->layout->type_qualified_name)
-        python_put_attribute(text, python_word(address + text->layout->type_qualified_name));
+    if (type->flags & PYTHON_HEAP && text->layout->ht_qualname)
+        python_put_attribute(text, python_word(address + text->layout->ht_qualname));
     else
         python_put_type_name(text, type, 1);
 }
@@ -45,13 +45,13 @@ static int python_put_separator(struct python_text *text, int index)
 
 static int python_put_dict(struct python_text *text, unsigned long object, int depth)
 {
-    struct python_walk walk;
+    struct python_dict_iter walk;
     unsigned long key, value;
     int count = 0, more = 0;
-    if (!python_walk_dict(&walk, text->layout, object))
+    if (!python_dict_iter_init(&walk, text->layout, object))
         return 0;
     python_puts(text, "{");
-    while (!text->full && (more = python_walk_on(&walk, text, &key, &value)) > 0) {
+    while (!text->full && (more = python_dict_iter_next(&walk, text, &key, &value)) > 0) {
         if (depth == PYTHON_DEPTH) {
             python_puts(text, "...");
             break;
@@ -69,14 +69,14 @@ static int python_put_dict(struct python_text *text, unsigned long object, int d
 }
 
 /* Include/cpython/setobject.h: PySetObject. */
-struct python_set {
-    struct python_object object;
+struct PySetObject {
+    struct PyObject_head object;
     u64 fill, used, mask, table;
 };
 
 static int python_put_set(struct python_text *text, unsigned long object, int frozen, int depth)
 {
-    struct python_set set;
+    struct PySetObject set;
     u64 entry[2], i;
     int count = 0;
     if (!python_read(&set, object + text->shift, sizeof set))
@@ -87,7 +87,7 @@ static int python_put_set(struct python_text *text, unsigned long object, int fr
     }
     python_puts(text, frozen ? "frozenset({" : "{");
     for (i = 0; i <= set.mask && !text->full; i++) {
-        if (!python_spend(text) || !python_read(entry, set.table + i * sizeof entry, sizeof entry)) {
+        if (!python_use_budget(text) || !python_read(entry, set.table + i * sizeof entry, sizeof entry)) {
             python_puts(text, "<unknown>");
             break;
         }
@@ -106,14 +106,14 @@ static int python_put_set(struct python_text *text, unsigned long object, int fr
 }
 
 /* Include/cpython/bytearrayobject.h: PyByteArrayObject. */
-struct python_bytearray {
-    struct python_sized head;
+struct PyByteArrayObject {
+    struct PyVarObject_head head;
     u64 allocated, bytes, start;
 };
 
 static int python_put_bytearray(struct python_text *text, unsigned long object)
 {
-    struct python_bytearray array;
+    struct PyByteArrayObject array;
     if (!python_read(&array, object + text->shift, sizeof array))
         return 0;
     python_puts(text, "bytearray(");
@@ -130,7 +130,7 @@ static int python_int_of(unsigned long object, s64 *value, unsigned shift)
     u64 count, whole;
     int negative;
     if (!python_read_type(&type, object, shift) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
-        count > 3 || !python_read(digits, object + shift + sizeof(struct python_sized), count * sizeof *digits))
+        count > 3 || !python_read(digits, object + shift + sizeof(struct PyVarObject_head), count * sizeof *digits))
         return 0;
     whole = (u64)digits[0] | (u64)digits[1] << PYTHON_INT_DIGIT | (u64)digits[2] << 2 * PYTHON_INT_DIGIT;
     if (digits[2] >= 8)
@@ -145,7 +145,7 @@ static int python_put_fields(struct python_text *text, unsigned long object, con
     u64 field[3];
     s64 step;
     int i, count;
-    if (!python_read(field, object + text->shift + sizeof(struct python_object), sizeof field))
+    if (!python_read(field, object + text->shift + sizeof(struct PyObject_head), sizeof field))
         return 0;
     count = is_range && python_int_of(field[2], &step, text->shift) && step == 1 ? 2 : 3;
     python_puts(text, name);
@@ -163,7 +163,7 @@ static int python_put_fields(struct python_text *text, unsigned long object, con
 static int python_put_complex(struct python_text *text, unsigned long object)
 {
     u64 part[2];
-    if (!python_read(part, object + text->shift + sizeof(struct python_object), sizeof part))
+    if (!python_read(part, object + text->shift + sizeof(struct PyObject_head), sizeof part))
         return 0;
     if (part[0]) {
         python_puts(text, "(");
@@ -201,7 +201,7 @@ static void python_put_exception(struct python_text *text, unsigned long object,
                                 const struct python_type *type, int depth)
 {
     python_put_class_name(text, address, type);
-    if (!python_put_call(text, python_word(object + text->shift + sizeof(struct python_object) + sizeof(u64)), depth + 1))
+    if (!python_put_call(text, python_word(object + text->shift + sizeof(struct PyObject_head) + sizeof(u64)), depth + 1))
         python_puts(text, "(<unknown>)");
 }
 
@@ -210,8 +210,8 @@ static int python_put_member(struct python_text *text, unsigned long object, uns
                              const struct python_type *type, int depth)
 {
     unsigned long name, value;
-    if (python_attribute(text, object, "_name_", 6, &name) != PYTHON_GOT ||
-        python_attribute(text, object, "_value_", 7, &value) != PYTHON_GOT)
+    if (python_attribute(text, object, "_name_", 6, &name) != PYTHON_LOOKUP_OK ||
+        python_attribute(text, object, "_value_", 7, &value) != PYTHON_LOOKUP_OK)
         return 0;
     python_puts(text, "<");
     python_put_class_name(text, address, type);
@@ -259,17 +259,17 @@ static int python_copy_name(char *to, int room, unsigned long object, unsigned s
 static int python_put_dataclass(struct python_text *text, unsigned long object, unsigned long address,
                                 const struct python_type *type, unsigned long fields, int depth)
 {
-    struct python_walk walk;
+    struct python_dict_iter walk;
     unsigned long key, field, value;
     char name[64];
     int count = 0, length;
-    if (!python_walk_dict(&walk, text->layout, fields))
+    if (!python_dict_iter_init(&walk, text->layout, fields))
         return 0;
     python_put_class_name(text, address, type);
     python_puts(text, "(");
-    while (!text->full && python_walk_on(&walk, text, &key, &field) > 0) {
+    while (!text->full && python_dict_iter_next(&walk, text, &key, &field) > 0) {
         length = python_copy_name(name, sizeof name, key, text->shift);
-        if (!length || python_attribute(text, object, name, length, &value) != PYTHON_GOT)
+        if (!length || python_attribute(text, object, name, length, &value) != PYTHON_LOOKUP_OK)
             continue;
         if (!python_put_separator(text, count++))
             break;
@@ -295,13 +295,13 @@ static void python_put_named(struct python_text *text, const char *kind, unsigne
 /* Include/cpython/classobject.h: PyMethodObject: the function, and its self. */
 static int python_put_method(struct python_text *text, unsigned long object, int depth)
 {
-    unsigned long function = python_word(object + text->shift + sizeof(struct python_object));
-    unsigned long self = python_word(object + text->shift + sizeof(struct python_object) + sizeof(u64));
+    unsigned long function = python_word(object + text->shift + sizeof(struct PyObject_head));
+    unsigned long self = python_word(object + text->shift + sizeof(struct PyObject_head) + sizeof(u64));
     struct python_type type;
-    if (!text->layout->function_qualified_name || !python_read_type(&type, function, text->shift) || !python_type_is(&type, "function"))
+    if (!text->layout->func_qualname || !python_read_type(&type, function, text->shift) || !python_type_is(&type, "function"))
         return 0;
     python_puts(text, "<bound method ");
-    python_put_attribute(text, python_word(function + text->layout->function_qualified_name));
+    python_put_attribute(text, python_word(function + text->layout->func_qualname));
     python_puts(text, " of ");
     python_put_object(text, self, depth + 1);
     python_puts(text, ">");
@@ -311,12 +311,12 @@ static int python_put_method(struct python_text *text, unsigned long object, int
 /* Objects/moduleobject.c: the dict is behind the head. */
 static int python_put_module_object(struct python_text *text, unsigned long object)
 {
-    unsigned long name, file, dict = python_word(object + text->shift + sizeof(struct python_object));
-    if (python_dict_item(text, dict, "__name__", 8, &name) != PYTHON_GOT)
+    unsigned long name, file, dict = python_word(object + text->shift + sizeof(struct PyObject_head));
+    if (python_dict_item(text, dict, "__name__", 8, &name) != PYTHON_LOOKUP_OK)
         return 0;
     python_puts(text, "<module ");
     python_put_object(text, name, 0);
-    if (python_dict_item(text, dict, "__file__", 8, &file) == PYTHON_GOT) {
+    if (python_dict_item(text, dict, "__file__", 8, &file) == PYTHON_LOOKUP_OK) {
         python_puts(text, " from ");
         python_put_object(text, file, 0);
     }
@@ -337,9 +337,9 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
             return 1;
     }
     if (type->flags & PYTHON_TUPLE)
-        return python_class_attribute(text, address, "_fields", 7, &fields) == PYTHON_GOT &&
+        return python_class_attribute(text, address, "_fields", 7, &fields) == PYTHON_LOOKUP_OK &&
                python_put_named_tuple(text, object, address, type, fields, depth);
-    return python_class_attribute(text, address, "__dataclass_fields__", 20, &fields) == PYTHON_GOT &&
+    return python_class_attribute(text, address, "__dataclass_fields__", 20, &fields) == PYTHON_LOOKUP_OK &&
            python_put_dataclass(text, object, address, type, fields, depth);
 }
 
@@ -351,7 +351,7 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
 {
     unsigned long address = python_type_address(object, text->shift);
     char name[24];
-    if (depth > PYTHON_DEPTH || !python_spend(text)) {
+    if (depth > PYTHON_DEPTH || !python_use_budget(text)) {
         python_puts(text, "...");
         return 1;
     }
@@ -395,8 +395,8 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
         return python_put_method(text, object, depth);
     if (!strcmp(name, "module"))
         return python_put_module_object(text, object);
-    if (!strcmp(name, "function") && text->layout->function_qualified_name)
-        python_put_named(text, "function", python_word(object + text->layout->function_qualified_name), object);
+    if (!strcmp(name, "function") && text->layout->func_qualname)
+        python_put_named(text, "function", python_word(object + text->layout->func_qualname), object);
     else if (!strcmp(name, "ellipsis"))
         python_puts(text, "Ellipsis");
     else if (!strcmp(name, "NotImplementedType"))

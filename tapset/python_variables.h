@@ -20,20 +20,20 @@ struct python_variables {
 /* Whether the frame has variables that can be read. */
 static int python_find_variables(struct python_variables *variables, const struct python_frames *frames)
 {
-    const struct layout_page *layout = &frames->layout;
-    const unsigned offsets[] = {layout->code_flags, layout->code_arguments, layout->code_keyword_arguments,
-                                layout->code_variables, layout->code_kinds, layout->code_cells, layout->code_free};
+    const struct offsets_page *layout = &frames->layout;
+    const unsigned offsets[] = {layout->co_flags, layout->co_argcount, layout->co_kwonlyargcount,
+                                layout->co_varnames, layout->co_localspluskinds, layout->co_cellvars, layout->co_freevars};
     u64 words[7]; /* the first three are of 4 bytes each; 0 is the place of what this CPython does not have */
     memset(variables, 0, sizeof *variables);
     variables->frame = frames->frame;
-    if (!layout->frame_variables || !python_words(words, offsets, 7, frames->code, NULL, 0) ||
+    if (!layout->frame_localsplus || !python_read_words(words, offsets, 7, frames->code, NULL, 0) ||
         !python_find_items(layout, words[3], &variables->names[0], &variables->counts[0]))
         return 0;
-    variables->flags = python_first_half(words[0]);
-    variables->arguments = python_first_half(words[1]);
-    variables->keyword_arguments = python_first_half(words[2]);
-    if (layout->code_kinds) {
-        variables->kinds = words[4] + layout->head_shift + sizeof(struct python_bytes_head);
+    variables->flags = python_low_u32(words[0]);
+    variables->arguments = python_low_u32(words[1]);
+    variables->keyword_arguments = python_low_u32(words[2]);
+    if (layout->co_localspluskinds) {
+        variables->kinds = words[4] + layout->ob_base_offset + sizeof(struct PyBytesObject);
         return 1;
     }
     return python_find_items(layout, words[5], &variables->names[1], &variables->counts[1]) &&
@@ -54,101 +54,101 @@ static unsigned long python_variable_name(const struct python_variables *variabl
     return python_word(variables->names[i] + number * sizeof(u64));
 }
 
-static enum python_got python_variable(const struct python_variables *variables, const struct layout_page *layout, u64 number,
+static enum python_lookup python_variable(const struct python_variables *variables, const struct offsets_page *layout, u64 number,
                                        unsigned long *value)
 {
     struct python_type type;
     u8 kind = 0;
     u64 word;
-    if (!python_read(&word, variables->frame + layout->frame_variables + number * sizeof word, sizeof word) ||
+    if (!python_read(&word, variables->frame + layout->frame_localsplus + number * sizeof word, sizeof word) ||
         (variables->kinds && !python_read(&kind, variables->kinds + number, 1)))
-        return PYTHON_UNREADABLE;
+        return PYTHON_LOOKUP_UNREADABLE;
     *value = word & ~PYTHON_TAGS;
     /* An argument becomes a cell only when the function has begun.  Include/cpython/cellobject.h: PyCellObject. */
     if (*value && (kind & (PYTHON_KIND_CELL | PYTHON_KIND_FREE) || number >= variables->counts[0])) {
-        if (!python_read_type(&type, *value, layout->head_shift))
-            return PYTHON_UNREADABLE;
+        if (!python_read_type(&type, *value, layout->ob_base_offset))
+            return PYTHON_LOOKUP_UNREADABLE;
         if (python_type_is(&type, "cell"))
-            *value = python_word(*value + layout->head_shift + sizeof(struct python_object));
+            *value = python_word(*value + layout->ob_base_offset + sizeof(struct PyObject_head));
     }
-    return *value ? PYTHON_GOT : PYTHON_UNSET;
+    return *value ? PYTHON_LOOKUP_OK : PYTHON_LOOKUP_UNSET;
 }
 
 /* A variable by its name: of the function, or as it would find it in its module.  Those of a class statement or a
  * module are in its namespace. */
-static enum python_got python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name,
+static enum python_lookup python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name,
                                              int length, unsigned long *value)
 {
     struct python_variables variables;
-    enum python_got got = PYTHON_ABSENT;
+    enum python_lookup got = PYTHON_LOOKUP_ABSENT;
     u64 i, count;
     if (!python_find_variables(&variables, frames))
-        return PYTHON_UNREADABLE;
+        return PYTHON_LOOKUP_UNREADABLE;
     count = python_variables_count(&variables);
-    for (i = 0; i < count && got != PYTHON_GOT; i++) {
-        if (!python_spend(text))
-            return PYTHON_UNREADABLE;
+    for (i = 0; i < count && got != PYTHON_LOOKUP_OK; i++) {
+        if (!python_use_budget(text))
+            return PYTHON_LOOKUP_UNREADABLE;
         /* up to 3.10 an argument that functions within have, too, is there twice */
         if (python_is_named(text, python_variable_name(&variables, i), name, length))
             got = python_variable(&variables, &frames->layout, i, value);
     }
-    if (got == PYTHON_ABSENT && !(variables.flags & PYTHON_CODE_OPTIMIZED))
-        got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_names), name, length, value);
-    if (got == PYTHON_ABSENT && frames->layout.frame_globals)
-        got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_globals), name, length, value);
+    if (got == PYTHON_LOOKUP_ABSENT && !(variables.flags & PYTHON_CODE_OPTIMIZED))
+        got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_f_locals), name, length, value);
+    if (got == PYTHON_LOOKUP_ABSENT && frames->layout.frame_f_globals)
+        got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_f_globals), name, length, value);
     return got;
 }
 
 /* ---- paths: name.attribute[3]['key'] */
 
-static enum python_got python_index(struct python_text *text, unsigned long object, s64 index, unsigned long *value)
+static enum python_lookup python_index(struct python_text *text, unsigned long object, s64 index, unsigned long *value)
 {
     struct python_type type;
-    struct python_walk walk;
+    struct python_dict_iter walk;
     unsigned long key, items;
     s64 number;
     u64 count;
     int more;
     if (!python_read_type(&type, object, text->shift))
-        return PYTHON_UNREADABLE;
+        return PYTHON_LOOKUP_UNREADABLE;
     if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
         if (!python_find_items(text->layout, object, &items, &count))
-            return PYTHON_UNREADABLE;
+            return PYTHON_LOOKUP_UNREADABLE;
         if (type.flags & PYTHON_LIST)
-            items = python_word(object + text->shift + sizeof(struct python_sized));
+            items = python_word(object + text->shift + sizeof(struct PyVarObject_head));
         if (index < 0)
             index += (s64)count;
         if (index < 0 || (u64)index >= count)
-            return PYTHON_ABSENT;
+            return PYTHON_LOOKUP_ABSENT;
         *value = python_word(items + index * sizeof(u64));
-        return *value ? PYTHON_GOT : PYTHON_UNREADABLE;
+        return *value ? PYTHON_LOOKUP_OK : PYTHON_LOOKUP_UNREADABLE;
     }
     if (!(type.flags & PYTHON_DICT))
-        return PYTHON_COMPUTED;
-    if (!python_walk_dict(&walk, text->layout, object))
-        return PYTHON_UNREADABLE;
-    while ((more = python_walk_on(&walk, text, &key, value)) > 0)
+        return PYTHON_LOOKUP_COMPUTED;
+    if (!python_dict_iter_init(&walk, text->layout, object))
+        return PYTHON_LOOKUP_UNREADABLE;
+    while ((more = python_dict_iter_next(&walk, text, &key, value)) > 0)
         if (python_int_of(key, &number, text->shift) && number == index)
-            return PYTHON_GOT;
-    return more < 0 ? PYTHON_UNREADABLE : PYTHON_ABSENT;
+            return PYTHON_LOOKUP_OK;
+    return more < 0 ? PYTHON_LOOKUP_UNREADABLE : PYTHON_LOOKUP_ABSENT;
 }
 
 /* An attribute; that of a class is looked for in it and its bases first. */
-static enum python_got python_member_of(struct python_text *text, unsigned long object, const char *name, int length,
+static enum python_lookup python_member_of(struct python_text *text, unsigned long object, const char *name, int length,
                                         unsigned long *value)
 {
     struct python_type type;
-    enum python_got got;
+    enum python_lookup got;
     if (python_read_type(&type, object, text->shift) && type.flags & PYTHON_TYPE_OBJECT) {
         got = python_class_attribute(text, object, name, length, value);
-        if (got != PYTHON_ABSENT)
+        if (got != PYTHON_LOOKUP_ABSENT)
             return got;
     }
     return python_attribute(text, object, name, length, value);
 }
 
 /* One step of a path: from *at on, which is then behind it. */
-static enum python_got python_step(struct python_text *text, const char **at, unsigned long *value)
+static enum python_lookup python_resolve_step(struct python_text *text, const char **at, unsigned long *value)
 {
     const char *from = *at + 1;
     unsigned long object = *value;
@@ -163,12 +163,12 @@ static enum python_got python_step(struct python_text *text, const char **at, un
     if (*from == '\'' || *from == '"') {
         const char *end = strchr(from + 1, *from);
         if (!end || end[1] != ']')
-            return PYTHON_ABSENT;
+            return PYTHON_LOOKUP_ABSENT;
         *at = end + 2;
         if (!python_read_type(&type, object, text->shift))
-            return PYTHON_UNREADABLE;
+            return PYTHON_LOOKUP_UNREADABLE;
         if (!(type.flags & PYTHON_DICT))
-            return PYTHON_COMPUTED;
+            return PYTHON_LOOKUP_COMPUTED;
         return python_dict_item(text, object, from + 1, end - from - 1, value);
     }
     negative = *from == '-';
@@ -176,30 +176,30 @@ static enum python_got python_step(struct python_text *text, const char **at, un
     for (length = 0; from[length] >= '0' && from[length] <= '9' && length < 18; length++)
         index = 10 * index + from[length] - '0';
     if (!length || from[length] != ']')
-        return PYTHON_ABSENT;
+        return PYTHON_LOOKUP_ABSENT;
     *at = from + length + 1;
     return python_index(text, object, negative ? -index : index, value);
 }
 
 /* What the path leads to, from a variable of the frame on. */
-static enum python_got python_follow(struct python_text *text, const struct python_frames *frames, const char *path,
+static enum python_lookup python_resolve_path(struct python_text *text, const struct python_frames *frames, const char *path,
                                      unsigned long *value)
 {
     int length = strcspn(path, ".[");
-    enum python_got got = python_variable_named(text, frames, path, length, value);
-    for (path += length; got == PYTHON_GOT && *path; )
-        got = *path == '.' || *path == '[' ? python_step(text, &path, value) : PYTHON_ABSENT;
+    enum python_lookup got = python_variable_named(text, frames, path, length, value);
+    for (path += length; got == PYTHON_LOOKUP_OK && *path; )
+        got = *path == '.' || *path == '[' ? python_resolve_step(text, &path, value) : PYTHON_LOOKUP_ABSENT;
     return got;
 }
 
-static void python_put_got(struct python_text *text, enum python_got got, unsigned long value)
+static void python_put_lookup(struct python_text *text, enum python_lookup got, unsigned long value)
 {
-    if (got == PYTHON_GOT)
+    if (got == PYTHON_LOOKUP_OK)
         python_put_object(text, value, 0);
     else
-        python_puts(text, got == PYTHON_ABSENT   ? "<not there>" :
-                          got == PYTHON_COMPUTED ? "<computed>" :
-                          got == PYTHON_UNSET    ? "<unset>" : "<unknown>");
+        python_puts(text, got == PYTHON_LOOKUP_ABSENT   ? "<not there>" :
+                          got == PYTHON_LOOKUP_COMPUTED ? "<computed>" :
+                          got == PYTHON_LOOKUP_UNSET    ? "<unset>" : "<unknown>");
 }
 
 /* ---- what python_values.stp calls; frameptr 0: the running frame */
@@ -213,7 +213,7 @@ static void python_end_values(struct python_text *text)
 
 static void python_repr_text(char *to, unsigned long object)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_text text;
     if (!python_read_layout(&layout))
         memset(&layout, 0, sizeof layout);
@@ -228,13 +228,13 @@ static void python_repr_text(char *to, unsigned long object)
  * of both. */
 static void python_exception_text(char *to, unsigned long object)
 {
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_text text;
     struct python_type type;
     u64 parts[2];
     python_repr_text(to, object);
-    if (!object || !python_read_layout(&layout) || !python_read_type(&type, object, layout.head_shift) || !(type.flags & PYTHON_TUPLE) ||
-        !python_read(parts, object + layout.tuple_items, sizeof parts) || !python_read_type_at(&type, parts[0], layout.head_shift))
+    if (!object || !python_read_layout(&layout) || !python_read_type(&type, object, layout.ob_base_offset) || !(type.flags & PYTHON_TUPLE) ||
+        !python_read(parts, object + layout.tuple_ob_item, sizeof parts) || !python_read_type_at(&type, parts[0], layout.ob_base_offset))
         return;
     python_begin(&text, to, "...");
     python_begin_values(&text, &layout);
@@ -252,7 +252,7 @@ static void python_exception_text(char *to, unsigned long object)
 static void python_typename_text(char *to, unsigned long object)
 {
     unsigned long address;
-    struct layout_page layout;
+    struct offsets_page layout;
     struct python_text text;
     struct python_type type;
     if (!python_read_layout(&layout))
@@ -282,20 +282,20 @@ static void python_str_text(char *to, unsigned long object)
 static s64 python_int_value(unsigned long object)
 {
     s64 value = 0;
-    return python_int_of(object, &value, python_head_shift()) ? value : 0;
+    return python_int_of(object, &value, python_ob_base_offset()) ? value : 0;
 }
 
 static void python_local_text(char *to, unsigned long frameptr, const char *path)
 {
     struct python_frames frames;
     struct python_text text;
-    enum python_got got;
+    enum python_lookup got;
     unsigned long value = 0;
     python_begin(&text, to, "...");
-    if (python_first_frame(&frames, frameptr) == PYTHON_FOUND) {
+    if (python_first_frame(&frames, frameptr) == PYTHON_FRAME_OK) {
         python_begin_values(&text, &frames.layout);
-        got = python_follow(&text, &frames, path, &value);
-        python_put_got(&text, got, value);
+        got = python_resolve_path(&text, &frames, path, &value);
+        python_put_lookup(&text, got, value);
     } else if (frameptr)
         python_puts(&text, "<unknown>");
     python_end_values(&text);
@@ -307,14 +307,14 @@ static unsigned long python_local_object(unsigned long frameptr, const char *pat
     struct python_frames frames;
     struct python_text text = {0};
     unsigned long value;
-    if (python_first_frame(&frames, frameptr) != PYTHON_FOUND)
+    if (python_first_frame(&frames, frameptr) != PYTHON_FRAME_OK)
         return 0;
     python_begin_values(&text, &frames.layout);
-    return python_follow(&text, &frames, path, &value) == PYTHON_GOT ? value : 0;
+    return python_resolve_path(&text, &frames, path, &value) == PYTHON_LOOKUP_OK ? value : 0;
 }
 
 /* "name=value", or with stars and without the name; a comma before all but the first. */
-static void python_put_variable(struct python_text *text, unsigned long name, enum python_got got, unsigned long value,
+static void python_put_variable(struct python_text *text, unsigned long name, enum python_lookup got, unsigned long value,
                                 const char *stars, int *count)
 {
     if ((*count)++)
@@ -324,18 +324,18 @@ static void python_put_variable(struct python_text *text, unsigned long name, en
         python_put_attribute(text, name);
         python_puts(text, "=");
     }
-    python_put_got(text, got, value);
+    python_put_lookup(text, got, value);
 }
 
 static void python_put_argument(struct python_text *text, const struct python_frames *frames,
                                 const struct python_variables *variables, u64 number, const char *stars, int *count)
 {
     unsigned long name = python_variable_name(variables, number), value = 0;
-    enum python_got got = python_variable(variables, &frames->layout, number, &value);
+    enum python_lookup got = python_variable(variables, &frames->layout, number, &value);
     char letters[64];
     int length;
     /* up to 3.10 it may have moved to a cell */
-    if (got == PYTHON_UNSET && variables->counts[1] && (length = python_copy_name(letters, sizeof letters, name, text->shift)))
+    if (got == PYTHON_LOOKUP_UNSET && variables->counts[1] && (length = python_copy_name(letters, sizeof letters, name, text->shift)))
         got = python_variable_named(text, frames, letters, length, &value);
     python_put_variable(text, name, got, value, stars, count);
 }
@@ -345,7 +345,7 @@ static int python_begin_variables(struct python_text *text, char *to, struct pyt
                                   struct python_variables *variables, unsigned long frameptr)
 {
     python_begin(text, to, "...");
-    if (python_first_frame(frames, frameptr) == PYTHON_FOUND && python_find_variables(variables, frames)) {
+    if (python_first_frame(frames, frameptr) == PYTHON_FRAME_OK && python_find_variables(variables, frames)) {
         python_begin_values(text, &frames->layout);
         return 1;
     }
@@ -381,11 +381,11 @@ static void python_args_text(char *to, unsigned long frameptr)
 /* Those of a class statement or a module are in its namespace. */
 static void python_put_namespace(struct python_text *text, unsigned long dict, int *count)
 {
-    struct python_walk walk;
+    struct python_dict_iter walk;
     unsigned long name, value;
-    if (!python_walk_dict(&walk, text->layout, dict))
+    if (!python_dict_iter_init(&walk, text->layout, dict))
         return;
-    while (!text->full && python_walk_on(&walk, text, &name, &value) > 0) {
+    while (!text->full && python_dict_iter_next(&walk, text, &name, &value) > 0) {
         if ((*count)++)
             python_puts(text, ", ");
         python_put_attribute(text, name);
@@ -399,7 +399,7 @@ static void python_locals_text(char *to, unsigned long frameptr)
     struct python_frames frames;
     struct python_variables variables;
     struct python_text text;
-    enum python_got got;
+    enum python_lookup got;
     unsigned long value;
     u64 i, all;
     int count = 0;
@@ -407,10 +407,10 @@ static void python_locals_text(char *to, unsigned long frameptr)
         return;
     all = python_variables_count(&variables);
     for (i = 0; i < all && !text.full; i++)
-        if ((got = python_variable(&variables, &frames.layout, i, &value)) != PYTHON_UNSET)
+        if ((got = python_variable(&variables, &frames.layout, i, &value)) != PYTHON_LOOKUP_UNSET)
             python_put_variable(&text, python_variable_name(&variables, i), got, value, "", &count);
     if (!(variables.flags & PYTHON_CODE_OPTIMIZED))
-        python_put_namespace(&text, python_word(frames.frame + frames.layout.frame_names), &count);
+        python_put_namespace(&text, python_word(frames.frame + frames.layout.frame_f_locals), &count);
     python_end_values(&text);
 }
 
@@ -418,8 +418,8 @@ static void python_locals_text(char *to, unsigned long frameptr)
 static s64 python_frame_above(unsigned long frameptr, s64 depth)
 {
     struct python_frames frames;
-    enum python_found found = depth > PYTHON_STACK ? PYTHON_NONE : python_first_frame(&frames, frameptr);
-    for (; depth > 0 && found == PYTHON_FOUND; depth--)
+    enum python_frame_status found = depth > PYTHON_STACK ? PYTHON_FRAME_NONE : python_first_frame(&frames, frameptr);
+    for (; depth > 0 && found == PYTHON_FRAME_OK; depth--)
         found = python_next_frame(&frames);
-    return found == PYTHON_FOUND ? (s64)frames.frame : -1;
+    return found == PYTHON_FRAME_OK ? (s64)frames.frame : -1;
 }

@@ -1,7 +1,7 @@
 /*
  * The driver: fires the shim's markers as a text says (see usage), with no Python.  It is linked
- * with the shim's own sites, semaphores and code_touch(), so its file takes the place of the shim's
- * for a tracer.
+ * with the shim's own sites, semaphores and probe_string(), so its file takes the place of the
+ * shim's for a tracer.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -71,7 +71,7 @@ static void fire(const struct step *step)
             continue;
         for (int j = 0; kind->types[j]; j++)
             if (step->lengths[j] >= 0)
-                code_touch((const char *)(intptr_t)step->values[j], step->lengths[j]);
+                probe_string((const char *)(intptr_t)step->values[j], step->lengths[j]);
         kind->fire(step->values);
         fired[step->marker]++;
     }
@@ -201,7 +201,7 @@ static void take_option(int option, char **argv)
 
 int main(int argc, char **argv)
 {
-    markers_start();
+    markers_choose_sites();
     static const struct option known[] = {
         {"always", no_argument, NULL, 'a'},        {"wait", optional_argument, NULL, 'w'},
         {"timeout", required_argument, NULL, 't'}, {"count", no_argument, NULL, 'c'},

@@ -8,7 +8,7 @@
 # SPDX-License-Identifier: MIT
 
 $1 == "live" || $1 == "partly" || $1 == "fires" {
-  list = list " \\\n    NATIVE(" $1 ", " $2 ", " $3 ", " ($4 == "-" ? "CPYTHON_UNTRIED_MINOR" : $4) ")"
+  list = list " \\\n    NATIVE(" $1 ", " $2 ", " $3 ", " ($4 == "-" ? "CPYTHON_NEXT_MINOR" : $4) ")"
 }
 
 $1 == "path" {

@@ -38,7 +38,7 @@ static const char usage[] =
     "A shim that stap-python detach has detached becomes active again. detach undoes attach.\n";
 
 /* What was started meanwhile may have inherited the shim. */
-static bool is_for(const struct chosen *chosen, bool again)
+static bool is_for(const struct attach_target *chosen, bool again)
 {
     return !again || !chosen->has_shim || chosen->is_detached;
 }

@@ -39,12 +39,11 @@ static bool matches_title(const char *pattern, const char *title)
 
 /* Whether its command name, the word that called it, its program or script matches one of the
  * names.  uwsgi's workers have command names of their own. */
-static bool is_wanted_by_name(const struct wish *wish, const struct process *process)
+static bool is_wanted_by_name(const struct attach_request *wish, const struct process *process)
 {
-    char *command = process_text(process->pid, "comm");
-    char *name = strndup(command, strcspn(command, "\n")), *script = started_script(process);
-    const char *called = started_strings(process->pid, "cmdline")[0],
-               *title = started_title(process);
+    char *command = proc_file(process->pid, "comm");
+    char *name = strndup(command, strcspn(command, "\n")), *script = proc_script(process);
+    const char *called = proc_strings(process->pid, "cmdline")[0], *title = started_title(process);
     for (size_t i = 0; i < wish->name_count; i++)
         if (matches(wish->names[i], name) || matches(wish->names[i], called) ||
             matches(wish->names[i], process->python.path) || matches(wish->names[i], script) ||
@@ -61,16 +60,16 @@ static bool is_among(pid_t pid, const pid_t *pids, size_t count)
     return false;
 }
 
-static void add(struct choice *choice, const struct process *process, bool is_named)
+static void add(struct attach_targets *choice, const struct process *process, bool is_named)
 {
     choice->all = reallocarray(choice->all, choice->count + 1, sizeof *choice->all);
     if (!choice->all)
         abort();
-    choice->all[choice->count++] = (struct chosen){process->pid, process->start, is_named,
-                                                   process->shim, process_is_detached(process)};
+    choice->all[choice->count++] = (struct attach_target){
+        process->pid, process->start, is_named, process->shim, process_is_detached(process)};
 }
 
-static void add_named(struct choice *choice, const struct wish *wish)
+static void add_named(struct attach_targets *choice, const struct attach_request *wish)
 {
     for (size_t i = 0; i < wish->pid_count; i++) {
         struct process process;
@@ -88,7 +87,8 @@ struct seen {
 };
 
 /* Chooses the processes of the PIDs and names, or all. */
-static void choose(struct processes *processes, const struct wish *wish, const struct seen *seen)
+static void choose(struct processes *processes, const struct attach_request *wish,
+                   const struct seen *seen)
 {
     for (size_t i = 0; i < wish->pid_count; i++)
         processes_choose(processes, wish->pids[i]);
@@ -99,9 +99,9 @@ static void choose(struct processes *processes, const struct wish *wish, const s
         processes_choose_descendants(processes);
 }
 
-struct choice attach_choose(const struct wish *wish)
+struct attach_targets attach_find_targets(const struct attach_request *wish)
 {
-    struct choice choice = {0};
+    struct attach_targets choice = {0};
     const char *why;
     add_named(&choice, wish);
     if (!wish->all && !wish->children && !wish->name_count)

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 /* What the command line asks for. */
-struct wish {
+struct attach_request {
     pid_t *pids; /* as many as pid_count */
     size_t pid_count;
     char **names; /* patterns, as many as name_count */
@@ -19,7 +19,7 @@ struct wish {
     bool all, children;
 };
 
-struct chosen {
+struct attach_target {
     pid_t pid;
     unsigned long long start; /* its start time */
     bool is_named;            /* by its PID: it must be there, and be a CPython */
@@ -27,14 +27,14 @@ struct chosen {
     bool is_detached; /* the shim in it */
 };
 
-struct choice {
-    struct chosen *all; /* by a PID that stands twice in the wish: twice */
+struct attach_targets {
+    struct attach_target *all; /* by a PID that stands twice in the wish: twice */
     size_t count;
     size_t hidden; /* processes that may be meant: /proc does not let us see whether */
 };
 
 /* Finds the processes: those of the PIDs, and the CPythons that match a name, descend from all
  * these (children) or run at all (all).  With children a PID may be that of another program. */
-struct choice attach_choose(const struct wish *wish);
+struct attach_targets attach_find_targets(const struct attach_request *wish);
 
 #endif

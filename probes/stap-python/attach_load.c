@@ -38,8 +38,8 @@ static bool is_attached(const struct process *process)
 
 static bool is_attached_within(const struct process *process, long ms)
 {
-    for (long long end = now_ms() + ms; !is_attached(process); sleep_ms(10))
-        if (now_ms() > end || process_start(process->pid) != process->start)
+    for (long long end = monotonic_ms() + ms; !is_attached(process); sleep_ms(10))
+        if (monotonic_ms() > end || process_start(process->pid) != process->start)
             return false;
     return true;
 }
@@ -52,7 +52,7 @@ static const char *print_state(const char *since, const struct process *process,
     const char *why;
     if (!process_open(process->pid, &now, &why))
         return why;
-    struct shim_status status = shim_status(&now, ACTIVE_MS);
+    struct shim_status status = shim_status(&now, ACTIVATION_TIMEOUT_MS);
     if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
         return shim_complaint(&status);
     bool active = status.state == SHIM_ACTIVE;
@@ -68,9 +68,9 @@ static const char *print_state(const char *since, const struct process *process,
 static void print_place(const struct process *process)
 {
     const char *path = printable(process->load_path), *ours = printable(shim_file());
-    if (process_sees_our_files(process) || process_has_ended(process))
+    if (process_shares_our_mounts(process) || process_has_ended(process))
         return;
-    if (!loads_our_file(process))
+    if (!load_path_is_our_shim(process))
         printf("%d: %s\n", process->pid, shim_place(process, process->load_path));
     else if (strcmp(path, ours) != 0)
         printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "
@@ -85,14 +85,14 @@ static const char *attach(const struct process *process)
 {
     char *script = NULL;
     const char *why;
-    bool asked = process_has_remote_exec(process) && may_start_its_python(process) &&
-                 !has_filters(process->pid) &&
+    bool asked = process_has_remote_exec(process) && can_run_its_python(process) &&
+                 !has_seccomp_filter(process->pid) &&
                  (!process->shim || strcmp(process->shim, shim_file()) == 0);
     if (asked && (why = attach_by_remote_exec(process, &script)))
         return why;
     /* A main thread that waits in C may do so for long. */
     why = asked && is_attached_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
-    if (!why && !is_attached_within(process, process->shim ? ACTIVE_MS : 0))
+    if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
         why = process->shim ? "it is still detached: try again"
                             : "dlopen() returned, but the shim is not loaded";
     if (!why)
@@ -104,15 +104,15 @@ static const char *attach(const struct process *process)
             unlink(script);
         return "it has ended";
     }
-    if (script && exists(script))
+    if (script && file_exists(script))
         why = format("%s; its main thread will load it when it next runs Python code", why);
     return why;
 }
 
 const char *attach_process(struct process *process)
 {
-    const char *why = refusal(process);
-    if (why || (!process->shim && (why = bring_shim(process))))
+    const char *why = attach_refusal(process);
+    if (why || (!process->shim && (why = mount_shim(process))))
         return process_has_ended(process) ? "it has ended" : why;
     return attach(process);
 }
@@ -122,12 +122,12 @@ const char *attach_to(pid_t pid)
     struct process process;
     const char *why;
     /* Before process_open(), which would know less of the reason. */
-    if (process_start(pid) && !may_trace_all() && (why = refused_by_user(pid)))
+    if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
         return why;
     if (!process_open(pid, &process, &why))
         return why;
     bool again = process.shim && process_lacks_watcher(&process);
-    if (process.shim && !again && !unfit(&process.python.file))
+    if (process.shim && !again && !unsupported_reason(&process.python.file))
         return print_state("already ", &process, "", process.shim);
     if ((why = attach_process(&process)))
         return why;

@@ -12,7 +12,7 @@
 #include "process.h"
 
 /* After it was loaded: for any thread to run Python code, which makes it active. */
-enum { ACTIVE_MS = 1000 };
+enum { ACTIVATION_TIMEOUT_MS = 1000 };
 
 /* Whether the shim in the process is detached, or about to be: attach_process() undoes that. */
 bool process_lacks_watcher(const struct process *process);

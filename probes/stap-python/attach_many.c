@@ -38,9 +38,9 @@ static char *name_at(char ***argument)
     return word[sizeof option - 1] || !(*argument)[1] ? NULL : *++*argument;
 }
 
-static struct wish wish_of(const char *command, char **arguments)
+static struct attach_request wish_of(const char *command, char **arguments)
 {
-    struct wish wish = {0};
+    struct attach_request wish = {0};
     size_t most = 0;
     while (arguments[most])
         most++;
@@ -55,7 +55,7 @@ static struct wish wish_of(const char *command, char **arguments)
             wish.children = true;
         else if ((name = name_at(&arguments)))
             wish.names[wish.name_count++] = name;
-        else if (!(wish.pids[wish.pid_count++] = pid_of(*arguments)))
+        else if (!(wish.pids[wish.pid_count++] = parse_pid(*arguments)))
             refuse_usage(command);
     size_t chosen = wish.pid_count + wish.name_count;
     if (wish.all ? chosen || wish.children : !chosen)
@@ -70,7 +70,7 @@ enum { DONE = 0, REFUSED = FAILED, ENDED = 3 };
 
 /* In a child process: if it must leave a thread that does not stop, the kernel releases that when
  * the child ends, and the others have their turn. */
-static int act_in_child(const struct action *action, const struct chosen *chosen)
+static int act_in_child(const struct action *action, const struct attach_target *chosen)
 {
     int status;
     const char *why;
@@ -97,11 +97,11 @@ static int act_in_child(const struct action *action, const struct chosen *chosen
 
 /* The processes that had their turn, and how many went which way. */
 struct done {
-    struct chosen *all;
+    struct attach_target *all;
     size_t count, succeeded, refused;
 };
 
-static bool is_done(const struct done *done, const struct chosen *chosen)
+static bool is_done(const struct done *done, const struct attach_target *chosen)
 {
     for (size_t i = 0; i < done->count; i++)
         if (done->all[i].pid == chosen->pid && done->all[i].start == chosen->start)
@@ -112,11 +112,11 @@ static bool is_done(const struct done *done, const struct chosen *chosen)
 /* Acts on those that had no turn yet; false: there were none.  again: they were started meanwhile.
  */
 static bool act_on_chosen(const struct action *action, struct done *done,
-                          const struct choice *choice, bool again)
+                          const struct attach_targets *choice, bool again)
 {
     bool some = false;
     for (size_t i = 0; i < choice->count; i++) {
-        const struct chosen *chosen = &choice->all[i];
+        const struct attach_target *chosen = &choice->all[i];
         if (is_done(done, chosen) || !action->is_for(chosen, again))
             continue;
         done->all = reallocarray(done->all, done->count + 1, sizeof *done->all);
@@ -131,15 +131,15 @@ static bool act_on_chosen(const struct action *action, struct done *done,
     return some;
 }
 
-static bool act_on_many(const struct action *action, const struct wish *wish)
+static bool act_on_many(const struct action *action, const struct attach_request *wish)
 {
     enum { ROUNDS = 5 };
     struct done done = {0};
-    struct choice choice = attach_choose(wish);
+    struct attach_targets choice = attach_find_targets(wish);
     size_t hidden = choice.hidden;
     for (int round = 0; round < ROUNDS && act_on_chosen(action, &done, &choice, round > 0); round++)
         if (wish->all || wish->name_count || wish->children)
-            choice = attach_choose(wish);
+            choice = attach_find_targets(wish);
         else
             break;
     processes_warn_of_hidden(hidden);
@@ -155,7 +155,7 @@ static bool act_on_many(const struct action *action, const struct wish *wish)
 
 int attach_many(const struct action *action, char **arguments)
 {
-    struct wish wish = wish_of(action->name, arguments);
+    struct attach_request wish = wish_of(action->name, arguments);
     if (wish.pid_count != 1 || wish.name_count || wish.children)
         return act_on_many(action, &wish) ? 0 : FAILED;
     const char *why = action->act(wish.pids[0]);

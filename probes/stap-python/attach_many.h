@@ -19,7 +19,7 @@ struct action {
      * with an error line. */
     const char *(*act)(pid_t pid);
     /* Whether that is to be done at all; again: the process was started meanwhile. */
-    bool (*is_for)(const struct chosen *chosen, bool again);
+    bool (*is_for)(const struct attach_target *chosen, bool again);
     const char *none;   /* the line where there is no such process */
     bool none_is_fine;  /* with --all */
     bool one_is_enough; /* with --all */

@@ -47,7 +47,7 @@ static const char another_program[] = "it now runs another program: try again";
 
 static char *thread_text(pid_t pid, pid_t tid, const char *name, size_t limit)
 {
-    return contents(format("/proc/%d/task/%d/%s", pid, tid, name), limit);
+    return read_file(format("/proc/%d/task/%d/%s", pid, tid, name), limit);
 }
 
 /* The system call in which it sleeps, or "running". */
@@ -78,7 +78,7 @@ static char state_of(pid_t pid, pid_t tid)
 /* A line of its status that is a signal set; all signals if there is none. */
 static unsigned long long signals_of(const char *status, const char *name)
 {
-    char *text = field_of(status, name);
+    char *text = status_field(status, name);
     return text ? strtoull(text, NULL, 16) : ~0ULL;
 }
 
@@ -105,8 +105,8 @@ static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
     struct dirent *entry;
     DIR *folder = opendir(format("/proc/%d/task", pid));
     while (folder && count < most && (entry = readdir(folder)))
-        if (pid_of(entry->d_name))
-            tids[count++] = pid_of(entry->d_name);
+        if (parse_pid(entry->d_name))
+            tids[count++] = parse_pid(entry->d_name);
     if (folder)
         closedir(folder);
     return count;
@@ -120,7 +120,7 @@ static long offset_in_mapping(pid_t pid, unsigned long address, const char **nam
 {
     static char *text;
     free(text);
-    text = contents(format("/proc/%d/maps", pid), 16 << 20);
+    text = read_file(format("/proc/%d/maps", pid), 16 << 20);
     unsigned long start, end;
     char *rest = text;
     for (char *line; rest && (line = strsep(&rest, "\n"));)
@@ -184,18 +184,20 @@ static const char *find_places(const struct process *process, struct places *pla
 
 /* Whether it is at a safe point: where it has slept for a while, as waiting_in() said then; without
  * that, in CPython's own code, which neither malloc() nor the dynamic linker calls. */
-static bool is_safe(const struct process *process, struct thread *thread, const char *waiting)
+static bool is_safe(const struct process *process, struct stopped_thread *thread,
+                    const char *waiting)
 {
     struct user_regs_struct *now = &thread->registers.general;
     unsigned long number, stack, next;
     const char *name;
     if (!waiting)
-        return may_be_outside(now) && offset_in_mapping(process->pid, next_of(now), &name) >= 0 &&
+        return maybe_outside_syscall(now) &&
+               offset_in_mapping(process->pid, pc_of(now), &name) >= 0 &&
                strcmp(name, process->code_name) == 0 && !handles_signal(process->pid, thread->tid);
     if (sscanf(waiting, "%lu %*s %*s %*s %*s %*s %*s %lx %lx", &number, &stack, &next) != 3 ||
-        !was_inside(now, number, stack, next))
+        !was_sleeping_in_syscall(now, number, stack, next))
         return false;
-    thread->is_set_back = is_set_back(now, next);
+    thread->restarts_syscall = restarts_syscall(now, next);
     return true;
 }
 
@@ -216,7 +218,7 @@ static const char *cure_of(const char *error)
 }
 
 /* Why the function returned NULL: the text of dlerror() in it, as far as it can be read. */
-static const char *call_error(const struct process *process, struct thread *thread,
+static const char *call_error(const struct process *process, struct stopped_thread *thread,
                               const struct places *places)
 {
     static char text[512];
@@ -238,7 +240,7 @@ static const char *call_error(const struct process *process, struct thread *thre
 }
 
 /* Makes the call in the saved thread; NULL, or why that fails. */
-static const char *load_in(const struct process *process, struct thread *thread,
+static const char *load_in(const struct process *process, struct stopped_thread *thread,
                            const struct places *places)
 {
     unsigned long handle = 0;
@@ -269,7 +271,7 @@ static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
         return false;
     }
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 &&
-        wait_for_stop(tid, 2000, status) == STOPPED)
+        wait_for_stop(tid, 2000, status) == STOP_SEEN)
         return true;
     if (state_of(pid, tid))
         die(FAILED, "attach: %d: cannot stop its thread %d", pid, tid);
@@ -281,7 +283,7 @@ static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
 static const char *try_thread(const struct process *process, const struct places *places, pid_t tid,
                               const char *waiting, bool *done)
 {
-    static struct thread thread;
+    static struct stopped_thread thread;
     const char *why = NULL;
     int status;
     long signal = 0;
@@ -296,11 +298,11 @@ static const char *try_thread(const struct process *process, const struct places
     if (status >> 16 != PTRACE_EVENT_STOP) {
         signal = WSTOPSIG(status);
     } else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
-               has_places(process, places) && (process->shim || !refused_by_root(process)) &&
+               has_places(process, places) && (process->shim || !root_refusal(process)) &&
                thread_save(&thread) && is_safe(process, &thread, waiting) &&
-               has_room(process->pid, stack_of(&thread.registers.general))) {
+               has_room(process->pid, sp_of(&thread.registers.general))) {
         *done = true;
-        why = has_shadow_stack(tid) ? refused_for_shadow_stack : refused_by_filters(tid);
+        why = has_shadow_stack(tid) ? shadow_stack_refusal : seccomp_filter_refusal(tid);
         why = why ? why : load_in(process, &thread, places);
     }
     ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
@@ -341,12 +343,12 @@ const char *attach_by_ptrace(const struct process *process)
     bool done = false;
     if (why)
         return why;
-    for (long long end = now_ms() + PATIENCE_MS; !done && now_ms() < end;) {
+    for (long long end = monotonic_ms() + PATIENCE_MS; !done && monotonic_ms() < end;) {
         if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
             return "it has ended";
         if (!has_places(process, &places))
             return another_program;
-        if (!process->shim && (why = refused_by_root(process)))
+        if (!process->shim && (why = root_refusal(process)))
             return why;
         why = try_threads(process, &places, &done);
     }
@@ -361,7 +363,7 @@ const char *refused_to_thread(pid_t pid, pid_t tid)
     const char *why = NULL;
     if (!stop_thread(pid, tid, &status, &why))
         return why;
-    why = refused_by_filters(tid);
+    why = seccomp_filter_refusal(tid);
     ptrace(PTRACE_DETACH, tid, NULL, NULL);
     return why;
 }
@@ -378,10 +380,10 @@ const char *refused_to_thread(pid_t pid, pid_t tid)
 
 const char *attach_by_ptrace(const struct process *process)
 {
-    if (process_has_remote_exec(process) && !process_sees_our_files(process))
+    if (process_has_remote_exec(process) && !process_shares_our_mounts(process))
         return format("it has its own mounts or root: run this there (nsenter -t %d -m)",
                       process->pid);
-    if (process_has_remote_exec(process) && !may_start_its_python(process))
+    if (process_has_remote_exec(process) && !can_run_its_python(process))
         return "users other than root can change its interpreter: run this as its user";
     if (process_has_remote_exec(process))
         return "its main thread runs no Python code, and on this architecture only that can load "

@@ -20,7 +20,7 @@
 const char *attach_by_ptrace(const struct process *process);
 
 /* Why the filters of a thread of it forbid what the shim calls, or what can't be known of them:
- * refused_by_filters().  NULL: they don't, or this is an architecture without these calls. */
+ * seccomp_filter_refusal().  NULL: they don't, or this is an architecture without these calls. */
 const char *refused_to_thread(pid_t pid, pid_t tid);
 
 #endif

@@ -32,12 +32,11 @@ static const char loading[] =
     "load()\n"
     "del load\n";
 
-bool may_start_its_python(const struct process *process)
+bool can_run_its_python(const struct process *process)
 {
-    if (!process_sees_our_files(process))
+    if (!process_shares_our_mounts(process))
         return false;
-    return (geteuid() != 0 && !refused_by_user(process->pid)) ||
-           !unsafe_python(process->python.path);
+    return (geteuid() != 0 && !user_refusal(process->pid)) || !unsafe_python(process->python.path);
 }
 
 static char *python_string(const char *text)
@@ -60,8 +59,8 @@ static char *python_string(const char *text)
 static char *make_script(const struct process *process)
 {
     char *path = strdup("/tmp/stap-python-XXXXXX.py");
-    const char *status = process_text(process->pid, "status"), *uids = field_of(status, "Uid"),
-               *gids = field_of(status, "Gid");
+    const char *status = proc_file(process->pid, "status"), *uids = status_field(status, "Uid"),
+               *gids = status_field(status, "Gid");
     unsigned uid, gid;
     int fd = mkstemps(path, strlen(".py"));
 #pragma GCC diagnostic push
@@ -104,7 +103,7 @@ const char *attach_by_remote_exec(const struct process *process, char **script)
         unlink(path);
         return "it has ended";
     }
-    char *answer = output_of(command, 20, &status);
+    char *answer = run_and_capture(command, 20, &status);
     *script = path;
     if (status == 0)
         return NULL;

@@ -50,8 +50,8 @@ static bool root_of(pid_t pid, unsigned *user, unsigned *group)
         readlink(format("/proc/%d/ns/user", pid), its, sizeof its - 1) > 0 &&
         strcmp(ours, its) == 0)
         return true;
-    return sscanf(process_text(pid, "uid_map"), " 0 %u", user) == 1 &&
-           sscanf(process_text(pid, "gid_map"), " 0 %u", group) == 1;
+    return sscanf(proc_file(pid, "uid_map"), " 0 %u", user) == 1 &&
+           sscanf(proc_file(pid, "gid_map"), " 0 %u", group) == 1;
 }
 
 /* The users who may choose what is loaded into the process: root; its own, if it has no more rights
@@ -59,8 +59,8 @@ static bool root_of(pid_t pid, unsigned *user, unsigned *group)
  */
 static size_t users_of(const struct process *process, uid_t *users)
 {
-    const char *status = process_text(process->pid, "status"), *ids = field_of(status, "Uid"),
-               *rights = field_of(status, "CapPrm");
+    const char *status = proc_file(process->pid, "status"), *ids = status_field(status, "Uid"),
+               *rights = status_field(status, "CapPrm");
     unsigned real, effective, saved, root, group;
     size_t count = 0;
     users[count++] = 0;
@@ -111,12 +111,12 @@ static bool is_ours_at(const struct process *process, const char *path)
     return is;
 }
 
-bool loads_our_file(const struct process *process)
+bool load_path_is_our_shim(const struct process *process)
 {
-    return !process_sees_our_files(process) && is_ours_at(process, process->load_path);
+    return !process_shares_our_mounts(process) && is_ours_at(process, process->load_path);
 }
 
-/* As refused_by_root(); *lacks: there is no shim at that path. */
+/* As root_refusal(); *lacks: there is no shim at that path. */
 static const char *refused_at(const struct process *process, const char *path, bool *lacks)
 {
     struct elf_file elf;
@@ -124,7 +124,7 @@ static const char *refused_at(const struct process *process, const char *path, b
     const char *why;
     char *file;
     *lacks = false;
-    if (process_sees_our_files(process))
+    if (process_shares_our_mounts(process))
         return elf_read(path, &elf, &why) && elf.entries ? NULL : shim_not_found();
     if (is_ours_at(process, path))
         return NULL;
@@ -138,7 +138,7 @@ static const char *refused_at(const struct process *process, const char *path, b
     return "it is in a container or another root, which lacks the shim";
 }
 
-const char *refused_by_root(const struct process *process)
+const char *root_refusal(const struct process *process)
 {
     bool lacks;
     return refused_at(process, process->load_path, &lacks);
@@ -256,7 +256,7 @@ static const char *mount_at(const struct process *process, const char *path)
     return is_ours_at(process, path) ? NULL : format("%s: it does not appear there", path);
 }
 
-const char *bring_shim(struct process *process)
+const char *mount_shim(struct process *process)
 {
     /* Where SystemTap does not find it, but others do. */
     static const char *const folders[] = {"/run", "/dev/shm", "/tmp", "/var/tmp"};

@@ -16,14 +16,14 @@
 
 /* Sets process->load_path to where the process can load the shim from, and mounts it there if it
  * must (process->is_mounted: at the shim's own path).  NULL, or why there is no such place. */
-const char *bring_shim(struct process *process);
+const char *mount_shim(struct process *process);
 
 /* Whether process->load_path, in another root or mount namespace, leads to our own shim. */
-bool loads_our_file(const struct process *process);
+bool load_path_is_our_shim(const struct process *process);
 
 /* Why the file to which process->load_path leads in the process must not be loaded: it does not
  * exist, or, in another root, a user can change it who has no right to change the process.  NULL:
  * it may be loaded. */
-const char *refused_by_root(const struct process *process);
+const char *root_refusal(const struct process *process);
 
 #endif

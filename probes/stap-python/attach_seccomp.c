@@ -19,14 +19,14 @@
 /* A thread's mode, and from Linux 5.9 on the number of its filters; NULL: it has ended. */
 static char *filters_by_status(const char *path)
 {
-    char *status = contents(path, 65536), *mode = field_of(status, "Seccomp"),
-         *count = field_of(status, "Seccomp_filters");
+    char *status = read_file(path, 65536), *mode = status_field(status, "Seccomp"),
+         *count = status_field(status, "Seccomp_filters");
     return mode ? format("%s %s", mode, count ? count : "") : NULL;
 }
 
-bool has_filters(pid_t pid)
+bool has_seccomp_filter(pid_t pid)
 {
-    char *filters = filters_by_status(rooted(format("/proc/%d/status", pid)));
+    char *filters = filters_by_status(under_root(format("/proc/%d/status", pid)));
     return filters && *filters != '0';
 }
 
@@ -44,10 +44,10 @@ const char *silenced_by_seccomp(pid_t pid)
 {
     long most = 0, own = -1;
     glob_t threads;
-    if (glob(rooted(format("/proc/%d/task/*", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+    if (glob(under_root(format("/proc/%d/task/*", pid)), GLOB_NOSORT, NULL, &threads) != 0)
         return NULL;
     for (size_t i = 0; i < threads.gl_pathc; i++) {
-        char *name = contents(format("%s/comm", threads.gl_pathv[i]), 64);
+        char *name = read_file(format("%s/comm", threads.gl_pathv[i]), 64);
         long filters = number_of_filters(threads.gl_pathv[i]);
         most = filters > most ? filters : most;
         if (name && strncmp(name, WATCHER_NAME, sizeof WATCHER_NAME - 1) == 0)
@@ -60,12 +60,12 @@ const char *silenced_by_seccomp(pid_t pid)
                : NULL;
 }
 
-const char *refused_by_seccomp(pid_t pid)
+const char *seccomp_refusal(pid_t pid)
 {
     char *first = NULL;
     bool differs = false;
     glob_t threads;
-    if (glob(rooted(format("/proc/%d/task/*/status", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+    if (glob(under_root(format("/proc/%d/task/*/status", pid)), GLOB_NOSORT, NULL, &threads) != 0)
         return NULL;
     for (size_t i = 0; i < threads.gl_pathc; i++) {
         char *filters = filters_by_status(threads.gl_pathv[i]);
@@ -296,10 +296,10 @@ static const char *forbidden_by(const struct sock_filter *filter, size_t length)
     return NULL;
 }
 
-const char *refused_by_filters(pid_t tid)
+const char *seccomp_filter_refusal(pid_t tid)
 {
     static struct sock_filter filter[BPF_MAXINSNS];
-    char *mode = field_of(contents(format("/proc/%d/status", tid), 65536), "Seccomp");
+    char *mode = status_field(read_file(format("/proc/%d/status", tid), 65536), "Seccomp");
     if (!mode || atoi(mode) == 0)
         return NULL;
     for (long number = 0;; number++) {

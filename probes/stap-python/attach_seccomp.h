@@ -14,11 +14,11 @@
 #include <sys/types.h>
 
 /* Whether seccomp filters the system calls of the process's main thread. */
-bool has_filters(pid_t pid);
+bool has_seccomp_filter(pid_t pid);
 
 /* Why the process's threads can't have the shim, by /proc: system calls are confined to read() and
  * write(), or some threads have filters that others have not.  NULL: no reason is known. */
-const char *refused_by_seccomp(pid_t pid);
+const char *seccomp_refusal(pid_t pid);
 
 /* Why the shim, which is active in the process, installs and removes no hooks any more: a thread
  * has more filters than the shim's own.  NULL: none has. */
@@ -26,6 +26,6 @@ const char *silenced_by_seccomp(pid_t pid);
 
 /* Why the filters of a thread, which we trace and which is stopped, forbid to load the shim there.
  * NULL: they don't, or it has none. */
-const char *refused_by_filters(pid_t tid);
+const char *seccomp_filter_refusal(pid_t tid);
 
 #endif

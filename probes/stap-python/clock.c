@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-long long now_ms(void)
+long long monotonic_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -7,7 +7,7 @@
 #define CLOCK_H
 
 /* The time on a clock that is never set back. */
-long long now_ms(void);
+long long monotonic_ms(void);
 
 /* Sleeps so long; a signal may end that early. */
 void sleep_ms(long ms);

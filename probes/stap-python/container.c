@@ -58,11 +58,11 @@ static char *container_in(const char *line)
     return bare_id(line);
 }
 
-const char *container_of(const struct process *process)
+const char *container_name(const struct process *process)
 {
-    if (process_sees_our_files(process))
+    if (process_shares_our_mounts(process))
         return NULL;
-    char *groups_text = process_text(process->pid, "cgroup"), *line, *name;
+    char *groups_text = proc_file(process->pid, "cgroup"), *line, *name;
     for (char *rest = strdup(groups_text); rest && (line = strsep(&rest, "\n"));)
         if ((name = container_in(line)))
             return name;

@@ -11,6 +11,6 @@
 /* Where a process is that does not see our files: its container ("docker:0123456789ab",
  * "podman:...", "lxc:NAME", "pod:..." for one of Kubernetes) by its control group; else "other
  * root" or, if its root is ours, "other mounts".  NULL: it sees our files. */
-const char *container_of(const struct process *process);
+const char *container_name(const struct process *process);
 
 #endif

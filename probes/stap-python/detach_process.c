@@ -52,8 +52,8 @@ enum { FORK_MS = 300, DETACH_MS = 2000 };
 /* Why a filter of system calls may forbid the end of the shim's thread. */
 static const char *refused_to_end(const struct process *process, pid_t watcher)
 {
-    const char *why = refused_by_seccomp(process->pid);
-    if (!why && has_filters(process->pid))
+    const char *why = seccomp_refusal(process->pid);
+    if (!why && has_seccomp_filter(process->pid))
         why = refused_to_thread(process->pid, watcher);
     /* Behind the colon is what to do before attach. */
     return why ? format("%.*s: its hooks and the shim's thread stay", (int)strcspn(why, ":"), why)
@@ -63,8 +63,9 @@ static const char *refused_to_end(const struct process *process, pid_t watcher)
 static pid_t watcher_within(const struct process *process, long ms)
 {
     pid_t watcher;
-    for (long long end = now_ms() + ms; !(watcher = process_watcher_thread(process)); sleep_ms(10))
-        if (now_ms() > end || process_start(process->pid) != process->start)
+    for (long long end = monotonic_ms() + ms; !(watcher = process_watcher_thread(process));
+         sleep_ms(10))
+        if (monotonic_ms() > end || process_start(process->pid) != process->start)
             return 0;
     return watcher;
 }
@@ -72,9 +73,9 @@ static pid_t watcher_within(const struct process *process, long ms)
 /* Whether the shim is detached, and its thread has ended, within so many milliseconds. */
 static bool is_detached_within(const struct process *process, long ms)
 {
-    long long end = now_ms() + ms;
+    long long end = monotonic_ms() + ms;
     while (!process_is_detached(process)) {
-        if (now_ms() > end || process_start(process->pid) != process->start)
+        if (monotonic_ms() > end || process_start(process->pid) != process->start)
             return false;
         sleep_ms(10);
     }
@@ -119,7 +120,7 @@ static const char *detach_from(pid_t pid)
     struct process process;
     const char *why;
     unsigned raised = 0;
-    if (process_start(pid) && !may_trace_all() && (why = refused_by_user(pid)))
+    if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
         return why;
     if (!process_open(pid, &process, &why))
         return why;
@@ -129,7 +130,7 @@ static const char *detach_from(pid_t pid)
         printf("%d: already detached: %s\n", pid, printable(process.shim));
         return NULL;
     }
-    if ((why = unfit(&process.python.file)) || (why = refused_by_environment(&process))) {
+    if ((why = unsupported_reason(&process.python.file)) || (why = environment_refusal(&process))) {
         printf("%d: the shim does nothing in it: %s\n", pid, why);
         return NULL;
     }
@@ -153,7 +154,7 @@ static const char *detach_from(pid_t pid)
     return NULL;
 }
 
-static bool is_for(const struct chosen *chosen, bool again)
+static bool is_for(const struct attach_target *chosen, bool again)
 {
     (void)again;
     return chosen->is_named || (chosen->has_shim && !chosen->is_detached);

@@ -36,8 +36,8 @@ static char *first_error(char *said)
     return first ? first : "stap says nothing";
 }
 
-/* stap's output, and its exit status as output_of() gives it; what it takes long for is said on a
- * terminal meanwhile. */
+/* stap's output, and its exit status as run_and_capture() gives it; what it takes long for is said
+ * on a terminal meanwhile. */
 static char *compile(const char *shim, int *status)
 {
     static const char doing[] = "compiling a probe, which takes up to 60 s the first time ...";
@@ -51,7 +51,7 @@ static char *compile(const char *shim, int *status)
     fflush(stdout);
     if (said)
         fputs(doing, stderr);
-    char *output = output_of(command, SECONDS, status);
+    char *output = run_and_capture(command, SECONDS, status);
     if (said)
         fprintf(stderr, "\r%*s\r", (int)strlen(doing), "");
     return output;
@@ -60,8 +60,8 @@ static char *compile(const char *shim, int *status)
 void check_compile(void)
 {
     int status;
-    const char *shim = rooted(shim_file());
-    if (!stap_found() || !has_headers() || !exists(shim))
+    const char *shim = under_root(shim_file());
+    if (!stap_found() || !has_headers() || !file_exists(shim))
         return;
     char *output = compile(shim, &status);
     if (status == 0)
@@ -74,7 +74,7 @@ void check_compile(void)
         report(WRONG, "compile",
                format("install a newer SystemTap (Linux 6.12 needs 5.2 or later), or do without: "
                       "%sstap-python pyflow --backend bpftrace -c 'python3 PROGRAM.py'",
-                      sudo()),
+                      sudo_prefix()),
                "stap cannot compile a probe of a program for this kernel: %.300s",
                first_error(output));
 }

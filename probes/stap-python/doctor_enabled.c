@@ -28,7 +28,7 @@ static char *python_of(const char *pth)
                                 format("%s/bin/%s", is_local ? "/usr" : prefix, version),
                                 format("%s/bin/python3", prefix)};
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
-        if (exists(candidates[i]))
+        if (file_exists(candidates[i]))
             return candidates[i];
     return NULL;
 }
@@ -50,7 +50,7 @@ void check_enabled(void)
     char **paths;
     size_t count = enabled_read(true, &paths);
     for (size_t i = 0; i < count; i++) {
-        const char *fault = enabled_fault(paths[i]);
+        const char *fault = enabled_problem(paths[i]);
         if (fault)
             report(NOTE, "enabled", fix_of(paths[i]), "%s loads the shim no longer: %s", paths[i],
                    fault);

@@ -22,8 +22,8 @@ static enum manager manager(void)
         enum manager manager;
     } known[] = {
         {"debian", APT}, {"ubuntu", APT}, {"fedora", DNF}, {"rhel", DNF}, {"suse", ZYPPER}};
-    char *text = contents(rooted("/etc/os-release"), 65536);
-    text = text ? text : contents(rooted("/usr/lib/os-release"), 65536);
+    char *text = read_file(under_root("/etc/os-release"), 65536);
+    text = text ? text : read_file(under_root("/usr/lib/os-release"), 65536);
     if (!text)
         return UNKNOWN;
     text = format("\n%s", text);
@@ -39,37 +39,37 @@ static enum manager manager(void)
     return UNKNOWN;
 }
 
-const char *sudo(void)
+const char *sudo_prefix(void)
 {
     return geteuid() == 0 ? "" : "sudo ";
 }
 
-char *install(const char *apt, const char *dnf, const char *zypper)
+char *install_command(const char *apt, const char *dnf, const char *zypper)
 {
     switch (manager()) {
     case APT:
-        return format("%sapt-get install %s", sudo(), apt);
+        return format("%sapt-get install %s", sudo_prefix(), apt);
     case DNF:
-        return format("%sdnf install %s", sudo(), dnf);
+        return format("%sdnf install %s", sudo_prefix(), dnf);
     case ZYPPER:
-        return format("%szypper install %s", sudo(), zypper);
+        return format("%szypper install %s", sudo_prefix(), zypper);
     default:
         return format("install %s with this system's package manager", dnf);
     }
 }
 
-char *reinstall(void)
+char *reinstall_command(void)
 {
     static const char packages[] = "systemtap-cpython systemtap-cpython-tapset";
     if (source_tree)
         return format("make -C %s", source_tree);
     switch (manager()) {
     case APT:
-        return format("%sapt-get install --reinstall %s", sudo(), packages);
+        return format("%sapt-get install --reinstall %s", sudo_prefix(), packages);
     case DNF:
-        return format("%sdnf reinstall %s", sudo(), packages);
+        return format("%sdnf reinstall %s", sudo_prefix(), packages);
     case ZYPPER:
-        return format("%szypper install --force %s", sudo(), packages);
+        return format("%szypper install --force %s", sudo_prefix(), packages);
     default:
         return format("reinstall %s", packages);
     }
@@ -94,15 +94,15 @@ char *reinstall(void)
 #define DEBIAN_KERNEL "$(dpkg --print-architecture)"
 #endif
 
-char *other_kernel(void)
+char *stock_kernel_command(void)
 {
     static const char debian[] = "linux-image-" DEBIAN_KERNEL " linux-headers-" DEBIAN_KERNEL;
     if (source_tree)
         return format("STAP=%s/test/vm/stap stap-python SCRIPT", source_tree);
-    char *release = contents(rooted("/etc/os-release"), 65536);
+    char *release = read_file(under_root("/etc/os-release"), 65536);
     bool is_ubuntu = release && strstr(release, "ID=ubuntu");
     return format("%s && %sreboot",
-                  install(is_ubuntu ? "linux-generic" : debian, "kernel kernel-devel",
-                          "kernel-default kernel-default-devel"),
-                  sudo());
+                  install_command(is_ubuntu ? "linux-generic" : debian, "kernel kernel-devel",
+                                  "kernel-default kernel-default-devel"),
+                  sudo_prefix());
 }

@@ -19,7 +19,7 @@
 static const char *kernel_release(void)
 {
     static struct utsname name;
-    char *text = contents(rooted("/proc/sys/kernel/osrelease"), 128);
+    char *text = read_file(under_root("/proc/sys/kernel/osrelease"), 128);
     if (text) {
         text[strcspn(text, "\n")] = '\0';
         return text;
@@ -37,8 +37,8 @@ char *kernel_headers(void)
 
 bool has_headers(void)
 {
-    return exists(rooted(format("%s/Makefile", kernel_headers()))) ||
-           exists(rooted(format("%s/.config", kernel_headers())));
+    return file_exists(under_root(format("%s/Makefile", kernel_headers()))) ||
+           file_exists(under_root(format("%s/.config", kernel_headers())));
 }
 
 static char *install_headers(const char *release)
@@ -46,8 +46,8 @@ static char *install_headers(const char *release)
     /* openSUSE's packages have the version without the flavour: 6.4.0-150600.23.7 */
     size_t version = strcspn(release, "-");
     size_t length = version + strcspn(release + version + 1, "-") + 1;
-    return install(format("linux-headers-%s", release), format("kernel-devel-%s", release),
-                   format("kernel-default-devel=%.*s", (int)length, release));
+    return install_command(format("linux-headers-%s", release), format("kernel-devel-%s", release),
+                           format("kernel-default-devel=%.*s", (int)length, release));
 }
 
 static void check_headers(void)
@@ -55,9 +55,9 @@ static void check_headers(void)
     const char *release = kernel_release();
     if (has_headers())
         report(OK, "headers", NULL, "%s", kernel_headers());
-    else if (!exists(rooted(format("/lib/modules/%s", release))))
+    else if (!file_exists(under_root(format("/lib/modules/%s", release))))
         report(
-            WRONG, "headers", other_kernel(),
+            WRONG, "headers", stock_kernel_command(),
             "no headers for the running kernel, %s, which is not from this distribution's packages",
             release);
     else
@@ -88,19 +88,19 @@ static const char *kernel_config(void)
     const char *const places[] = {format("/boot/config-%s", kernel_release()),
                                   format("/lib/modules/%s/config", kernel_release()),
                                   format("%s/.config", kernel_headers()), "/proc/config"};
-    if (exists(rooted("/proc/config.gz"))) {
+    if (file_exists(under_root("/proc/config.gz"))) {
         int status;
-        /* output_of() keeps 64 KB; the whole file has more. */
+        /* run_and_capture() keeps 64 KB; the whole file has more. */
         const char *const command[] = {
             "sh", "-c",
             "gzip -dc \"$0\" | grep -E '^(# )?CONFIG_(MODULES|UPROBES|UPROBE_EVENTS)[ =]'",
-            rooted("/proc/config.gz"), NULL};
-        char *text = output_of(command, 10, &status);
+            under_root("/proc/config.gz"), NULL};
+        char *text = run_and_capture(command, 10, &status);
         if (status == 0)
             return text;
     }
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *text = contents(rooted(places[i]), LIMIT);
+        char *text = read_file(under_root(places[i]), LIMIT);
         if (text)
             return text;
     }
@@ -111,7 +111,7 @@ static const char *kernel_config(void)
 
 static bool starts_with(const char *path, char letter)
 {
-    char *text = contents(path, 64);
+    char *text = read_file(path, 64);
     return text && *text == letter;
 }
 
@@ -119,9 +119,9 @@ static bool secure_boot(void)
 {
     glob_t found;
     bool on = false;
-    if (glob(rooted("/sys/firmware/efi/efivars/SecureBoot-*"), 0, NULL, &found) == 0) {
+    if (glob(under_root("/sys/firmware/efi/efivars/SecureBoot-*"), 0, NULL, &found) == 0) {
         /* Four bytes of attributes, then the value. */
-        unsigned char *text = (unsigned char *)contents(found.gl_pathv[0], 8);
+        unsigned char *text = (unsigned char *)read_file(found.gl_pathv[0], 8);
         on = text && text[4] == 1;
         globfree(&found);
     }
@@ -131,28 +131,29 @@ static bool secure_boot(void)
 static bool may_load_modules(void)
 {
     enum { CAP_SYS_MODULE = 16 };
-    char *capabilities = field_of(contents(rooted("/proc/self/status"), 65536), "CapBnd");
+    char *capabilities = status_field(read_file(under_root("/proc/self/status"), 65536), "CapBnd");
     return !capabilities || (strtoull(capabilities, NULL, 16) >> CAP_SYS_MODULE & 1);
 }
 
 static void check_modules(const char *config)
 {
-    char *lockdown = contents(rooted("/sys/kernel/security/lockdown"), 256);
+    char *lockdown = read_file(under_root("/sys/kernel/security/lockdown"), 256);
     bool is_locked = lockdown && !strstr(lockdown, "[none]") && strchr(lockdown, '[');
-    if (option_value(config, "CONFIG_MODULES") == 'n' || !exists(rooted("/proc/modules")))
-        report(WRONG, "modules", other_kernel(),
+    if (option_value(config, "CONFIG_MODULES") == 'n' || !file_exists(under_root("/proc/modules")))
+        report(WRONG, "modules", stock_kernel_command(),
                "this kernel cannot load modules (CONFIG_MODULES is not set)");
-    else if (starts_with(rooted("/proc/sys/kernel/modules_disabled"), '1'))
-        report(WRONG, "modules", format("%sreboot", sudo()),
+    else if (starts_with(under_root("/proc/sys/kernel/modules_disabled"), '1'))
+        report(WRONG, "modules", format("%sreboot", sudo_prefix()),
                "loading modules is disabled until the next boot (kernel.modules_disabled is 1; see "
                "/etc/sysctl.d)");
     else if (!may_load_modules())
         report(WRONG, "modules",
                "run stap on the host of this container, or start the container with --privileged",
                "this is a container without CAP_SYS_MODULE");
-    else if (is_locked || starts_with(rooted("/sys/module/module/parameters/sig_enforce"), 'Y'))
+    else if (is_locked || starts_with(under_root("/sys/module/module/parameters/sig_enforce"), 'Y'))
         report(
-            WRONG, "modules", format("%smokutil --disable-validation && %sreboot", sudo(), sudo()),
+            WRONG, "modules",
+            format("%smokutil --disable-validation && %sreboot", sudo_prefix(), sudo_prefix()),
             "the kernel loads only signed modules (%s); how to sign them: man stap, SIGNED MODULES",
             secure_boot() ? "Secure Boot" : "lockdown");
     else
@@ -165,10 +166,11 @@ static void check_modules(const char *config)
 static void check_uprobes(const char *config)
 {
     char uprobes = option_value(config, "CONFIG_UPROBES");
-    if (uprobes == 'y' || (!uprobes && exists(rooted("/sys/bus/event_source/devices/uprobe"))))
+    if (uprobes == 'y' ||
+        (!uprobes && file_exists(under_root("/sys/bus/event_source/devices/uprobe"))))
         report(OK, "uprobes", NULL, "the kernel has uprobes (CONFIG_UPROBES)");
     else if (uprobes == 'n')
-        report(WRONG, "uprobes", other_kernel(),
+        report(WRONG, "uprobes", stock_kernel_command(),
                "this kernel does not have uprobes (CONFIG_UPROBES is not set)");
     else
         report(NOTE, "uprobes", NULL,

@@ -22,12 +22,12 @@
 #include "site_packages.h"
 #include "text.h"
 
-/* The names of an interpreter's own markers that own_marker() gives that worth. */
+/* The names of an interpreter's own markers that native_marker_state() gives that worth. */
 static char *own_markers(const struct interpreter *python, const char *worth)
 {
     char *names = "";
     for (unsigned i = 0; marker_name(i); i++)
-        if (strcmp(own_marker(python, i), worth) == 0)
+        if (strcmp(native_marker_state(python, i), worth) == 0)
             names = format("%s%s%s", names, *names ? ", " : "", marker_name(i));
     return names;
 }
@@ -37,14 +37,14 @@ void check_interpreters(void)
     struct interpreter *all;
     size_t count = interpreters_find(&all), fit = 0;
     for (size_t i = 0; i < count; i++) {
-        const char *reason = unfit(&all[i].file);
+        const char *reason = unsupported_reason(&all[i].file);
         char *live = own_markers(&all[i], "live"), *dead = own_markers(&all[i], "dead");
         const char *version = short_version(&all[i].file);
         char *text = format("%s, %s: its own live markers: %s%s%s%s", all[i].path,
                             version ? version : "of unknown version", *live ? live : "none",
                             *dead ? "; dead: " : "", dead,
-                            enabled_by(all[i].path) ? "; loads the shim at each start" : "");
-        bool looked_in = *live && tapset_looks_in(all[i].code);
+                            pth_of(all[i].path) ? "; loads the shim at each start" : "");
+        bool looked_in = *live && tapset_searches(all[i].code);
         fit += !reason || looked_in;
         if (reason)
             report(NOTE, "python", NULL, "%s; the shim does not support it: %s", text, reason);
@@ -52,10 +52,10 @@ void check_interpreters(void)
             report(OK, "python", NULL, "%s", text);
     }
     if (!count)
-        report(WRONG, "python", install("python3", "python3", "python3"),
+        report(WRONG, "python", install_command("python3", "python3", "python3"),
                "no CPython 3.6 or later found");
     else if (!fit)
-        report(WRONG, "python", install("python3", "python3", "python3"),
+        report(WRONG, "python", install_command("python3", "python3", "python3"),
                "no interpreter has live markers or can load the shim");
 }
 
@@ -87,14 +87,14 @@ static const char *load_error(const char *file)
 void check_shim(void)
 {
     struct elf_file file;
-    const char *why = NULL, *path = rooted(shim_file());
-    if (!exists(path))
-        report(WRONG, "shim", reinstall(), "%s does not exist", shim_file());
+    const char *why = NULL, *path = under_root(shim_file());
+    if (!file_exists(path))
+        report(WRONG, "shim", reinstall_command(), "%s does not exist", shim_file());
     else if (!elf_read(path, &file, &why) || !file.entries)
-        report(WRONG, "shim", reinstall(), "%s is not the shim: %s", shim_file(),
+        report(WRONG, "shim", reinstall_command(), "%s is not the shim: %s", shim_file(),
                why && !file.entries ? why : "it has no markers");
     else if ((why = load_error(path)))
-        report(WRONG, "shim", reinstall(), "%s cannot be loaded: %s", shim_file(), why);
+        report(WRONG, "shim", reinstall_command(), "%s cannot be loaded: %s", shim_file(), why);
     else if (!file.wide)
         report(NOTE, "shim", NULL,
                "%s, of 32 bits: all markers, but no stacks, values or tasks of programs",

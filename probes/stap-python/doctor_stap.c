@@ -33,14 +33,14 @@ const char *stap_found(void)
     return stap_path;
 }
 
-char *stap_data(const char *folder)
+char *stap_data_dir(const char *folder)
 {
     char real[PATH_MAX];
     const char *prefix = "/usr";
     if (stap_path && realpath(stap_path, real))
         prefix = dirname(dirname(strdup(real)));
     char *data = format("%s/share/systemtap/%s", prefix, folder);
-    return exists(rooted(data)) ? data : format("/usr/share/systemtap/%s", folder);
+    return file_exists(under_root(data)) ? data : format("/usr/share/systemtap/%s", folder);
 }
 
 void check_stap(void)
@@ -50,7 +50,7 @@ void check_stap(void)
     stap = stap && *stap ? stap : "stap";
     stap_path = program_in_path(stap);
     if (!stap_path) {
-        report(WRONG, "stap", install("systemtap", "systemtap", "systemtap"),
+        report(WRONG, "stap", install_command("systemtap", "systemtap", "systemtap"),
                "SystemTap is not installed: no %s in PATH", stap);
         return;
     }
@@ -60,12 +60,12 @@ void check_stap(void)
     else
         keep_others_out();
     const char *const command[] = {stap_path, "--version", NULL};
-    char *version = strstr(output_of(command, 60, &status), "version ");
+    char *version = strstr(run_and_capture(command, 60, &status), "version ");
     if (status != 0 || !version || sscanf(version, "version %d.%d", &major, &minor) != 2)
-        report(WRONG, "stap", install("systemtap", "systemtap", "systemtap"),
+        report(WRONG, "stap", install_command("systemtap", "systemtap", "systemtap"),
                "%s --version does not print a version", stap_path);
     else if (major < 4 || (major == 4 && minor < 8))
-        report(WRONG, "stap", install("systemtap", "systemtap", "systemtap"),
+        report(WRONG, "stap", install_command("systemtap", "systemtap", "systemtap"),
                "%s is SystemTap %d.%d: 4.8 or later is needed", stap_path, major, minor);
     else
         report(OK, "stap", NULL, "SystemTap %d.%d, %s", major, minor, stap_path);
@@ -76,13 +76,13 @@ void check_stap(void)
 static const char *runtime_folder(void)
 {
     const char *named = getenv("SYSTEMTAP_RUNTIME");
-    return named && *named ? named : stap_data("runtime");
+    return named && *named ? named : stap_data_dir("runtime");
 }
 
 /* From 6.1.113, 6.6.54, 6.11 and so on the kernel's function is called task_work_cancel_func. */
 static bool kernel_has_renamed(void)
 {
-    char *makefile = contents(rooted(format("%s/Makefile", kernel_headers())), 65536);
+    char *makefile = read_file(under_root(format("%s/Makefile", kernel_headers())), 65536);
     char common[PATH_MAX] = "";
     /* Debian's build tree includes the Makefile of a common one. */
     if (makefile && sscanf(makefile, "include %4000[^\n]", common) == 1 && strlen(common) > 9)
@@ -98,18 +98,18 @@ static bool kernel_has_renamed(void)
 /* stap's cache does not notice that its runtime has changed. */
 static char *edit_runtime(const char *sed, const char *file)
 {
-    return format("%ssed -i %s %s && rm -rf ~/.systemtap/cache", sudo(), sed, file);
+    return format("%ssed -i %s %s && rm -rf ~/.systemtap/cache", sudo_prefix(), sed, file);
 }
 
 bool check_runtime(void)
 {
     const char *runtime = runtime_folder();
-    if (!stap_path || !exists(rooted(runtime)))
+    if (!stap_path || !file_exists(under_root(runtime)))
         return true;
     char *work = format("%s/stp_task_work.c", runtime),
          *relay = format("%s/transport/relay_v2.c", runtime);
-    bool renamed =
-        exists(rooted(work)) && kernel_has_renamed() && !file_has(work, "task_work_cancel_func");
+    bool renamed = file_exists(under_root(work)) && kernel_has_renamed() &&
+                   !file_has(work, "task_work_cancel_func");
     /* sourceware PR31117; versions with a magic number in each message recover. */
     bool loses = file_has(relay, "if (buf->offset >= buf->chan->subbuf_size) {") &&
                  !file_has(format("%s/transport/transport_msgs.h", runtime), "magic");
@@ -146,7 +146,7 @@ void check_cache(void)
                       shell_word(format("%s/cache", folder))),
                "%s can be written to by %s, who can so change modules that stap loads", open_file,
                open_to);
-    else if (exists(rooted(folder)))
+    else if (file_exists(under_root(folder)))
         report(OK, "cache", NULL, "%s: only its owner can write to it", folder);
 }
 
@@ -155,7 +155,7 @@ void check_cache(void)
 /* False: /etc/group has no such group.  *id is its, *listed whether it lists the user. */
 static bool find_group(const char *name, const char *user, gid_t *id, bool *listed)
 {
-    FILE *file = fopen(rooted("/etc/group"), "re");
+    FILE *file = fopen(under_root("/etc/group"), "re");
     struct group *group;
     bool found = false;
     *listed = false;

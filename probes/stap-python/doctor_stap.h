@@ -25,6 +25,6 @@ void check_cache(void);
 void check_rights(void);
 
 /* The directory of that name, such as "tapset", among stap's data. */
-char *stap_data(const char *folder);
+char *stap_data_dir(const char *folder);
 
 #endif

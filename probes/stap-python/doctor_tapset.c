@@ -26,7 +26,7 @@ static char **tapset_folders(void)
     static char *folders[MOST + 1];
     size_t count = 0;
     const char *named = getenv("SYSTEMTAP_TAPSET"), *data = getenv("XDG_DATA_DIRS");
-    folders[count++] = named && *named ? strdup(named) : stap_data("tapset");
+    folders[count++] = named && *named ? strdup(named) : stap_data_dir("tapset");
     char *rest = data ? strdup(data) : NULL;
     for (char *folder; rest && count < MOST && (folder = strsep(&rest, ":"));)
         if (*folder)
@@ -39,7 +39,7 @@ static char *tapset_file(const char *name)
 {
     for (char **folder = tapset_folders(); *folder; folder++) {
         char *path = format("%s/%s", *folder, name);
-        if (exists(rooted(path)))
+        if (file_exists(under_root(path)))
             return path;
     }
     return NULL;
@@ -49,11 +49,11 @@ static char *tapset_file(const char *name)
 static bool tapset_finds_shim(const char *paths, char **path)
 {
     glob_t found;
-    char *text = contents(rooted(paths), 1 << 20);
+    char *text = read_file(under_root(paths), 1 << 20);
     char *at = text ? strstr(text, "@define __python_shim_path") : NULL;
     at = at ? strchr(at, '"') : NULL;
     *path = at ? strndup(at + 1, strcspn(at + 1, "\"")) : "";
-    if (!**path || glob(rooted(*path), 0, NULL, &found) != 0)
+    if (!**path || glob(under_root(*path), 0, NULL, &found) != 0)
         return false;
     globfree(&found);
     return true;
@@ -65,7 +65,8 @@ static bool is_where_stock_looks(const char *file)
     glob_t found;
     struct stat shim, other;
     bool is = false;
-    if (stat(file, &shim) != 0 || glob(rooted("/usr/lib*/libpython*.so*"), 0, NULL, &found) != 0)
+    if (stat(file, &shim) != 0 ||
+        glob(under_root("/usr/lib*/libpython*.so*"), 0, NULL, &found) != 0)
         return false;
     for (size_t i = 0; i < found.gl_pathc; i++)
         is |= stat(found.gl_pathv[i], &other) == 0 && other.st_dev == shim.st_dev &&
@@ -78,12 +79,12 @@ static void check_ours(void)
 {
     char *python = tapset_file("python.stp"), *shim = tapset_file("python_shim.stp"),
          *paths = tapset_file("python_paths.stpm"), *path;
-    char *fix =
-        source_tree ? format("export SYSTEMTAP_TAPSET=%s/build/tapset", source_tree) : reinstall();
+    char *fix = source_tree ? format("export SYSTEMTAP_TAPSET=%s/build/tapset", source_tree)
+                            : reinstall_command();
     bool ours = python && file_has(python, "__python_stp_is_ours");
     if (ours && shim && paths && !tapset_finds_shim(paths, &path))
-        report(WRONG, "tapset", reinstall(), "%s names a shim that does not exist: %s", paths,
-               path);
+        report(WRONG, "tapset", reinstall_command(), "%s names a shim that does not exist: %s",
+               paths, path);
     else if (ours && shim && paths)
         report(OK, "tapset", NULL, "%s is ours, and finds the shim", python);
     else if (!python)
@@ -91,7 +92,7 @@ static void check_ours(void)
     else if (ours)
         report(WRONG, "tapset", fix, "%s is ours, but %s is missing beside it", python,
                shim ? "python_paths.stpm" : "python_shim.stp");
-    else if (shim && paths && is_where_stock_looks(rooted(shim_file())))
+    else if (shim && paths && is_where_stock_looks(under_root(shim_file())))
         report(NOTE, "tapset", fix,
                "%s is SystemTap's own: python.function.* works, but only with the shim and without "
                "frameptr and modulename",
@@ -108,9 +109,9 @@ static void check_ours(void)
 static void check_others_in(const char *pattern)
 {
     glob_t found;
-    if (glob(rooted(pattern), 0, NULL, &found) != 0)
+    if (glob(under_root(pattern), 0, NULL, &found) != 0)
         return;
-    size_t root = strlen(rooted("/")) - 1;
+    size_t root = strlen(under_root("/")) - 1;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *path = found.gl_pathv[i] + root;
         bool is_ours = file_has(path, "__python_stp_is_ours");
@@ -118,7 +119,7 @@ static void check_others_in(const char *pattern)
             !file_has(path, "\nprobe python.function."))
             continue;
         report(program_in_path("python") ? NOTE : WRONG, "tapset",
-               format("%smv %s %s.off", sudo(), path, path),
+               format("%smv %s %s.off", sudo_prefix(), path, path),
                "%s also defines python.function.*: stap resolves both, and fails if it finds no "
                "program python",
                path);

@@ -195,7 +195,7 @@ static bool find_segment(Elf *elf, bool by_offset, GElf_Addr at, GElf_Phdr *segm
     return false;
 }
 
-long elf_address_of(const char *path, unsigned long offset)
+long elf_offset_to_address(const char *path, unsigned long offset)
 {
     int fd;
     const char *why;

@@ -42,7 +42,7 @@ bool elf_names(const char *path, const char *name);
 
 /* The address that the byte at this offset of the file at path is linked for; -1 if it is not
  * loaded, or the file can't be read. */
-long elf_address_of(const char *path, unsigned long offset);
+long elf_offset_to_address(const char *path, unsigned long offset);
 
 /* The name of the provider's marker of this number, from 0; NULL behind the last. */
 const char *marker_name(unsigned number);

@@ -52,7 +52,7 @@ static int list_enabled(void)
     char **paths;
     size_t count = enabled_read(true, &paths);
     for (size_t i = 0; i < count; i++) {
-        const char *fault = enabled_fault(paths[i]);
+        const char *fault = enabled_problem(paths[i]);
         printf("%s%s%s\n", printable(paths[i]), fault ? ": broken: " : "",
                fault ? printable(fault) : "");
     }
@@ -64,7 +64,7 @@ static int list_enabled(void)
 /* Removes a file of the list, and prints what became of it; whether that worked. */
 static bool undo(const char *path)
 {
-    const char *why = enabled_undo(path);
+    const char *why = enabled_remove(path);
     if (why)
         fprintf(stderr, "stap-python: %s: %s\n", printable(path), printable(why));
     else

@@ -52,8 +52,8 @@ static char *ask_for_folder(const char *python, char **implementation)
     int status, major, minor, at = 0;
     char free_threaded[16]; /* its version, or "-": it is not */
     const char *const ask[] = {python, "-IS", "-c", question, NULL};
-    char *answer = output_of(ask, 20, &status);
-    char *line = strstr(answer, "\nsite: "), *name = field_of(answer, "implementation");
+    char *answer = run_and_capture(ask, 20, &status);
+    char *line = strstr(answer, "\nsite: "), *name = status_field(answer, "implementation");
     *implementation = name ? strndup(name, strcspn(name, "\n")) : "cpython";
     if (status != 0 || !line ||
         sscanf(line, "\nsite: %d %d %15s %n", &major, &minor, free_threaded, &at) != 3 || !at)
@@ -61,8 +61,8 @@ static char *ask_for_folder(const char *python, char **implementation)
     if (major != 3 || minor < CPYTHON_OLDEST_MINOR)
         die(FAILED, "%s: the shim does not support it: Python %d.%d is older than 3.6", python,
             major, minor);
-    if (strcmp(free_threaded, "-") != 0 && !free_threaded_is_fit(free_threaded))
-        die(FAILED, "%s: the shim does not support it: %s", python, FREE_THREADED_UNFIT);
+    if (strcmp(free_threaded, "-") != 0 && !free_threading_supported(free_threaded))
+        die(FAILED, "%s: the shim does not support it: %s", python, FREE_THREADING_TOO_OLD);
     char *folder = line + at;
     folder[strcspn(folder, "\n")] = '\0';
     return folder;
@@ -89,12 +89,12 @@ static struct site find_site(const char *python)
     if (geteuid() == 0 && (unsafe = unsafe_python(site.python)))
         die(FAILED, "%s: %s", site.python, unsafe);
     site.folder = ask_for_folder(site.python, &site.implementation);
-    if (!exists(site.folder))
+    if (!file_exists(site.folder))
         die(FAILED, "%s: its directory %s does not exist", site.python, site.folder);
     if (geteuid() == 0 && (unsafe = unsafe_path(site.folder)))
         die(FAILED, "%s: %s", site.folder, unsafe);
     site.pth = format("%s/python_stap.pth", site.folder);
-    site.link = link_beside(site.pth);
+    site.link = link_next_to(site.pth);
     return site;
 }
 
@@ -158,13 +158,13 @@ int enable_python(const char *word)
     struct interpreter found;
     if (!interpreter_open(python, &found, &why) && found.file.other)
         die(FAILED, "%s: %s", python, why);
-    if (found.file.is_cpython && (why = unfit(&found.file)))
+    if (found.file.is_cpython && (why = unsupported_reason(&found.file)))
         die(FAILED, "%s: the shim does not support it: %s", python, why);
     struct site site = find_site(python);
     if (strcmp(site.implementation, "cpython") != 0)
         die(FAILED, "%s: it is %s, not CPython: nothing can be seen of it", python,
             site.implementation);
-    if (!exists(shim))
+    if (!file_exists(shim))
         die(FAILED, "%s", shim_not_found());
     refuse_others(&site);
     if (is_installed(&site)) {
@@ -203,7 +203,7 @@ int disable_python(const char *word)
     }
     if (access(site.folder, W_OK) != 0)
         fail(site.pth, errno);
-    const char *why = enabled_undo(site.pth);
+    const char *why = enabled_remove(site.pth);
     if (why)
         die(FAILED, "%s: %s", site.pth, why);
     printf("disabled: %s\n", site.pth);

@@ -24,7 +24,7 @@
 
 static bool systemd_runs(void)
 {
-    return exists(rooted("/run/systemd/system"));
+    return file_exists(under_root("/run/systemd/system"));
 }
 
 /* Runs systemctl with these arguments (the last may be NULL), and returns its output. */
@@ -37,7 +37,7 @@ static char *systemctl(const char *verb, const char *properties, const char *uni
     if (geteuid() == 0 && (unsafe = unsafe_path(program)))
         die(FAILED, "%s: %s", program, unsafe);
     const char *const arguments[] = {program, verb, properties, unit, NULL};
-    char *output = output_of(arguments, 30, &status);
+    char *output = run_and_capture(arguments, 30, &status);
     if (status != 0)
         die(FAILED, "systemctl %s failed: %s", verb, strndup(output, strcspn(output, "\n")));
     return output;
@@ -98,7 +98,7 @@ static void refuse_environment_files(const char *shown)
         char *file = strdup(line + sizeof key - 1), *end = strstr(file, " (");
         if (end)
             *end = '\0';
-        char *text = contents(rooted(file), 65536);
+        char *text = read_file(under_root(file), 65536);
         if (text && strstr(format("\n%s", text), "\nLD_PRELOAD="))
             die(FAILED, "%s sets LD_PRELOAD, which no drop-in can change: add %s to it there", file,
                 shim_preload());
@@ -135,7 +135,7 @@ static char *unit_of(const char *word)
 
 static char *drop_in_of(const char *unit)
 {
-    return format("%s/%s.d/50-systemtap-cpython.conf", rooted("/etc/systemd/system"), unit);
+    return format("%s/%s.d/50-systemtap-cpython.conf", under_root("/etc/systemd/system"), unit);
 }
 
 /* LD_PRELOAD's value without other shims: those of a checkout, or of the drop-in that is there. */
@@ -174,7 +174,7 @@ static void create(const char *path, const char *text)
 {
     char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
     const char *unsafe;
-    bool was_there = exists(folder), was_listed = enabled_find(path);
+    bool was_there = file_exists(folder), was_listed = enabled_find(path);
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
         fail(folder, errno);
     if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
@@ -207,7 +207,7 @@ int enable_service(const char *word)
             "yourself",
             path);
     char *text = text_for(preload_with(without_shims(preload_of(unit))));
-    char *present = contents(path, 65536);
+    char *present = read_file(path, 65536);
     if (present && strcmp(present, text) == 0) {
         if (access(path, W_OK) == 0)
             enabled_add(path);
@@ -224,14 +224,14 @@ int enable_service(const char *word)
 int disable_service(const char *word)
 {
     char *unit = unit_of(word), *path = drop_in_of(unit);
-    if (!exists(path)) {
+    if (!file_exists(path)) {
         enabled_drop(path);
         printf("not enabled: there is no %s\n", path);
         return 0;
     }
     const char *why =
         enabled_find(path) || enabled_is_ours(path)
-            ? enabled_undo(path)
+            ? enabled_remove(path)
             : "it was not created by stap-python enable: check and remove it yourself";
     if (why)
         die(FAILED, "%s: %s", path, why);

@@ -28,7 +28,7 @@ enum { LONGEST = 1 << 20 };
 
 static const char *root_folder(void)
 {
-    return rooted("/var/lib/systemtap-cpython");
+    return under_root("/var/lib/systemtap-cpython");
 }
 
 /* The directory of this user's list. */
@@ -38,8 +38,8 @@ static const char *own_folder(void)
         return root_folder();
     const char *state = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
     if (state && *state == '/')
-        return rooted(format("%s/systemtap-cpython", state));
-    return rooted(format("%s/.local/state/systemtap-cpython", home ? home : ""));
+        return under_root(format("%s/systemtap-cpython", state));
+    return under_root(format("%s/.local/state/systemtap-cpython", home ? home : ""));
 }
 
 /* The path in a line: all of it, or the second of the fields "SUM, PATH, NAME" with tabs between,
@@ -54,7 +54,7 @@ static char *path_in(const char *line)
 
 static void read_from(const char *folder, char ***paths, size_t *count)
 {
-    char *text = contents(format("%s/enabled", folder), LONGEST);
+    char *text = read_file(format("%s/enabled", folder), LONGEST);
     for (char *line, *path; text && (line = strsep(&text, "\n"));) {
         if (!(path = path_in(line)))
             continue;
@@ -71,7 +71,7 @@ size_t enabled_read(bool with_root, char ***paths)
     const char *unsafe, *own = format("%s/enabled", own_folder());
     *paths = NULL;
     /* Root removes what it names. */
-    if (geteuid() == 0 && exists(own) && (unsafe = unsafe_path(own)))
+    if (geteuid() == 0 && file_exists(own) && (unsafe = unsafe_path(own)))
         die(FAILED, "%s: %s", own, unsafe);
     read_from(own_folder(), paths, &count);
     if (with_root && geteuid() != 0)
@@ -137,8 +137,8 @@ static void write_list(const char *path, bool with_path)
 {
     const char *folder = own_folder(), *file = format("%s/enabled", folder);
     int locked = lock(folder);
-    char *rest = contents(file, LONGEST), *text = "";
-    if (exists(file) && (!rest || strlen(rest) == LONGEST))
+    char *rest = read_file(file, LONGEST), *text = "";
+    if (file_exists(file) && (!rest || strlen(rest) == LONGEST))
         fail(file, rest ? EFBIG : errno);
     for (char *line; rest && (line = strsep(&rest, "\n"));) {
         const char *other = path_in(line);
@@ -184,7 +184,7 @@ bool is_service(const char *path)
     return length < 4 || strcmp(path + length - 4, ".pth") != 0;
 }
 
-char *link_beside(const char *pth)
+char *link_next_to(const char *pth)
 {
     return format("%s/python_stap.so", dirname(strdup(pth)));
 }
@@ -202,14 +202,14 @@ bool is_our_link(const char *path)
 
 bool is_our_pth(const char *path)
 {
-    char *text = contents(path, strlen(pth_text) + 1);
+    char *text = read_file(path, strlen(pth_text) + 1);
     return text && strcmp(text, pth_text) == 0;
 }
 
 /* The value that a drop-in as enable creates it gives LD_PRELOAD; NULL if it is another one. */
 static char *preload_in(const char *drop_in)
 {
-    char *text = contents(drop_in, 65536);
+    char *text = read_file(drop_in, 65536);
     if (!text || strncmp(text, drop_in_head, strlen(drop_in_head)) != 0)
         return NULL;
     char *value = text + strlen(drop_in_head), *end = value;
@@ -225,7 +225,7 @@ bool enabled_is_ours(const char *path)
 {
     if (is_service(path))
         return !is_present(path) || preload_in(path);
-    const char *link = link_beside(path);
+    const char *link = link_next_to(path);
     return (!is_present(path) || is_our_pth(path)) && (!is_present(link) || is_our_link(link));
 }
 
@@ -236,30 +236,30 @@ static bool names_a_shim(const char *drop_in)
     char *rest = preload_in(drop_in);
     for (char *file; (file = strsep(&rest, " :"));)
         if (strstr(file, "/libpython-stap.so"))
-            return exists(rooted(strchr(file, '$') ? shim_file() : file));
+            return file_exists(under_root(strchr(file, '$') ? shim_file() : file));
     return false;
 }
 
-const char *enabled_fault(const char *path)
+const char *enabled_problem(const char *path)
 {
     if (!is_present(path))
         return errno == EACCES ? NULL : strerror(errno);
     if (!enabled_is_ours(path))
         return "it was changed since stap-python enable created it";
-    if (!is_service(path) && !exists(link_beside(path)))
-        return format("the link %s leads to no shim", link_beside(path));
+    if (!is_service(path) && !file_exists(link_next_to(path)))
+        return format("the link %s leads to no shim", link_next_to(path));
     if (is_service(path) && !names_a_shim(path))
         return "the shim that it names does not exist";
     return NULL;
 }
 
-const char *enabled_undo(const char *path)
+const char *enabled_remove(const char *path)
 {
     const char *unsafe, *folder = dirname(strdup(path));
     bool found = is_present(path);
     if (!found && errno != ENOENT && errno != ENOTDIR)
         return strerror(errno);
-    if (geteuid() == 0 && exists(folder) && (unsafe = unsafe_path(folder)))
+    if (geteuid() == 0 && file_exists(folder) && (unsafe = unsafe_path(folder)))
         return unsafe;
     if (!enabled_is_ours(path))
         return "it was changed since stap-python enable created it: check and remove it yourself";
@@ -268,7 +268,7 @@ const char *enabled_undo(const char *path)
     if (is_service(path))
         rmdir(folder);
     else
-        unlink(link_beside(path));
+        unlink(link_next_to(path));
     enabled_drop(path);
     return NULL;
 }

@@ -31,7 +31,7 @@ void enabled_drop(const char *path);
 bool is_service(const char *path);
 
 /* The link to the shim beside a .pth file. */
-char *link_beside(const char *pth);
+char *link_next_to(const char *pth);
 
 /* Whether path is a link to a file of the shim's name, which need not exist. */
 bool is_our_link(const char *path);
@@ -48,10 +48,10 @@ bool is_our_pth(const char *path);
 bool enabled_is_ours(const char *path);
 
 /* Why the file does not load the shim; NULL if it does, or we may not see it. */
-const char *enabled_fault(const char *path);
+const char *enabled_problem(const char *path);
 
 /* Removes the file, with its link or its directory, and its path from the list.  NULL, or why it is
  * left: another one has changed it, or could replace it. */
-const char *enabled_undo(const char *path);
+const char *enabled_remove(const char *path);
 
 #endif

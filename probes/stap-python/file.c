@@ -14,13 +14,13 @@
 
 #include "text.h"
 
-const char *rooted(const char *path)
+const char *under_root(const char *path)
 {
     const char *root = secure_getenv("STAP_PYTHON_ROOT");
     return root && *root && *path == '/' ? format("%s%s", root, path) : path;
 }
 
-bool exists(const char *path)
+bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
@@ -51,7 +51,7 @@ int open_regular(const char *path, struct stat *status)
     return fd;
 }
 
-char *contents(const char *path, size_t limit)
+char *read_file(const char *path, size_t limit)
 {
     struct stat status;
     int fd = open_regular(path, &status);
@@ -75,7 +75,7 @@ char *contents(const char *path, size_t limit)
 
 bool file_has(const char *path, const char *text)
 {
-    char *all = contents(rooted(path), 4 << 20);
+    char *all = read_file(under_root(path), 4 << 20);
     return all && strstr(all, text);
 }
 

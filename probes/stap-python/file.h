@@ -13,10 +13,10 @@
 
 /* An absolute path below STAP_PYTHON_ROOT; path itself if that is not set, if the path is relative,
  * or if this program has more rights than its caller. */
-const char *rooted(const char *path);
+const char *under_root(const char *path);
 
 /* Whether there is a file of any kind at path, as it is (not rooted). */
-bool exists(const char *path);
+bool file_exists(const char *path);
 
 /* Whether there is a file at path, or a link that leads nowhere; errno if not. */
 bool is_present(const char *path);
@@ -27,7 +27,7 @@ int open_regular(const char *path, struct stat *status);
 
 /* At most limit bytes of the regular file (or file of /proc) at path, as a string; NULL if it can't
  * be read. */
-char *contents(const char *path, size_t limit);
+char *read_file(const char *path, size_t limit);
 
 /* Whether the first 4 MB of the file at path, rooted, contain text; false if it can't be read. */
 bool file_has(const char *path, const char *text);

@@ -75,7 +75,7 @@ int filter_main(char **arguments)
     help_if_asked(arguments, usage);
     bool all = arguments[0] && strcmp(arguments[0], "--all") == 0;
     arguments += all;
-    pid_t pid = arguments[0] ? pid_of(arguments[0]) : 0;
+    pid_t pid = arguments[0] ? parse_pid(arguments[0]) : 0;
     if (!pid || (all && arguments[1]))
         die(USAGE, "filter: takes a PID and patterns (see stap-python filter --help)");
     char *patterns = joined(arguments + 1);

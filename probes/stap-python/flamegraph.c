@@ -30,8 +30,8 @@ char *flamegraph_program(void)
 {
     char *path = program_in_path("flamegraph.pl");
     for (size_t i = 0; !path && i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (access(rooted(elsewhere[i]), X_OK) == 0)
-            path = strdup(rooted(elsewhere[i]));
+        if (access(under_root(elsewhere[i]), X_OK) == 0)
+            path = strdup(under_root(elsewhere[i]));
     if (!path)
         die(FAILED, "record: flamegraph.pl, which draws an SVG, is not installed: it is in "
                     "libdevel-nytprof-perl (Debian) and flamegraph (Fedora); it reads what "

@@ -23,7 +23,7 @@
 
 /* ---------------------------------------------------------------- what is known of versions */
 
-const char *own_marker(const struct interpreter *python, unsigned marker)
+const char *native_marker_state(const struct interpreter *python, unsigned marker)
 {
     if (!(python->file.markers & 1u << marker))
         return "-";
@@ -41,17 +41,17 @@ static char *pattern_for(const char *path, int minor)
     return mark ? format("%.*s%d%s", (int)(mark - path), path, minor, mark + 2) : strdup(path);
 }
 
-bool tapset_looks_in(const char *path)
+bool tapset_searches(const char *path)
 {
     for (size_t i = 0; i < sizeof native_paths / sizeof *native_paths; i++)
-        for (int minor = CPYTHON_OLDEST_MINOR; minor <= CPYTHON_UNTRIED_MINOR; minor++) {
+        for (int minor = CPYTHON_OLDEST_MINOR; minor <= CPYTHON_NEXT_MINOR; minor++) {
             glob_t found;
             bool is = false;
             char real[PATH_MAX];
-            if (fnmatch(pattern_for(rooted(native_paths[i]), minor), path, FNM_PATHNAME) == 0)
+            if (fnmatch(pattern_for(under_root(native_paths[i]), minor), path, FNM_PATHNAME) == 0)
                 return true;
             /* /usr/bin/python3.11 may be a link. */
-            if (glob(pattern_for(rooted(native_paths[i]), minor), 0, NULL, &found) == 0) {
+            if (glob(pattern_for(under_root(native_paths[i]), minor), 0, NULL, &found) == 0) {
                 for (size_t j = 0; j < found.gl_pathc; j++)
                     is |= realpath(found.gl_pathv[j], real) && strcmp(real, path) == 0;
                 globfree(&found);
@@ -69,7 +69,7 @@ char *short_version(const struct elf_file *file)
     return file->minor < 0 ? NULL : format("3.%d%s", file->minor, file->free_threaded ? "t" : "");
 }
 
-const char *unfit(const struct elf_file *file)
+const char *unsupported_reason(const struct elf_file *file)
 {
     struct elf_file self;
     const char *why;
@@ -86,12 +86,12 @@ const char *unfit(const struct elf_file *file)
         return "it is built for another architecture than the shim";
     if (file->minor >= 0 && file->minor < CPYTHON_OLDEST_MINOR)
         return format("it is older than CPython 3.%d", CPYTHON_OLDEST_MINOR);
-    if (file->minor > CPYTHON_UNTRIED_MINOR)
-        return format("it is newer than CPython 3.%d", CPYTHON_UNTRIED_MINOR);
+    if (file->minor > CPYTHON_NEXT_MINOR)
+        return format("it is newer than CPython 3.%d", CPYTHON_NEXT_MINOR);
     if (file->free_threaded && !file->version)
         return "it is free-threaded, and its version is unknown";
-    if (file->free_threaded && !free_threaded_is_fit(file->version))
-        return FREE_THREADED_UNFIT;
+    if (file->free_threaded && !free_threading_supported(file->version))
+        return FREE_THREADING_TOO_OLD;
     return NULL;
 }
 
@@ -112,10 +112,10 @@ static char *find_libpython(const char *program, const struct elf_file *file)
         if (rest)
             path = format("%s%s/%s", origin, rest, file->libpython);
         else if (*folder == '/')
-            path = format("%s/%s", rooted(folder), file->libpython);
+            path = format("%s/%s", under_root(folder), file->libpython);
         else if (*folder)
             path = format("%s/%s/%s", origin, folder, file->libpython);
-        if (path && exists(path))
+        if (path && file_exists(path))
             return path;
     }
     return NULL;
@@ -149,7 +149,7 @@ bool interpreter_open(const char *path, struct interpreter *found, const char **
             return false;
         found->code = library;
     }
-    *why = unfit(&found->file);
+    *why = unsupported_reason(&found->file);
     if (found->file.other)
         return false;
     *why = "not a CPython, and it has no markers of provider python";
@@ -174,7 +174,7 @@ const char *unsafe_python(const char *program)
         return why;
     for (size_t i = 0; i < found.gl_pathc && !why; i++) {
         char *encodings = format("%s/encodings", found.gl_pathv[i]);
-        why = unsafe_path(exists(encodings) ? encodings : found.gl_pathv[i]);
+        why = unsafe_path(file_exists(encodings) ? encodings : found.gl_pathv[i]);
     }
     return why;
 }
@@ -220,24 +220,24 @@ size_t interpreters_find(struct interpreter **found)
 {
     struct interpreters list = {0};
     for (size_t i = 0; i < sizeof native_paths / sizeof *native_paths; i++)
-        for (int minor = CPYTHON_OLDEST_MINOR; minor <= CPYTHON_UNTRIED_MINOR; minor++) {
-            add_matching(&list, pattern_for(rooted(native_paths[i]), minor));
+        for (int minor = CPYTHON_OLDEST_MINOR; minor <= CPYTHON_NEXT_MINOR; minor++) {
+            add_matching(&list, pattern_for(under_root(native_paths[i]), minor));
             /* The free-threaded build has a t behind the version. */
             if (native_paths[i][strlen(native_paths[i]) - 1] == 'd')
-                add_matching(&list, format("%st", pattern_for(rooted(native_paths[i]), minor)));
+                add_matching(&list, format("%st", pattern_for(under_root(native_paths[i]), minor)));
         }
     char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
     for (char *folder; path && (folder = strsep(&path, ":"));)
         if (*folder == '/') {
-            add_matching(&list, format("%s/python3*", rooted(folder)));
-            add_matching(&list, format("%s/pypy3*", rooted(folder)));
+            add_matching(&list, format("%s/python3*", under_root(folder)));
+            add_matching(&list, format("%s/pypy3*", under_root(folder)));
         }
     const char *home = getenv("PYENV_ROOT");
     if (!home && getenv("HOME"))
         home = format("%s/.pyenv", getenv("HOME"));
     if (home)
-        add_matching(&list, format("%s/versions/*/bin/python3", rooted(home)));
-    add_matching(&list, rooted("/opt/*/bin/python3"));
+        add_matching(&list, format("%s/versions/*/bin/python3", under_root(home)));
+    add_matching(&list, under_root("/opt/*/bin/python3"));
     *found = list.all;
     return list.count;
 }

@@ -27,7 +27,7 @@ struct interpreter {
 bool interpreter_open(const char *path, struct interpreter *found, const char **why);
 
 /* Finds the CPythons of this machine, each once, and returns their number: where the tapset looks,
- * in PATH, pyenv's and those in /opt; and the PyPys in PATH, which unfit() names. */
+ * in PATH, pyenv's and those in /opt; and the PyPys in PATH, which unsupported_reason() names. */
 size_t interpreters_find(struct interpreter **found);
 
 /* As unsafe_path(), for a program and what it loads when it starts: its libpython and library. */
@@ -35,16 +35,16 @@ const char *unsafe_python(const char *program);
 
 /* What the interpreter's own marker of this number is worth, by native.list: "live", "partly",
  * "fires", "dead"; "-" if it is absent, "?" if the version is unknown. */
-const char *own_marker(const struct interpreter *python, unsigned marker);
+const char *native_marker_state(const struct interpreter *python, unsigned marker);
 
 /* Whether the tapset looks for markers in the file at path, an absolute one. */
-bool tapset_looks_in(const char *path);
+bool tapset_searches(const char *path);
 
 /* Its version as its files' names have it, "3.11" or "3.14t"; of another Python its name, "PyPy";
  * NULL: unknown. */
 char *short_version(const struct elf_file *file);
 
 /* Why the shim does not support this CPython; NULL if it does. */
-const char *unfit(const struct elf_file *file);
+const char *unsupported_reason(const struct elf_file *file);
 
 #endif

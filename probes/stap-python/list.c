@@ -48,10 +48,10 @@ static unsigned shim_markers(void)
 {
     struct elf_file shim;
     const char *why;
-    return elf_read(rooted(shim_file()), &shim, &why) ? shim.markers : 0;
+    return elf_read(under_root(shim_file()), &shim, &why) ? shim.markers : 0;
 }
 
-/* What users read for what own_marker() says. */
+/* What users read for what native_marker_state() says. */
 static const char *word_for(const char *worth)
 {
     return strcmp(worth, "fires") == 0 ? "unusable" : worth;
@@ -59,10 +59,10 @@ static const char *word_for(const char *worth)
 
 static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
 {
-    bool looked_in = tapset_looks_in(code_name), unusable = false;
+    bool looked_in = tapset_searches(code_name), unusable = false;
     printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim", "python.* uses");
     for (unsigned i = 0; marker_name(i); i++) {
-        const char *own = own_marker(python, i);
+        const char *own = native_marker_state(python, i);
         bool has = shims & 1u << i;
         const char *from = has ? "the shim" : "nothing";
         if (looked_in && strcmp(own, "live") == 0)
@@ -83,8 +83,8 @@ static char *version_text(const struct elf_file *file)
 
 static void print_interpreter(const struct interpreter *python)
 {
-    const char *reason = python->file.is_cpython ? unfit(&python->file) : NULL;
-    char *enabled = enabled_by(python->path), *base = enabled_in_base_only(python->path);
+    const char *reason = python->file.is_cpython ? unsupported_reason(&python->file) : NULL;
+    char *enabled = pth_of(python->path), *base = pth_of_base_only(python->path);
     printf("%s: %s\n", printable(python->path),
            python->file.is_cpython ? version_text(&python->file)
                                    : "not a CPython, but it has markers of provider python");
@@ -99,7 +99,7 @@ static void print_interpreter(const struct interpreter *python)
             "  the shim: not loaded at each start: %s is the base interpreter's, and this virtual "
             "environment has no system site-packages: stap-python enable %s\n",
             printable(base), printable(python->path));
-    else if (!exists(rooted(shim_file())))
+    else if (!file_exists(under_root(shim_file())))
         printf("  the shim: not found: %s\n", shim_file());
     else if (python->file.is_cpython)
         printf("  the shim: loaded when started with stap-python run\n");
@@ -135,7 +135,7 @@ static void print_shim(const struct process *process, const struct shim_status *
 static int print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
-    const char *reason = unfit(file);
+    const char *reason = unsupported_reason(file);
     struct shim_status status = shim_status(process, FORK_MS);
     bool fires = !reason && (status.state == SHIM_ACTIVE || status.state == SHIM_WAITS);
     printf("%d: %s, %s\n", process->pid, printable(process->python.path), version_text(file));
@@ -160,7 +160,7 @@ static char *live_families(const struct interpreter *python)
     for (unsigned i = 0; marker_name(i); i++) {
         const char *name = marker_name(i), *end = strstr(name, "__");
         char *family = format("%.*s", end ? (int)(end - name) : (int)strlen(name), name);
-        if (strcmp(own_marker(python, i), "live") == 0 && !strstr(families, family))
+        if (strcmp(native_marker_state(python, i), "live") == 0 && !strstr(families, family))
             families = format("%s%s%s", families, *families ? ", " : "", family);
     }
     return *families ? families : "-";
@@ -169,12 +169,12 @@ static char *live_families(const struct interpreter *python)
 /* How it gets the shim. */
 static char *shim_state(const struct interpreter *python)
 {
-    const char *reason = unfit(&python->file);
+    const char *reason = unsupported_reason(&python->file);
     if (reason)
         return format("unsupported: %s", reason);
-    if (enabled_by(python->path))
+    if (pth_of(python->path))
         return "enabled";
-    return exists(rooted(shim_file())) ? "preload" : "not found";
+    return file_exists(under_root(shim_file())) ? "preload" : "not found";
 }
 
 static void print_all(void)
@@ -184,13 +184,13 @@ static void print_all(void)
     if (!count)
         die(FAILED, "no CPython found: run stap-python doctor");
     for (size_t i = 0; i < count; i++)
-        if (characters(printable(all[i].path)) > width)
-            width = characters(printable(all[i].path));
+        if (utf8_length(printable(all[i].path)) > width)
+            width = utf8_length(printable(all[i].path));
     printf("%-*s  %-7s  %-26s  SHIM\n", (int)width, "PYTHON", "VERSION", "ITS OWN LIVE MARKERS");
     for (size_t i = 0; i < count; i++) {
         const struct elf_file *file = &all[i].file;
         char *path = printable(all[i].path), *version = short_version(file);
-        printf("%s%*s  %-7s  %-26s  %s\n", path, (int)(width - characters(path)), "",
+        printf("%s%*s  %-7s  %-26s  %s\n", path, (int)(width - utf8_length(path)), "",
                version ? version : "?", live_families(&all[i]), shim_state(&all[i]));
     }
     printf("\nenabled: each start loads the shim; preload: stap-python run PROGRAM does\n"
@@ -210,12 +210,12 @@ int list_main(char **arguments)
         print_all();
         return 0;
     }
-    if (pid_of(word)) {
-        if (!process_open(pid_of(word), &process, &why))
+    if (parse_pid(word)) {
+        if (!process_open(parse_pid(word), &process, &why))
             die(FAILED, "%s: %s", word, why);
         return print_process(&process);
     }
-    const char *path = strchr(word, '/') || exists(word) ? word : program_in_path(word);
+    const char *path = strchr(word, '/') || file_exists(word) ? word : program_in_path(word);
     if (!path)
         die(FAILED, "%s: no such file, and no such command in PATH", word);
     const char *program = pyenv_program(path, &why);

@@ -23,7 +23,7 @@ enum { WORDS_MAX = 8 };
  * has none. */
 static char *program_of_script(const char *path)
 {
-    char *line = contents(path, 256), *word, *name;
+    char *line = read_file(path, 256), *word, *name;
     if (!line || strncmp(line, "#!", 2) != 0)
         return NULL;
     line[strcspn(line, "\n")] = '\0';
@@ -45,7 +45,7 @@ static bool warn_of(const char *word)
         program = pyenv_program(program, &why);
         if (program && elf_read(program, &file, &why)) {
             if (file.other)
-                warn("%s %s", program, strstr(unfit(&file), "is "));
+                warn("%s %s", program, strstr(unsupported_reason(&file), "is "));
             return file.other;
         }
         program = program ? program_of_script(program) : NULL;

@@ -22,7 +22,7 @@
 #include "text.h"
 #include "watcher.h"
 
-pid_t pid_of(const char *word)
+pid_t parse_pid(const char *word)
 {
     char *end;
     errno = 0;
@@ -32,15 +32,15 @@ pid_t pid_of(const char *word)
                : 0;
 }
 
-char *process_text(pid_t pid, const char *name)
+char *proc_file(pid_t pid, const char *name)
 {
-    char *text = contents(rooted(format("/proc/%d/%s", pid, name)), 65536);
+    char *text = read_file(under_root(format("/proc/%d/%s", pid, name)), 65536);
     return text ? text : "";
 }
 
 unsigned long long process_start(pid_t pid)
 {
-    char *text = contents(rooted(format("/proc/%d/stat", pid)), 4096);
+    char *text = read_file(under_root(format("/proc/%d/stat", pid)), 4096);
     char *field = text ? strrchr(text, ')') : NULL;
     unsigned long long start = 0;
     /* The 22nd field; the second, a name in brackets, may contain anything. */
@@ -56,7 +56,7 @@ bool process_has_ended(const struct process *process)
 {
     char program[2];
     return process_start(process->pid) != process->start ||
-           readlink(rooted(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
+           readlink(under_root(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
 }
 
 /* ---------------------------------------------------------------- its maps */
@@ -121,14 +121,14 @@ static bool is_deleted(const char *name)
  * of that, as in the maps. */
 static char *file_of(pid_t pid, const struct mapping *mapping, const char *program)
 {
-    char *path = rooted("/")[1]
+    char *path = under_root("/")[1]
                      ? NULL
                      : format("/proc/%d/map_files/%lx-%lx", pid, mapping->start, mapping->end);
     if (path && access(path, R_OK) == 0)
         return path;
     if (!is_deleted(mapping->name))
-        return format("%s", rooted(format("/proc/%d/root%s", pid, mapping->name)));
-    path = format("%s", rooted(format("/proc/%d/exe", pid)));
+        return format("%s", under_root(format("/proc/%d/root%s", pid, mapping->name)));
+    path = format("%s", under_root(format("/proc/%d/exe", pid)));
     return strcmp(mapping->name, program) == 0 && access(path, R_OK) == 0 ? path : NULL;
 }
 
@@ -150,7 +150,7 @@ static void note_libc(struct reading *reading, const struct mapping *mapping)
         process->libc_is_gone = true;
     if (!file || !elf_symbol(file, "dlopen"))
         return;
-    long address = elf_address_of(file, mapping->offset);
+    long address = elf_offset_to_address(file, mapping->offset);
     process->libc = file;
     process->libc_name = strdup(mapping->name);
     process->libc_bias = address < 0 ? 0 : mapping->start - (unsigned long)address;
@@ -193,7 +193,7 @@ static void note_python(struct reading *reading, const struct mapping *mapping)
 static bool is_where_tracers_look(const char *path)
 {
     struct stat ours, its;
-    return stat(rooted(shim_file()), &ours) == 0 && stat(path, &its) == 0 &&
+    return stat(under_root(shim_file()), &ours) == 0 && stat(path, &its) == 0 &&
            ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
@@ -204,10 +204,11 @@ static void note_shim(struct reading *reading, const struct mapping *mapping)
     process->shim = strdup(mapping->name);
     process->shims++;
     process->shim_code = file_of(process->pid, mapping, reading->program);
-    long address = process->shim_code ? elf_address_of(process->shim_code, mapping->offset) : -1;
+    long address =
+        process->shim_code ? elf_offset_to_address(process->shim_code, mapping->offset) : -1;
     process->shim_start = mapping->start - (address < 0 ? mapping->offset : (unsigned long)address);
     bool ours = is_where_tracers_look(process->shim_code ? process->shim_code : mapping->name),
-         sees_ours = process_sees_our_files(process);
+         sees_ours = process_shares_our_mounts(process);
     process->has_other_shim = is_deleted(mapping->name) || (sees_ours && !ours);
     process->has_copy = !process->has_other_shim && !ours && process->shim_code;
 }
@@ -234,7 +235,7 @@ static void note_mapping(struct reading *reading, const struct mapping *mapping)
 static bool is_our_users(pid_t pid)
 {
     unsigned user;
-    char *users = field_of(process_text(pid, "status"), "Uid");
+    char *users = status_field(proc_file(pid, "status"), "Uid");
     return users && sscanf(users, "%*u %u", &user) == 1 && user == geteuid();
 }
 
@@ -242,7 +243,7 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
 {
     struct mapping mapping;
     char last[PATH_MAX] = "";
-    const char *exe = rooted(format("/proc/%d/exe", process->pid)), *why;
+    const char *exe = under_root(format("/proc/%d/exe", process->pid)), *why;
     ssize_t length = readlink(exe, reading->program, sizeof reading->program - 1);
     reading->process = process;
     reading->program[length > 0 ? length : 0] = '\0';
@@ -269,7 +270,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
                ? "the kernel denies access: it has more rights than its user (set-user-ID, "
                  "capabilities), or has asked for that (prctl()): use sudo"
                : "cannot read its maps: run this as its user or root";
-    char *maps = contents(rooted(format("/proc/%d/maps", pid)), 16 << 20);
+    char *maps = read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
     process->is_hidden = !maps && process_start(pid) == process->start;
     if (!maps)
         return false;
@@ -315,7 +316,7 @@ static bool is_watcher(pid_t pid, pid_t thread)
 {
     enum { SIGKILL_BIT = 1 << 8, SIGSTOP_BIT = 1 << 18 };
     static const unsigned long long libcs = 3ull << 31; /* SIGCANCEL, SIGSETXID */
-    char *blocked = field_of(process_text(pid, format("task/%d/status", thread)), "SigBlk");
+    char *blocked = status_field(proc_file(pid, format("task/%d/status", thread)), "SigBlk");
     return thread != pid && blocked &&
            (strtoull(blocked, NULL, 16) | SIGKILL_BIT | SIGSTOP_BIT | libcs) == ~0ull;
 }
@@ -325,10 +326,10 @@ static pid_t watcher_of(pid_t pid, char **watcher)
 {
     glob_t threads;
     pid_t found = 0;
-    if (glob(rooted(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+    if (glob(under_root(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &threads) != 0)
         return 0;
     for (size_t i = 0; i < threads.gl_pathc && !found; i++) {
-        char *name = contents(threads.gl_pathv[i], 64);
+        char *name = read_file(threads.gl_pathv[i], 64);
         if (!name)
             continue;
         name[strcspn(name, "\n")] = '\0';
@@ -351,16 +352,16 @@ pid_t process_watcher_thread(const struct process *process)
 char *process_watcher(const struct process *process, long ms)
 {
     char *name = NULL;
-    for (long long end = now_ms() + ms;
+    for (long long end = monotonic_ms() + ms;
          !watcher_of(process->pid, &name) || strcmp(name, WATCHER_NAME_NEW) == 0; sleep_ms(10))
-        if (now_ms() > end || process_start(process->pid) != process->start)
+        if (monotonic_ms() > end || process_start(process->pid) != process->start)
             break;
     return name;
 }
 
 bool process_is_detached(const struct process *process)
 {
-    char *maps = contents(rooted(format("/proc/%d/maps", process->pid)), 16 << 20);
+    char *maps = read_file(under_root(format("/proc/%d/maps", process->pid)), 16 << 20);
     bool is = process->shim && maps && has_page(maps, true);
     free(maps);
     return is && !process_watcher_thread(process);
@@ -369,17 +370,17 @@ bool process_is_detached(const struct process *process)
 bool process_has_our_root(const struct process *process)
 {
     struct stat here, there;
-    return stat(rooted("/"), &here) == 0 &&
-           stat(rooted(format("/proc/%d/root", process->pid)), &there) == 0 &&
+    return stat(under_root("/"), &here) == 0 &&
+           stat(under_root(format("/proc/%d/root", process->pid)), &there) == 0 &&
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
-bool process_sees_our_files(const struct process *process)
+bool process_shares_our_mounts(const struct process *process)
 {
     char ours[64] = "", its[64] = "";
     return process_has_our_root(process) &&
-           readlink(rooted("/proc/self/ns/mnt"), ours, sizeof ours - 1) > 0 &&
-           readlink(rooted(format("/proc/%d/ns/mnt", process->pid)), its, sizeof its - 1) > 0 &&
+           readlink(under_root("/proc/self/ns/mnt"), ours, sizeof ours - 1) > 0 &&
+           readlink(under_root(format("/proc/%d/ns/mnt", process->pid)), its, sizeof its - 1) > 0 &&
            strcmp(ours, its) == 0;
 }
 

@@ -34,7 +34,7 @@ struct process {
 };
 
 /* The PID that word is; 0 if it is not one. */
-pid_t pid_of(const char *word);
+pid_t parse_pid(const char *word);
 
 /* Fills in *process.  False, and *why is the reason, if there is no such process, it does not run
  * CPython, or /proc does not let us see that: then is_hidden is set. */
@@ -47,7 +47,7 @@ unsigned long long process_start(pid_t pid);
 bool process_has_ended(const struct process *process);
 
 /* The text of /proc/PID/name, "" if it can't be read; at most 64 KB. */
-char *process_text(pid_t pid, const char *name);
+char *proc_file(pid_t pid, const char *name);
 
 /* Whether the shim is in its maps now, in the same process. */
 bool process_has_shim(const struct process *process);
@@ -67,7 +67,7 @@ pid_t process_watcher_thread(const struct process *process);
 bool process_has_our_root(const struct process *process);
 
 /* Whether each path leads the process to the same file as us: same root and mounts. */
-bool process_sees_our_files(const struct process *process);
+bool process_shares_our_mounts(const struct process *process);
 
 /* Whether its program is a CPython that has sys.remote_exec(), from 3.14 on. */
 bool process_has_remote_exec(const struct process *process);

@@ -17,28 +17,29 @@
 
 static int by_pid(const void *one, const void *other)
 {
-    pid_t a = ((const struct listed *)one)->pid, b = ((const struct listed *)other)->pid;
+    pid_t a = ((const struct process_entry *)one)->pid,
+          b = ((const struct process_entry *)other)->pid;
     return (a > b) - (a < b);
 }
 
 static void add(struct processes *processes, pid_t pid)
 {
-    char *parent = field_of(process_text(pid, "status"), "PPid");
+    char *parent = status_field(proc_file(pid, "status"), "PPid");
     processes->all = reallocarray(processes->all, processes->count + 1, sizeof *processes->all);
     if (!processes->all)
         abort();
     processes->all[processes->count++] =
-        (struct listed){pid, parent ? (pid_t)atoi(parent) : 0, false};
+        (struct process_entry){pid, parent ? (pid_t)atoi(parent) : 0, false};
 }
 
 struct processes processes_find(void)
 {
     struct processes processes = {0};
     struct dirent *entry;
-    DIR *folder = opendir(rooted("/proc"));
+    DIR *folder = opendir(under_root("/proc"));
     while (folder && (entry = readdir(folder)))
-        if (pid_of(entry->d_name) && pid_of(entry->d_name) != getpid())
-            add(&processes, pid_of(entry->d_name));
+        if (parse_pid(entry->d_name) && parse_pid(entry->d_name) != getpid())
+            add(&processes, parse_pid(entry->d_name));
     if (folder)
         closedir(folder);
     if (processes.count)
@@ -46,9 +47,9 @@ struct processes processes_find(void)
     return processes;
 }
 
-static struct listed *find(const struct processes *processes, pid_t pid)
+static struct process_entry *find(const struct processes *processes, pid_t pid)
 {
-    struct listed wanted = {.pid = pid};
+    struct process_entry wanted = {.pid = pid};
     return processes->count
                ? bsearch(&wanted, processes->all, processes->count, sizeof *processes->all, by_pid)
                : NULL;
@@ -56,7 +57,7 @@ static struct listed *find(const struct processes *processes, pid_t pid)
 
 bool processes_choose(struct processes *processes, pid_t pid)
 {
-    struct listed *process = find(processes, pid);
+    struct process_entry *process = find(processes, pid);
     if (process)
         process->chosen = true;
     return process;
@@ -64,7 +65,7 @@ bool processes_choose(struct processes *processes, pid_t pid)
 
 pid_t processes_parent(const struct processes *processes, pid_t pid)
 {
-    struct listed *process = find(processes, pid);
+    struct process_entry *process = find(processes, pid);
     return process ? process->parent : 0;
 }
 
@@ -81,7 +82,8 @@ void processes_choose_descendants(struct processes *processes)
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < processes->count; i++) {
-            struct listed *process = &processes->all[i], *parent = find(processes, process->parent);
+            struct process_entry *process = &processes->all[i],
+                                 *parent = find(processes, process->parent);
             if (!process->chosen && parent && parent->chosen)
                 changed = process->chosen = true;
         }

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 struct processes {
-    struct listed {
+    struct process_entry {
         pid_t pid, parent;
         bool chosen; /* false at first: for the caller */
     } * all;         /* by PID */

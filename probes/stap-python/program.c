@@ -52,9 +52,9 @@ static void start_child(const char *const *arguments, int out)
 static bool read_to_end(int fd, int seconds, char *text, size_t limit)
 {
     size_t length = 0;
-    long long end = now_ms() + seconds * 1000LL, left;
+    long long end = monotonic_ms() + seconds * 1000LL, left;
     bool ended = false;
-    while (!ended && (left = end - now_ms()) > 0) {
+    while (!ended && (left = end - monotonic_ms()) > 0) {
         struct pollfd ready = {fd, POLLIN, 0};
         if (poll(&ready, 1, (int)left) <= 0)
             continue;
@@ -80,12 +80,12 @@ bool child_has_ended(pid_t pid)
 static void end_group(pid_t pid)
 {
     kill(-pid, SIGTERM);
-    for (long long end = now_ms() + 2000; now_ms() < end && !child_has_ended(pid);)
+    for (long long end = monotonic_ms() + 2000; monotonic_ms() < end && !child_has_ended(pid);)
         usleep(10000);
     kill(-pid, SIGKILL);
 }
 
-char *output_of(const char *const *arguments, int seconds, int *status)
+char *run_and_capture(const char *const *arguments, int seconds, int *status)
 {
     enum { LIMIT = 65536 };
     int ends[2];

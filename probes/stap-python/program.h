@@ -18,7 +18,7 @@ bool child_has_ended(pid_t pid);
 /* Runs a program and returns the first 64 KB of its stdout and stderr as a string.  arguments: its
  * name or path, its arguments, NULL.  After so many seconds it is ended, with its process group.
  * *status is that of waitpid(); -1 if the program took too long or could not be started. */
-char *output_of(const char *const *arguments, int seconds, int *status);
+char *run_and_capture(const char *const *arguments, int seconds, int *status);
 
 /* Replaces this process by a program (command: its name or path, its arguments, NULL); exits with
  * an error line and, as env does, 127 if there is no such program, 126 if it can't be started. */

@@ -49,7 +49,7 @@ struct row {
 static const char *user_of(pid_t pid)
 {
     unsigned user;
-    char *ids = field_of(process_text(pid, "status"), "Uid");
+    char *ids = status_field(proc_file(pid, "status"), "Uid");
     if (!ids || sscanf(ids, "%*u %u", &user) != 1)
         return NULL;
     const struct passwd *entry = getpwuid(user);
@@ -62,20 +62,20 @@ static void fill_in_shim(struct row *row, const struct process *process)
         [SHIM_ACTIVE] = "active", [SHIM_DETACHED] = "detached", [SHIM_DETACHES] = "detaching",
         [SHIM_WAITS] = "loaded",  [SHIM_SILENT] = "silent",     [SHIM_UNKNOWN] = "unknown"};
     struct shim_status status = shim_status(process, 0);
-    if ((row->reason = unfit(&process->python.file)))
+    if ((row->reason = unsupported_reason(&process->python.file)))
         row->shim = "can't";
-    else if (status.state != SHIM_ACTIVE && refused_by_environment(process))
+    else if (status.state != SHIM_ACTIVE && environment_refusal(process))
         row->shim = "off";
     else if (status.state != SHIM_ABSENT)
         row->shim = words[status.state],
         row->reason = status.state == SHIM_ACTIVE ? NULL : status.why;
-    else if ((row->reason = refusal(process)))
+    else if ((row->reason = attach_refusal(process)))
         row->shim = "can't";
 }
 
 static const char *command_of(pid_t pid)
 {
-    char *command = started_command(pid), *name = process_text(pid, "comm");
+    char *command = proc_command_line(pid), *name = proc_file(pid, "comm");
     return *command ? command : format("[%.*s]", (int)strcspn(name, "\n"), name);
 }
 
@@ -85,8 +85,8 @@ static struct row row_of(const struct process *process)
     struct row row = {.pid = pid,
                       .user = user_of(pid),
                       .version = short_version(&process->python.file),
-                      .venv = started_venv(process),
-                      .container = container_of(process),
+                      .venv = proc_venv(process),
+                      .container = container_name(process),
                       .command = command_of(pid)};
     fill_in_shim(&row, process);
     return row;
@@ -100,8 +100,8 @@ static struct row row_of_other(const struct process *process, const char *reason
                         .version = process->python.file.other,
                         .shim = "can't",
                         .reason = reason,
-                        .venv = started_venv(process),
-                        .container = container_of(process),
+                        .venv = proc_venv(process),
+                        .container = container_name(process),
                         .command = command_of(process->pid)};
 }
 
@@ -150,7 +150,7 @@ static void print_table(const char *(*rows)[COLUMNS], size_t count)
     size_t widths[COLUMNS] = {0}, terminal = terminal_width();
     for (size_t i = 0; i < count; i++)
         for (int column = 0; column < COLUMNS; column++) {
-            size_t width = characters(rows[i][column]);
+            size_t width = utf8_length(rows[i][column]);
             if (width > widths[column] && width <= WIDEST)
                 widths[column] = width;
         }
@@ -158,7 +158,7 @@ static void print_table(const char *(*rows)[COLUMNS], size_t count)
         char *line = "";
         for (int column = 0; column < COLUMNS; column++) {
             const char *text = rows[i][column];
-            size_t width = characters(text),
+            size_t width = utf8_length(text),
                    blanks = width < widths[column] ? widths[column] - width : 0;
             if (column == 0)
                 line = format("%*s%s", (int)blanks, "", text);
@@ -167,7 +167,7 @@ static void print_table(const char *(*rows)[COLUMNS], size_t count)
             else
                 line = format("%s  %s%*s", line, text, (int)blanks, "");
         }
-        puts(terminal ? first_characters(line, terminal) : line);
+        puts(terminal ? utf8_prefix(line, terminal) : line);
     }
 }
 

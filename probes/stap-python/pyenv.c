@@ -27,14 +27,14 @@ static char *root_of_shim(const char *path)
     if (strcmp(slash, "/shims") != 0)
         return NULL;
     *slash = '\0';
-    return exists(format("%s/versions", real)) ? strdup(real) : NULL;
+    return file_exists(format("%s/versions", real)) ? strdup(real) : NULL;
 }
 
 /* The versions in a file of pyenv's, the first word of each line, with colons between them; "" if
  * there are none. */
 static char *versions_in(const char *path)
 {
-    char *text = contents(path, 65536), *versions = "", *line;
+    char *text = read_file(path, 65536), *versions = "", *line;
     while (text && (line = strsep(&text, "\n"))) {
         line += strspn(line, " \t\r");
         line[strcspn(line, " \t\r")] = '\0';
@@ -51,7 +51,7 @@ static char *version_file(const char *root)
     bool more = getcwd(folder, sizeof folder) && *folder == '/';
     while (more) {
         char *file = format("%s/.python-version", folder), *slash = strrchr(folder, '/');
-        if (exists(file))
+        if (file_exists(file))
             return file;
         more = slash != NULL;
         if (slash)
@@ -77,7 +77,7 @@ static char *version_folder(const char *root, const char *version)
     glob_t found;
     if (strstr(version, "..") || strcmp(version, ".") == 0)
         return NULL;
-    if (exists(folder))
+    if (file_exists(folder))
         return folder;
     if (glob(format("%s.*", folder), 0, NULL, &found) != 0)
         return NULL;

@@ -28,29 +28,29 @@ enum { RED_ZONE = 128 }; /* of x86-64, below the stack pointer; aarch64 has none
 #define CALL_MS 60000
 #endif
 
-enum waited wait_for_stop(pid_t tid, long ms, int *status)
+enum stop_result wait_for_stop(pid_t tid, long ms, int *status)
 {
-    long long end = now_ms() + ms;
+    long long end = monotonic_ms() + ms;
     for (;;) {
         pid_t got = waitpid(tid, status, __WALL | WNOHANG);
         if (got)
-            return got == tid && WIFSTOPPED(*status) ? STOPPED : GONE;
-        if (now_ms() > end)
-            return LATE;
+            return got == tid && WIFSTOPPED(*status) ? STOP_SEEN : STOP_EXITED;
+        if (monotonic_ms() > end)
+            return STOP_TIMEOUT;
         sleep_ms(1);
     }
 }
 
-bool thread_save(struct thread *thread)
+bool thread_save(struct stopped_thread *thread)
 {
-    thread->is_set_back = false;
+    thread->restarts_syscall = false;
     return registers_read(thread->tid, &thread->registers) &&
            ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
                   &thread->blocked) == 0;
 }
 
 /* No handler of the program's may run within the call, nor leave it by longjmp(). */
-static bool block_signals(const struct thread *thread)
+static bool block_signals(const struct stopped_thread *thread)
 {
     uint64_t all = ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) |
                      1ULL << (SIGFPE - 1));
@@ -58,25 +58,25 @@ static bool block_signals(const struct thread *thread)
 }
 
 /* Whether a signal is pending that the thread would take. */
-static bool has_pending_signal(const struct thread *thread)
+static bool has_pending_signal(const struct stopped_thread *thread)
 {
     const char *path = format("/proc/%d/task/%d/status", thread->pid, thread->tid);
-    const char *status = contents(path, 65536);
-    const char *own = field_of(status, "SigPnd"), *shared = field_of(status, "ShdPnd");
+    const char *status = read_file(path, 65536);
+    const char *own = status_field(status, "SigPnd"), *shared = status_field(status, "ShdPnd");
     return own && shared &&
            ((strtoull(own, NULL, 16) | strtoull(shared, NULL, 16)) & ~thread->blocked);
 }
 
-static bool sleeps(const struct thread *thread)
+static bool sleeps(const struct stopped_thread *thread)
 {
     const char *path = format("/proc/%d/task/%d/syscall", thread->pid, thread->tid);
-    const char *text = contents(path, 256);
+    const char *text = read_file(path, 256);
     return text && strncmp(text, "running", 7) != 0;
 }
 
 /* A signal ends a system call, or does not, by what the kernel finds the thread in: so it makes its
  * system call again before it takes signals. */
-static bool make_system_call(const struct thread *thread)
+static bool make_system_call(const struct stopped_thread *thread)
 {
     int status;
     if (ptrace(PTRACE_CONT, thread->tid, NULL, NULL) != 0)
@@ -86,13 +86,13 @@ static bool make_system_call(const struct thread *thread)
     if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
         return false;
     errno = ETIMEDOUT;
-    return wait_for_stop(thread->tid, 2000, &status) == STOPPED;
+    return wait_for_stop(thread->tid, 2000, &status) == STOP_SEEN;
 }
 
-bool thread_restore(struct thread *thread)
+bool thread_restore(struct stopped_thread *thread)
 {
     return registers_write(thread->tid, &thread->registers) &&
-           (!thread->is_set_back || !has_pending_signal(thread) || make_system_call(thread)) &&
+           (!thread->restarts_syscall || !has_pending_signal(thread) || make_system_call(thread)) &&
            ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
                   &thread->blocked) == 0;
 }
@@ -104,32 +104,32 @@ static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t
 }
 
 /* Puts the thread at the function's first instruction, as if it had been called from address 0. */
-static bool enter(struct thread *thread, unsigned long function, const char *text)
+static bool enter(struct stopped_thread *thread, unsigned long function, const char *text)
 {
     static const unsigned long nowhere;
     struct user_regs_struct now = thread->registers.general;
-    unsigned long place = (stack_of(&now) - RED_ZONE - strlen(text) - 1) & ~63UL;
-    enter_function(&now, function, place, RTLD_NOW);
+    unsigned long place = (sp_of(&now) - RED_ZONE - strlen(text) - 1) & ~63UL;
+    set_up_call(&now, function, place, RTLD_NOW);
     return block_signals(thread) && write_to(thread->pid, place, text, strlen(text) + 1) &&
-           write_to(thread->pid, stack_of(&now), &nowhere, sizeof nowhere) &&
+           write_to(thread->pid, sp_of(&now), &nowhere, sizeof nowhere) &&
            general_write(thread->tid, &now);
 }
 
 /* Waits for the thread's next stop, however long that takes. */
-static enum waited wait_patiently(const struct thread *thread, int *status)
+static enum stop_result wait_patiently(const struct stopped_thread *thread, int *status)
 {
-    enum waited waited = wait_for_stop(thread->tid, CALL_MS, status);
-    if (waited == LATE)
+    enum stop_result waited = wait_for_stop(thread->tid, CALL_MS, status);
+    if (waited == STOP_TIMEOUT)
         fprintf(stderr,
                 "stap-python: attach: %d: %s is slow in it: waiting, as to end now would "
                 "kill the program\n",
                 thread->pid, thread->called);
-    while (waited == LATE)
+    while (waited == STOP_TIMEOUT)
         waited = wait_for_stop(thread->tid, CALL_MS, status);
     return waited;
 }
 
-const char *thread_call(struct thread *thread, unsigned long function, const char *text,
+const char *thread_call(struct stopped_thread *thread, unsigned long function, const char *text,
                         unsigned long *result)
 {
     struct user_regs_struct now;
@@ -138,13 +138,13 @@ const char *thread_call(struct thread *thread, unsigned long function, const cha
         return format("cannot change its thread: %s", strerror(errno));
     long signal = 0;
     while (ptrace(PTRACE_CONT, thread->tid, NULL, (void *)signal) == 0) {
-        if (wait_patiently(thread, &status) == GONE)
+        if (wait_patiently(thread, &status) == STOP_EXITED)
             break;
         signal = status >> 16 ? 0 : WSTOPSIG(status);
         if (signal != SIGSEGV && signal != SIGBUS)
             continue;
-        if (general_read(thread->tid, &now) && next_of(&now) == 0) {
-            *result = result_of(&now);
+        if (general_read(thread->tid, &now) && pc_of(&now) == 0) {
+            *result = return_value_of(&now);
             return NULL;
         }
         return format("%s caused a fault in it", thread->called);

@@ -17,31 +17,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct thread {
+struct stopped_thread {
     pid_t pid, tid;
     struct registers registers; /* with which it resumes */
-    bool is_set_back;           /* by is_set_back(): the caller sets it after thread_save() */
+    bool restarts_syscall;      /* by restarts_syscall(): the caller sets it after thread_save() */
     uint64_t blocked;           /* its signal mask, as the kernel has it */
     const char *called;         /* "dlopen()", for messages; the caller sets it */
 };
 
-enum waited { STOPPED, LATE, GONE };
+enum stop_result { STOP_SEEN, STOP_TIMEOUT, STOP_EXITED };
 
 /* Waits so many milliseconds for the next stop of a thread that we trace, of which *status becomes
- * waitpid()'s; GONE: it has ended instead. */
-enum waited wait_for_stop(pid_t tid, long ms, int *status);
+ * waitpid()'s; STOP_EXITED: it has ended instead. */
+enum stop_result wait_for_stop(pid_t tid, long ms, int *status);
 
 /* Reads the registers and the signal mask of the stopped thread, whose pid and tid are set; false
  * and errno if ptrace() fails. */
-bool thread_save(struct thread *thread);
+bool thread_save(struct stopped_thread *thread);
 
 /* Gives the stopped thread back what thread_save() has read; false and errno if ptrace() fails. */
-bool thread_restore(struct thread *thread);
+bool thread_restore(struct stopped_thread *thread);
 
 /* Calls the function at that address in the saved thread, with text and RTLD_NOW as its arguments;
  * *result becomes what it returns.  The thread is stopped again afterwards, with any registers, and
  * ran no handler of the program's meanwhile.  NULL, or why the call failed. */
-const char *thread_call(struct thread *thread, unsigned long function, const char *text,
+const char *thread_call(struct stopped_thread *thread, unsigned long function, const char *text,
                         unsigned long *result);
 
 #endif

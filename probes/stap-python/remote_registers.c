@@ -69,42 +69,42 @@ bool registers_read(pid_t tid, struct registers *registers)
     return general_read(tid, &registers->general) && read_vectors(tid, NT_X86_XSTATE, registers);
 }
 
-unsigned long stack_of(const struct user_regs_struct *general)
+unsigned long sp_of(const struct user_regs_struct *general)
 {
     return general->rsp;
 }
 
-unsigned long next_of(const struct user_regs_struct *general)
+unsigned long pc_of(const struct user_regs_struct *general)
 {
     return general->rip;
 }
 
-unsigned long result_of(const struct user_regs_struct *general)
+unsigned long return_value_of(const struct user_regs_struct *general)
 {
     return general->rax;
 }
 
-bool may_be_outside(const struct user_regs_struct *general)
+bool maybe_outside_syscall(const struct user_regs_struct *general)
 {
     return (long)general->orig_rax < 0;
 }
 
-bool was_inside(const struct user_regs_struct *general, unsigned long number, unsigned long stack,
-                unsigned long next)
+bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned long number,
+                             unsigned long stack, unsigned long next)
 {
     return general->orig_rax == number && general->rsp == stack && general->rip == next;
 }
 
 /* The kernel does that when the thread resumes. */
-bool is_set_back(struct user_regs_struct *general, unsigned long next)
+bool restarts_syscall(struct user_regs_struct *general, unsigned long next)
 {
     (void)general;
     (void)next;
     return false;
 }
 
-void enter_function(struct user_regs_struct *general, unsigned long function, unsigned long first,
-                    unsigned long second)
+void set_up_call(struct user_regs_struct *general, unsigned long function, unsigned long first,
+                 unsigned long second)
 {
     general->rdi = first;
     general->rsi = second;
@@ -144,31 +144,31 @@ bool registers_read(pid_t tid, struct registers *registers)
            (read_vectors(tid, SVE_SET, registers) || read_vectors(tid, NT_PRFPREG, registers));
 }
 
-unsigned long stack_of(const struct user_regs_struct *general)
+unsigned long sp_of(const struct user_regs_struct *general)
 {
     return general->sp;
 }
 
-unsigned long next_of(const struct user_regs_struct *general)
+unsigned long pc_of(const struct user_regs_struct *general)
 {
     return general->pc;
 }
 
-unsigned long result_of(const struct user_regs_struct *general)
+unsigned long return_value_of(const struct user_regs_struct *general)
 {
     return general->regs[0];
 }
 
 /* When the thread stops, the kernel has already forgotten that it was in a system call. */
-bool may_be_outside(const struct user_regs_struct *general)
+bool maybe_outside_syscall(const struct user_regs_struct *general)
 {
     (void)general;
     return true;
 }
 
 /* The thread has an error in x0, or is set back to the instruction before. */
-bool was_inside(const struct user_regs_struct *general, unsigned long number, unsigned long stack,
-                unsigned long next)
+bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned long number,
+                             unsigned long stack, unsigned long next)
 {
     return general->regs[8] == number && general->sp == stack &&
            (general->pc == next || general->pc == next - SVC);
@@ -192,7 +192,7 @@ static bool sleeps_for_a_while(const struct user_regs_struct *general)
     }
 }
 
-bool is_set_back(struct user_regs_struct *general, unsigned long next)
+bool restarts_syscall(struct user_regs_struct *general, unsigned long next)
 {
     if (general->pc == next)
         return false;
@@ -201,8 +201,8 @@ bool is_set_back(struct user_regs_struct *general, unsigned long next)
     return true;
 }
 
-void enter_function(struct user_regs_struct *general, unsigned long function, unsigned long first,
-                    unsigned long second)
+void set_up_call(struct user_regs_struct *general, unsigned long function, unsigned long first,
+                 unsigned long second)
 {
     general->regs[0] = first;
     general->regs[1] = second;

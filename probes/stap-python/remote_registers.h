@@ -43,27 +43,27 @@ bool general_read(pid_t tid, struct user_regs_struct *general);
 bool general_write(pid_t tid, const struct user_regs_struct *general);
 
 /* The stack pointer, the address of the next instruction, and what a function has returned. */
-unsigned long stack_of(const struct user_regs_struct *general);
-unsigned long next_of(const struct user_regs_struct *general);
-unsigned long result_of(const struct user_regs_struct *general);
+unsigned long sp_of(const struct user_regs_struct *general);
+unsigned long pc_of(const struct user_regs_struct *general);
+unsigned long return_value_of(const struct user_regs_struct *general);
 
 /* False: they are those of a thread that is in a system call.  Not known on aarch64: true. */
-bool may_be_outside(const struct user_regs_struct *general);
+bool maybe_outside_syscall(const struct user_regs_struct *general);
 
 /* Whether they are those of a thread that slept in this system call until it was stopped; stack and
  * next are its stack pointer and next instruction then, by /proc/PID/syscall. */
-bool was_inside(const struct user_regs_struct *general, unsigned long number, unsigned long stack,
-                unsigned long next);
+bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned long number,
+                             unsigned long stack, unsigned long next);
 
 /* Whether the kernel has set that thread back to the start of the system call, which it then makes
  * again: *general is changed so that it sleeps only for what was left. */
-bool is_set_back(struct user_regs_struct *general, unsigned long next);
+bool restarts_syscall(struct user_regs_struct *general, unsigned long next);
 
 /* Changes them so that the thread calls the function with two arguments.  The first is an address
  * below which all is free, aligned to 64 bytes.  The call returns to 0 if the word at the stack
  * pointer is 0. */
-void enter_function(struct user_regs_struct *general, unsigned long function, unsigned long first,
-                    unsigned long second);
+void set_up_call(struct user_regs_struct *general, unsigned long function, unsigned long first,
+                 unsigned long second);
 
 /* Whether the thread has a shadow stack that only ptrace() tells of: then a call can't return to 0.
  */

@@ -102,7 +102,7 @@ static char *command_of(char **words)
 {
     char *command = "";
     for (; *words; words++)
-        command = format("%s%s%s", command, *command ? " " : "", quoted(*words));
+        command = format("%s%s%s", command, *command ? " " : "", shell_quoted(*words));
     return command;
 }
 
@@ -121,7 +121,7 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
 {
     switch (letter) {
     case 'p':
-        if (!pid_of(optarg))
+        if (!parse_pid(optarg))
             die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
         add_two(line, "-x", optarg);
         break;

@@ -41,7 +41,7 @@ static int is_script(const struct dirent *entry)
 
 static char *title_of(const char *name)
 {
-    char *text = contents(format("%s/%s.meta", scripts_folder(), name), 65536);
+    char *text = read_file(format("%s/%s.meta", scripts_folder(), name), 65536);
     if (!text || strncmp(text, "title: ", 7) != 0)
         return "";
     text += 7;
@@ -69,7 +69,7 @@ char *script_file(const char *name)
         return NULL;
     bool whole = length > 4 && strcmp(name + length - 4, ".stp") == 0;
     char *path = format("%s/%s%s", scripts_folder(), name, whole ? "" : ".stp");
-    return exists(path) ? path : NULL;
+    return file_exists(path) ? path : NULL;
 }
 
 /* ---------------------------------------------------------------- the command of -c */
@@ -77,9 +77,9 @@ char *script_file(const char *name)
 /* The same command, with the shim.  stap splits it into words itself unless it needs a shell. */
 static char *with_shim(const char *command, const char *stap)
 {
-    char *preload = quoted(format("LD_PRELOAD=%s", preload_value()));
+    char *preload = shell_quoted(format("LD_PRELOAD=%s", preload_value()));
     if (strpbrk(command, "|&;<>()`\n"))
-        command = format("sh -c %s", quoted(command));
+        command = format("sh -c %s", shell_quoted(command));
     return with_callers_umask(format("env %s %s", preload, command), stap);
 }
 
@@ -98,17 +98,17 @@ static void add_shim(char **arguments, const char *stap)
 /* ---------------------------------------------------------------- running */
 
 /* Says what the script will see of the Pythons that run, and makes that of -x visible. */
-static void look_at_processes(const struct script_head *head, const struct stap_arguments *given)
+static void look_at_processes(const struct script_header *head, const struct stap_arguments *given)
 {
     struct script_probes script = {.code = head->code};
     while (given->own[script.arguments])
         script.arguments++;
-    if (given->target && pid_of(given->target))
-        prepare_target(&script, pid_of(given->target));
+    if (given->target && parse_pid(given->target))
+        script_prepare_target(&script, parse_pid(given->target));
     else if (given->command)
         warn_of_other_python_in(given->command);
     else if (!given->target)
-        say_what_runs(&script);
+        script_list_running(&script);
 }
 
 /* stap's command line.  On a terminal it has a second script, which says when the first begins;
@@ -130,11 +130,11 @@ static char **stap_command(const char *stap, const char *path, char **arguments,
 }
 
 /* The same, once all is looked at that stap needs. */
-static char **prepared_command(const char *path, const struct script_head *head, char **arguments)
+static char **prepared_command(const char *path, const struct script_header *head, char **arguments)
 {
     const char *stap = secure_getenv("STAP");
     struct stap_arguments given = stap_arguments(arguments);
-    check_script_arguments(head, &given);
+    script_check_arguments(head, &given);
     stap = stap && *stap ? stap : "stap";
     if (!program_in_path(stap))
         die(127, "%s not found: run stap-python doctor", stap);
@@ -150,7 +150,7 @@ static char **prepared_command(const char *path, const struct script_head *head,
 
 char **script_command(const char *path, char **arguments)
 {
-    struct script_head head = script_head(path);
+    struct script_header head = script_header(path);
     return prepared_command(path, &head, arguments);
 }
 
@@ -158,9 +158,9 @@ int script_main(const char *path, char **arguments)
 {
     if (arguments[0] && strcmp(arguments[0], "--backend") == 0)
         script_backend(path, arguments + 1);
-    struct script_head head = script_head(path);
+    struct script_header head = script_header(path);
     if (stap_arguments(arguments).help) {
-        print_script_help(&head);
+        script_print_help(&head);
         return 0;
     }
     exec_program(prepared_command(path, &head, arguments));

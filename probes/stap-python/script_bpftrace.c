@@ -61,7 +61,7 @@ static char *script_for(const char *path)
     const char *name = strrchr(path, '/') + 1;
     int length = (int)strcspn(name, ".");
     char *script = format("%s/%.*s.bt", bpftrace_scripts(), length, name);
-    if (!exists(script))
+    if (!file_exists(script))
         die(USAGE, "no bpftrace script %.*s in %s: there are %s", length, name, bpftrace_scripts(),
             names());
     return script;
@@ -96,7 +96,7 @@ static const char *check_process(const char *word)
 {
     struct process process;
     const char *why;
-    pid_t pid = pid_of(word);
+    pid_t pid = parse_pid(word);
     if (pid <= 0)
         die(USAGE, "-x %s: give a PID", word);
     if (!process_open(pid, &process, &why))
@@ -108,7 +108,7 @@ static const char *check_process(const char *word)
             pid);
     const char *elsewhere = shim_elsewhere(&process);
     process.has_other_shim &= !elsewhere;
-    struct shim_status status = shim_status(&process, ACTIVE_MS);
+    struct shim_status status = shim_status(&process, ACTIVATION_TIMEOUT_MS);
     if (status.state == SHIM_ABSENT)
         die(FAILED, "%d: the shim is not loaded: run stap-python attach %d", pid, pid);
     if (status.state == SHIM_DETACHED || status.state == SHIM_DETACHES)
@@ -127,7 +127,7 @@ static const char *check_process(const char *word)
 static char *script_with_shim(const char *script, const char *path)
 {
     static const char before[] = "usdt:", behind[] = ":python:";
-    char *text = contents(script, 1 << 20), *made = "", *end;
+    char *text = read_file(script, 1 << 20), *made = "", *end;
     for (char *at = text; at && (at = strstr(text, before)) && (end = strstr(at, behind));) {
         made = format("%s%.*s%s%s", made, (int)(at - text), text, before, path);
         text = end;
@@ -144,7 +144,7 @@ enum { STEP_US = 10000 };
 /* Whether bpftrace waits for events. */
 static bool waits(pid_t tracer)
 {
-    char *where = contents(format("/proc/%d/wchan", tracer), 128);
+    char *where = read_file(format("/proc/%d/wchan", tracer), 128);
     return where && strstr(where, "poll");
 }
 

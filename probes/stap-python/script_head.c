@@ -33,10 +33,10 @@ static void uncomment(char *text)
     *to = '\0';
 }
 
-struct script_head script_head(const char *path)
+struct script_header script_header(const char *path)
 {
-    struct script_head head;
-    char *all = contents(path, 1 << 20);
+    struct script_header head;
+    char *all = read_file(path, 1 << 20);
     const char *slash = strrchr(path, '/');
     head.text = all ? strstr(all, "\n/*\n") : NULL;
     head.code = head.text ? strstr(head.text, "*/") : NULL;
@@ -57,7 +57,7 @@ struct script_head script_head(const char *path)
 /* ---------------------------------------------------------------- printing it */
 
 /* A line of the usage: "stap -o FILE NAME.stp" is "stap-python NAME -o FILE". */
-static void print_line(const struct script_head *head, const char *line, size_t length)
+static void print_line(const struct script_header *head, const char *line, size_t length)
 {
     char *text = format("%.*s", (int)length, line);
     char *stap = strstr(text, "stap "), *file = format(" %s.stp", head->name);
@@ -69,7 +69,7 @@ static void print_line(const struct script_head *head, const char *line, size_t 
         puts(text);
 }
 
-void print_script_help(const struct script_head *head)
+void script_print_help(const struct script_header *head)
 {
     for (const char *line = head->text; *line;) {
         size_t length = strcspn(line, "\n");
@@ -107,7 +107,7 @@ static const char *next_global(const char *text, size_t *length)
 }
 
 /* Whether NAME=VALUE names one of the script's parameters; *names becomes the list of them. */
-static bool is_global(const struct script_head *head, const char *word, const char **names)
+static bool is_global(const struct script_header *head, const char *word, const char **names)
 {
     bool found = false;
     size_t length, wanted = strcspn(word, "=");
@@ -126,7 +126,7 @@ static bool is_number(const char *word)
     return *word && !*end;
 }
 
-static void check_global(const struct script_head *head, const char *word)
+static void check_global(const struct script_header *head, const char *word)
 {
     const char *names, *value = strchr(word, '=');
     int length = (int)strcspn(word, "=");
@@ -140,7 +140,7 @@ static void check_global(const struct script_head *head, const char *word)
 
 /* What the usage has behind the script's name, up to two blanks: "[cfunctions] [SECONDS]"; "" if
  * nothing. */
-static char *usage_of(const struct script_head *head)
+static char *usage_of(const struct script_header *head)
 {
     const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
     const char *start = usage ? strstr(usage, file) : NULL;
@@ -190,7 +190,8 @@ static bool may_be(const char *argument, struct usage_word word)
     return isupper((unsigned char)*word.word) ? is_number(argument) : is_word(word, argument);
 }
 
-void check_script_arguments(const struct script_head *head, const struct stap_arguments *arguments)
+void script_check_arguments(const struct script_header *head,
+                            const struct stap_arguments *arguments)
 {
     const char *all = usage_of(head), *usage = all;
     for (char **word = arguments->globals; *word; word++)

@@ -12,7 +12,7 @@
 
 #include "stap_arguments.h"
 
-struct script_head {
+struct script_header {
     char *name;   /* of the script, without .stp */
     char *folder; /* that it is in */
     char *text;   /* the comment's lines, without the licence */
@@ -21,13 +21,14 @@ struct script_head {
 
 /* The head of the script at path, and what follows.  Exits with an error line if it can't be read,
  * or has no such comment. */
-struct script_head script_head(const char *path);
+struct script_header script_header(const char *path);
 
 /* Prints it, for stap-python. */
-void print_script_help(const struct script_head *head);
+void script_print_help(const struct script_header *head);
 
 /* Exits with an error line if one of these arguments can't be right: stap would first compile the
  * script, and start the command of -c. */
-void check_script_arguments(const struct script_head *head, const struct stap_arguments *arguments);
+void script_check_arguments(const struct script_header *head,
+                            const struct stap_arguments *arguments);
 
 #endif

@@ -37,7 +37,7 @@ static bool has_live_marker(const struct process *process, const char *marker)
 {
     for (unsigned i = 0; marker_name(i); i++)
         if (strcmp(marker_name(i), marker) == 0)
-            return strcmp(own_marker(&process->python, i), "live") == 0;
+            return strcmp(native_marker_state(&process->python, i), "live") == 0;
     return false;
 }
 
@@ -60,7 +60,7 @@ static enum own own_markers_for(const struct script_probes *script, const struct
 {
     unsigned probed = 0, live = 0;
     const char *code = script->code;
-    if (!tapset_looks_in(process->code_name) || !process_sees_our_files(process))
+    if (!tapset_searches(process->code_name) || !process_shares_our_mounts(process))
         return NOTHING;
     for (const char *probe = code; (probe = strstr(probe, "\nprobe python.")); probed++) {
         probe += 14;
@@ -135,7 +135,7 @@ static void say_what_is_left_out(pid_t pid)
 /* The shim is loaded: whether tracers see it. */
 static void look_at_shim(const struct process *process, enum own own)
 {
-    struct shim_status status = shim_status(process, ACTIVE_MS);
+    struct shim_status status = shim_status(process, ACTIVATION_TIMEOUT_MS);
     if (status.state == SHIM_SILENT && own == NOTHING)
         die(FAILED, "%d: %s", process->pid, shim_complaint(&status));
     if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
@@ -152,7 +152,7 @@ static void say_attached(const struct process *process, bool again)
     const char *why;
     if (!process_open(process->pid, &now, &why))
         die(FAILED, "%d: %s", process->pid, why);
-    struct shim_status status = shim_status(&now, ACTIVE_MS);
+    struct shim_status status = shim_status(&now, ACTIVATION_TIMEOUT_MS);
     if (status.state == SHIM_ACTIVE)
         warn("attached%s to %d: active", again ? " again" : "", now.pid);
     else if (status.state == SHIM_WAITS)
@@ -187,7 +187,7 @@ static void make_visible(const struct script_probes *script, pid_t pid)
         say_attached(&process, again);
 }
 
-void prepare_target(const struct script_probes *script, pid_t pid)
+void script_prepare_target(const struct script_probes *script, pid_t pid)
 {
     if (in_pid_namespace())
         warn("the kernel knows %d by another PID, which this PID namespace does not show: -x sees "
@@ -200,12 +200,12 @@ void prepare_target(const struct script_probes *script, pid_t pid)
 
 /* ---------------------------------------------------------------- without */
 
-void say_what_runs(const struct script_probes *script)
+void script_list_running(const struct script_probes *script)
 {
     unsigned all = 0, with_shim = 0, silent = 0, with_own = 0;
     unsigned others = 0;
     const char *other = "";
-    if (!exists(rooted("/proc")))
+    if (!file_exists(under_root("/proc")))
         return;
     struct processes processes = processes_find();
     for (size_t i = 0; i < processes.count; i++) {

@@ -18,10 +18,10 @@ struct script_probes {
  * that the script probes; says on stderr that it did, or what can't be known, and
  * how many Pythons it has started already, which stap does not trace.  Exits with an error line if
  * there is no such process, or the shim can't be loaded. */
-void prepare_target(const struct script_probes *script, pid_t pid);
+void script_prepare_target(const struct script_probes *script, pid_t pid);
 
 /* Says on stderr how many Pythons run that this user may look into, and how many of them have what
  * the script needs. */
-void say_what_runs(const struct script_probes *script);
+void script_list_running(const struct script_probes *script);
 
 #endif

@@ -33,7 +33,8 @@ void find_source_tree(void)
             return;
         *slash = '\0';
     }
-    if (exists(format("%s/probes/python.d", self)) && exists(format("%s/build/stap-python", self)))
+    if (file_exists(format("%s/probes/python.d", self)) &&
+        file_exists(format("%s/build/stap-python", self)))
         source_tree = strdup(self);
 }
 
@@ -53,7 +54,7 @@ const char *shim_file(void)
     char *file, *first = NULL;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         file = format("%.*s%s%s", (int)(lib - path), path, folders[i], lib + strlen("$LIB"));
-        if (exists(rooted(file)))
+        if (file_exists(under_root(file)))
             return file;
         first = first ? first : file;
     }
@@ -70,7 +71,7 @@ char *preload_with(const char *others)
 {
     const char *shim = shim_preload();
     size_t length = strlen(shim);
-    if (!exists(shim_file()))
+    if (!file_exists(shim_file()))
         die(FAILED, "%s", shim_not_found());
     if (strpbrk(shim, " :"))
         die(FAILED, "%s: LD_PRELOAD cannot hold a path with a space or colon: move the checkout",

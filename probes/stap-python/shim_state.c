@@ -54,7 +54,7 @@ static struct shim_status silent(const char *why)
 /* The shim is loaded, and no thread of it runs. */
 static struct shim_status without_watcher(const struct process *process)
 {
-    const char *why = refused_by_environment(process);
+    const char *why = environment_refusal(process);
     if (why)
         return silent(format("%s: restart it without", why));
     if (process->has_pages)

@@ -38,7 +38,7 @@ static char *pth_below(const char *prefix, int minor)
         if (glob(patterns[i], 0, NULL, &files) != 0)
             continue;
         for (size_t j = 0; j < files.gl_pathc; j++)
-            if (exists(format("%s/python_stap.so", dirname(strdup(files.gl_pathv[j])))))
+            if (file_exists(format("%s/python_stap.so", dirname(strdup(files.gl_pathv[j])))))
                 return files.gl_pathv[j];
     }
     return NULL;
@@ -71,8 +71,8 @@ static char *setting(const char *text, const char *key)
  * is not one. */
 static char *venv_config(const char *path)
 {
-    char *text = contents(format("%s/pyvenv.cfg", dirname(strdup(path))), 65536);
-    return text ? text : contents(format("%s/pyvenv.cfg", prefix_of(path)), 65536);
+    char *text = read_file(format("%s/pyvenv.cfg", dirname(strdup(path))), 65536);
+    return text ? text : read_file(format("%s/pyvenv.cfg", prefix_of(path)), 65536);
 }
 
 /* The .pth file of an interpreter that is not a virtual environment's, or of the base of one that
@@ -81,7 +81,7 @@ static char *pth_of_base(const char *path, const char *home, int minor)
 {
     char real[PATH_MAX], *pth = NULL;
     if (home && *home == '/')
-        pth = pth_below(dirname(strdup(rooted(home))), minor);
+        pth = pth_below(dirname(strdup(under_root(home))), minor);
     if (!pth && realpath(path, real))
         pth = pth_below(prefix_of(real), minor);
     return pth;
@@ -108,12 +108,12 @@ static char *find_pth(const char *path, bool in_base)
     return own ? own : has_system ? pth_of_base(path, home, minor) : NULL;
 }
 
-char *enabled_by(const char *path)
+char *pth_of(const char *path)
 {
     return find_pth(path, false);
 }
 
-char *enabled_in_base_only(const char *path)
+char *pth_of_base_only(const char *path)
 {
     return find_pth(path, true);
 }

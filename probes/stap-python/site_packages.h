@@ -10,10 +10,10 @@
 
 /* The .pth file by which the interpreter at path loads the shim at each start; NULL if there is
  * none, its link leads to no shim, or path is not an interpreter. */
-char *enabled_by(const char *path);
+char *pth_of(const char *path);
 
 /* The .pth file of its base interpreter, if the interpreter at path is that of a virtual
  * environment without system site-packages, which therefore does not load the shim; else NULL. */
-char *enabled_in_base_only(const char *path);
+char *pth_of_base_only(const char *path);
 
 #endif

@@ -53,7 +53,7 @@ char *stap_file_of_others(const char **others)
     struct stat status;
     if (!named)
         return NULL;
-    const char *folder = rooted(named);
+    const char *folder = under_root(named);
     found = NULL;
     who = NULL;
     if (stat(folder, &status) == 0 && !look_at(folder, &status, FTW_D, NULL))
@@ -108,7 +108,8 @@ void keep_others_out(void)
     char *path = stap_folder();
     bool is_closed = false;
     set_tracers_umask();
-    int folder = path ? open_own(AT_FDCWD, rooted(path), 0755, S_IWGRP | S_IWOTH, &is_closed) : -1;
+    int folder =
+        path ? open_own(AT_FDCWD, under_root(path), 0755, S_IWGRP | S_IWOTH, &is_closed) : -1;
     if (folder < 0)
         return;
     int cache = open_own(folder, "cache", S_IRWXU, S_IRWXG | S_IRWXO, &is_closed);
@@ -126,7 +127,7 @@ static bool has_umask_0(const char *stap)
 {
     const char *const command[] = {stap, "--version", NULL};
     int status;
-    return strstr(output_of(command, 10, &status), "version 5.1/") != NULL;
+    return strstr(run_and_capture(command, 10, &status), "version 5.1/") != NULL;
 }
 
 char *with_callers_umask(const char *command, const char *stap)

@@ -17,11 +17,11 @@
 #include "file.h"
 #include "text.h"
 
-char **started_strings(pid_t pid, const char *name)
+char **proc_strings(pid_t pid, const char *name)
 {
     enum { LIMIT = 1 << 20 };
     char *text = calloc(1, LIMIT + 1);
-    int fd = open(rooted(format("/proc/%d/%s", pid, name)), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(under_root(format("/proc/%d/%s", pid, name)), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t length = 0, count = 0;
     ssize_t got;
     if (!text)
@@ -41,14 +41,14 @@ char **started_strings(pid_t pid, const char *name)
     return strings;
 }
 
-char *started_command(pid_t pid)
+char *proc_command_line(pid_t pid)
 {
     char *line = NULL;
     size_t size;
     FILE *out = open_memstream(&line, &size);
     if (!out)
         abort();
-    for (char **word = started_strings(pid, "cmdline"), **first = word; *word; word++)
+    for (char **word = proc_strings(pid, "cmdline"), **first = word; *word; word++)
         fprintf(out, "%s%s", word == first ? "" : " ", *word);
     fclose(out);
     /* Of a program that has overwritten it, the rest may be blanks. */
@@ -57,10 +57,10 @@ char *started_command(pid_t pid)
     return line;
 }
 
-char *started_variable(pid_t pid, const char *name)
+char *proc_environ(pid_t pid, const char *name)
 {
     size_t length = strlen(name);
-    for (char **string = started_strings(pid, "environ"); *string; string++)
+    for (char **string = proc_strings(pid, "environ"); *string; string++)
         if (strncmp(*string, name, length) == 0 && (*string)[length] == '=')
             return *string + length + 1;
     return NULL;
@@ -68,7 +68,7 @@ char *started_variable(pid_t pid, const char *name)
 
 bool started_environment_is_whole(pid_t pid)
 {
-    for (char **string = started_strings(pid, "environ"); *string; string++)
+    for (char **string = proc_strings(pid, "environ"); *string; string++)
         if (!strchr(*string, '='))
             return false;
     return true;
@@ -88,7 +88,7 @@ static bool is_pythons_program(const struct process *process)
     static const char *const mains[] = {"Py_BytesMain", "Py_Main"};
     if (is_called_python(process))
         return true;
-    const char *program = rooted(format("/proc/%d/exe", process->pid));
+    const char *program = under_root(format("/proc/%d/exe", process->pid));
     for (size_t i = 0; i < sizeof mains / sizeof *mains; i++)
         if (elf_names(program, mains[i]))
             return true;
@@ -98,9 +98,9 @@ static bool is_pythons_program(const struct process *process)
 /* A command line begins with a word by which a program can be called, and ends with a NUL. */
 char *started_title(const struct process *process)
 {
-    char **words = started_strings(process->pid, "cmdline"), *first = words[0];
+    char **words = proc_strings(process->pid, "cmdline"), *first = words[0];
     bool whole = first && (strchr(first, '/') || !strpbrk(first, " :[")) && words[1];
-    return !first || whole ? NULL : started_command(process->pid);
+    return !first || whole ? NULL : proc_command_line(process->pid);
 }
 
 /* ---------------------------------------------------------------- its script */
@@ -132,14 +132,15 @@ static char *absolute(pid_t pid, char *path)
     char cwd[PATH_MAX] = "";
     while (strncmp(path, "./", 2) == 0)
         path += 2;
-    return *path != '/' && readlink(rooted(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0
+    return *path != '/' &&
+                   readlink(under_root(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0
                ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path)
                : path;
 }
 
-char *started_script(const struct process *process)
+char *proc_script(const struct process *process)
 {
-    char **word = started_strings(process->pid, "cmdline");
+    char **word = proc_strings(process->pid, "cmdline");
     if (!*word || !is_pythons_program(process))
         return NULL;
     for (word++; *word;) {
@@ -167,7 +168,7 @@ char *started_script(const struct process *process)
 static bool is_there(pid_t pid, const char *path)
 {
     struct stat status;
-    return lstat(rooted(format("/proc/%d/root%s", pid, path)), &status) == 0;
+    return lstat(under_root(format("/proc/%d/root%s", pid, path)), &status) == 0;
 }
 
 /* The program as it was called, an absolute path in the process's root; NULL: it does not say that
@@ -175,16 +176,16 @@ static bool is_there(pid_t pid, const char *path)
 static char *called_as(const struct process *process)
 {
     pid_t pid = process->pid;
-    char *word = started_strings(pid, "cmdline")[0], *path = NULL, *folders;
+    char *word = proc_strings(pid, "cmdline")[0], *path = NULL, *folders;
     char cwd[PATH_MAX] = "";
     if (!word || !*word)
         return NULL;
     if (*word == '/')
         path = word;
     else if (strchr(word, '/') &&
-             readlink(rooted(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0)
+             readlink(under_root(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0)
         path = format("%s/%s", cwd, word);
-    else if (!strchr(word, '/') && (folders = started_variable(pid, "PATH")))
+    else if (!strchr(word, '/') && (folders = proc_environ(pid, "PATH")))
         for (char *folder; !path && (folder = strsep(&folders, ":"));)
             if (*folder == '/' && is_there(pid, format("%s/%s", folder, word)))
                 path = format("%s/%s", folder, word);
@@ -196,10 +197,10 @@ static char *uwsgi_venv(pid_t pid)
 {
     static const char *const options[] = {"-H", "--home", "--pyhome", "--venv", "--virtualenv"};
     char program[PATH_MAX] = "/";
-    if (readlink(rooted(format("/proc/%d/exe", pid)), program, sizeof program - 1) <= 0 ||
+    if (readlink(under_root(format("/proc/%d/exe", pid)), program, sizeof program - 1) <= 0 ||
         strncmp(strrchr(program, '/'), "/uwsgi", 6) != 0)
         return NULL;
-    for (char **word = started_strings(pid, "cmdline"); *word; word++)
+    for (char **word = proc_strings(pid, "cmdline"); *word; word++)
         for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
             size_t length = strlen(options[i]);
             if (strncmp(*word, options[i], length) != 0)
@@ -212,7 +213,7 @@ static char *uwsgi_venv(pid_t pid)
     return NULL;
 }
 
-char *started_venv(const struct process *process)
+char *proc_venv(const struct process *process)
 {
     pid_t pid = process->pid;
     char *called = is_called_python(process) ? called_as(process) : NULL;
@@ -224,6 +225,6 @@ char *started_venv(const struct process *process)
                    : NULL;
     }
     char *venv = uwsgi_venv(pid);
-    venv = venv ? venv : started_variable(pid, "VIRTUAL_ENV");
+    venv = venv ? venv : proc_environ(pid, "VIRTUAL_ENV");
     return venv && *venv == '/' && is_there(pid, format("%s/pyvenv.cfg", venv)) ? venv : NULL;
 }

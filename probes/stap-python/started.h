@@ -15,14 +15,14 @@
 
 /* The strings of /proc/PID/name ("cmdline", "environ"), of its first MB, and NULL behind the last;
  * none if it can't be read. */
-char **started_strings(pid_t pid, const char *name);
+char **proc_strings(pid_t pid, const char *name);
 
 /* The command line, its words with a blank between them; "" if there is none. */
-char *started_command(pid_t pid);
+char *proc_command_line(pid_t pid);
 
 /* The value of that variable of its environment as it was at the start; NULL: it was not set, or
  * can't be read. */
-char *started_variable(pid_t pid, const char *name);
+char *proc_environ(pid_t pid, const char *name);
 
 /* Whether its environment is as it was at the start; else the program has written a title over it
  * or a part of it, and a variable that is not there may have been set. */
@@ -34,12 +34,12 @@ char *started_title(const struct process *process);
 
 /* The script that Python was to run, by its absolute path in the process's root, or the module of
  * -m; NULL: there is none, or the program is not a Python of any name. */
-char *started_script(const struct process *process);
+char *proc_script(const struct process *process);
 
 /* The directory of the virtual environment, as the process sees it: by the pyvenv.cfg beside or
  * above the program's directory, as Python itself finds it; for a program that is not called
  * python, or no longer says how it was called, by uwsgi's options, then by VIRTUAL_ENV.  NULL:
  * none. */
-char *started_venv(const struct process *process);
+char *proc_venv(const struct process *process);
 
 #endif

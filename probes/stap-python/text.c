@@ -86,7 +86,7 @@ char *json_string(const char *text)
     return result;
 }
 
-size_t characters(const char *text)
+size_t utf8_length(const char *text)
 {
     size_t count = 0;
     for (; *text; text++)
@@ -94,7 +94,7 @@ size_t characters(const char *text)
     return count;
 }
 
-char *first_characters(const char *text, size_t most)
+char *utf8_prefix(const char *text, size_t most)
 {
     size_t length = 0;
     while (text[length] && (most || (unsigned char)text[length] >> 6 == 2)) {
@@ -104,7 +104,7 @@ char *first_characters(const char *text, size_t most)
     return format("%.*s", (int)length, text);
 }
 
-char *field_of(const char *text, const char *name)
+char *status_field(const char *text, const char *name)
 {
     size_t length = strlen(name);
     for (const char *line = text; line && *line; line += strspn(line, "\n")) {
@@ -119,7 +119,7 @@ char *field_of(const char *text, const char *name)
     return NULL;
 }
 
-char *quoted(const char *word)
+char *shell_quoted(const char *word)
 {
     char *result = malloc(4 * strlen(word) + 3), *end = result;
     if (!result)
@@ -135,5 +135,5 @@ char *shell_word(const char *word)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=@%.,:/";
-    return *word && !word[strspn(word, plain)] ? format("%s", word) : quoted(word);
+    return *word && !word[strspn(word, plain)] ? format("%s", word) : shell_quoted(word);
 }

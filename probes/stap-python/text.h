@@ -22,17 +22,17 @@ char *printable(const char *text);
 char *json_string(const char *text);
 
 /* How many characters text has, which is UTF-8. */
-size_t characters(const char *text);
+size_t utf8_length(const char *text);
 
 /* A copy of the first characters of text, which is UTF-8: at most that many. */
-char *first_characters(const char *text, size_t most);
+char *utf8_prefix(const char *text, size_t most);
 
 /* The value of the line "name: value" in text (/proc/PID/status and the like), without the blanks
  * before it; NULL if text is NULL or has no such line. */
-char *field_of(const char *text, const char *name);
+char *status_field(const char *text, const char *name);
 
 /* The word in single quotes, for a shell. */
-char *quoted(const char *word);
+char *shell_quoted(const char *word);
 
 /* The same, in quotes only if it needs them. */
 char *shell_word(const char *word);

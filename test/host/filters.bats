@@ -46,7 +46,7 @@ of_workload() {
 int main(int count, char **words)
 {
     (void)count;
-    puts(filter_matches(words[1], words[2], words[3], words[4]) ? "yes" : "no");
+    puts(pattern_matches(words[1], words[2], words[3], words[4]) ? "yes" : "no");
 }
 EOF
   cc -Wall -Wextra -Werror -I"$top/probes" -o "$BATS_TEST_TMPDIR/match" "$BATS_TEST_TMPDIR/match.c"
@@ -104,11 +104,11 @@ int main(void)
     memset(pattern, 'a', sizeof pattern - 1);
     pattern[0] = '*';
     pattern[sizeof pattern - 2] = 'b';
-    printf("%d", filter_matches(pattern, "f", "m", name));
+    printf("%d", pattern_matches(pattern, "f", "m", name));
     for (unsigned i = 0; i + 3 < sizeof pattern; i += 3)
         memcpy(pattern + i, "*x ", 3);
-    printf("%d", filter_matches(pattern, "f", "m", name));
-    printf("%d\n", filter_matches("x *", "f", "m", name));
+    printf("%d", pattern_matches(pattern, "f", "m", name));
+    printf("%d\n", pattern_matches("x *", "f", "m", name));
 }
 EOF
   cc -O2 -Wall -Wextra -Werror -I"$top/probes" -o "$BATS_TEST_TMPDIR/long" "$BATS_TEST_TMPDIR/long.c"

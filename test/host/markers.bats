@@ -418,7 +418,7 @@ int Py_FinalizeEx(void);
 void *PyThreadState_Get(void);
 int main(void)
 {
-    const struct layout_page *page = (const struct layout_page *)LAYOUT_ADDRESS;
+    const struct offsets_page *page = (const struct offsets_page *)OFFSETS_ADDRESS;
     int before = 0;
     for (int i = 0; i < 3; i++) {
         pthread_key_t key; /* from the second time on the one that CPython had before */

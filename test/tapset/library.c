@@ -203,7 +203,7 @@ int begin_sleep(unsigned stack, int queued)
     return python_begin_sleep(stack, queued);
 }
 
-static void put_slept(u64 *to, struct python_slept sleep)
+static void put_slept(u64 *to, struct python_sleep_time sleep)
 {
     to[0] = sleep.stack;
     to[1] = sleep.slept;
@@ -235,7 +235,7 @@ void set_target(int pid)
 /* The frame of the innermost open call. */
 s64 innermost_frame(void)
 {
-    return python_this_call()->frame;
+    return python_innermost_call()->frame;
 }
 
 /* The GIL, if the thread that runs has it. */

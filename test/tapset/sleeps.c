@@ -68,7 +68,7 @@ static void expect_with(enum python_detail detail, const char *expected, long nu
     char which[PYTHON_WHICH], said[PYTHON_WHICH + 64];
     system_call.number = number;
     memcpy(system_call.arguments, arguments, sizeof system_call.arguments);
-    const char *kind = python_say_kind(which, detail);
+    const char *kind = python_describe_kind(which, detail);
     sprintf(said, "%s%s%s", kind, *which ? " " : "", which);
     if (strcmp(said, expected) != 0) {
         printf("expected \"%s\", got \"%s\"\n", expected, said);

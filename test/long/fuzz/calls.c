@@ -139,7 +139,7 @@ static void start_anew(void)
     memset(python_stack_buckets, 0, sizeof python_stack_buckets);
     memset(python_name_buckets, 0, sizeof python_name_buckets);
     python_used_stacks = 1;
-    python_free_stack = python_hand = python_seldom_name = 0;
+    python_free_stack = python_clock_hand = python_other_name = 0;
     python_used_names = PYTHON_ALIGNED;
     added = python_no_stack = 0;
     memset(python_calls, 0, sizeof python_calls);
@@ -148,7 +148,7 @@ static void start_anew(void)
     memset(tasks, 0, sizeof tasks);
     python_free_call = python_free_thread = 0;
     python_used_calls = python_used_threads = 1;
-    python_swept = 0;
+    python_last_sweep = 0;
     now_ns = jiffies = 1000;
     for (int i = 0; i < TASKS; i++)
         tasks[i] = (struct task_struct){
@@ -217,7 +217,7 @@ static void leave_cpu(u8 value)
                            leaves == 2);
 }
 
-static void check_sleep(struct python_slept sleep)
+static void check_sleep(struct python_sleep_time sleep)
 {
     check(sleep.stack < PYTHON_STACKS, "the stack of a sleep");
     check(sleep.slept <= now_ns && sleep.slept + sleep.queued <= now_ns,
@@ -261,7 +261,7 @@ static void add_to_stack(u8 value)
 static void fork_child(u8 value)
 {
     struct task_struct *parent = current, *child = &tasks[value % TASKS];
-    s64 frame = (s64)python_this_call()->frame, note = __python_call_note_0(),
+    s64 frame = (s64)python_innermost_call()->frame, note = __python_call_note_0(),
         depth = __python_call_depth_0(), no_room = __python_calls_no_room_0();
     if (depth)
         __python_call_fork_0();
@@ -278,7 +278,7 @@ static void fork_child(u8 value)
     if (value & 0x40)
         check(!__python_call_depth_0(), "the calls of another program");
     else if (__python_calls_no_room_0() == no_room)
-        check(__python_call_depth_0() == depth && (s64)python_this_call()->frame == frame &&
+        check(__python_call_depth_0() == depth && (s64)python_innermost_call()->frame == frame &&
                   __python_call_note_0() == note,
               "the calls of a child");
     else

@@ -100,7 +100,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     input = memfd_create("fuzz", MFD_CLOEXEC);
     fuzz_check(input >= 0, "memfd_create() fails");
     snprintf(path, sizeof path, "/proc/self/fd/%d", input);
-    markers_start();
+    markers_choose_sites();
     fuzz_after_exit = close_stream;
     return 0;
 }

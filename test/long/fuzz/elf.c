@@ -31,12 +31,12 @@ static void look(void)
     unfit(&file);
     elf_symbol(path, "dlopen");
     for (unsigned long offset = 0; offset < 0x4000; offset += 0x1000)
-        elf_address_of(path, offset);
-    elf_address_of(path, -1UL);
+        elf_offset_to_address(path, offset);
+    elf_offset_to_address(path, -1UL);
     /* It looks for a libpython below fuzz_folder(), as STAP_PYTHON_ROOT says. */
     if (interpreter_open(path, &python, &why))
         for (unsigned i = 0; marker_name(i); i++)
-            own_marker(&python, i);
+            native_marker_state(&python, i);
 }
 
 int LLVMFuzzerInitialize(int *count, char ***arguments)

@@ -337,16 +337,16 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     (void)count;
     (void)arguments;
     const char *why = "no CPython in this program";
-    check(py.Py_GetVersion || cpython_find(NULL, &why), why, "one", NULL);
+    check(py.Py_GetVersion || cpython_load_symbols(NULL, &why), why, "one", NULL);
     find(&Py_InitializeEx, "Py_InitializeEx");
     find(&PyBytes_FromStringAndSize, "PyBytes_FromStringAndSize");
     find(&PyBytes_AsString, "PyBytes_AsString");
     find(&PyRun_SimpleString, "PyRun_SimpleString");
     find(&PyErr_Print, "PyErr_Print");
-    wanted_all = true;
+    fire_native_too = true;
     raise_all(1);
     Py_InitializeEx(0);
-    check(arm_here(), "the shim is not armed", "armed", NULL);
+    check(arm_current(), "the shim is not armed", "armed", NULL);
 
     PyObject *modules = py.PySys_GetObject("modules");
     PyObject *space =
@@ -372,7 +372,7 @@ static const char *text_of(PyObject *bytes)
 /* Also what the watcher is just telling. */
 static void tell_all(void)
 {
-    while (!tally_tell())
+    while (!sums_flush())
         sched_yield();
 }
 

@@ -16,7 +16,7 @@ static size_t memory_size;
 
 /* The start of an input. */
 struct head {
-    struct layout_page layout;
+    struct offsets_page layout;
     u64 object;
     u8 depth, has_layout;
 };
@@ -28,7 +28,7 @@ static struct head head;
  * memory of a process may be of any size. */
 static int user_byte(unsigned long address)
 {
-    unsigned long at = address - (head.has_layout & 16 ? LAYOUT_LOW_ADDRESS : LAYOUT_ADDRESS);
+    unsigned long at = address - (head.has_layout & 16 ? OFFSETS_LOW_ADDRESS : OFFSETS_ADDRESS);
     if (at < PAGE_SIZE)
         return head.has_layout & 1 ? at < sizeof head.layout ? ((u8 *)&head.layout)[at] : 0 : -1;
     if (address - LOW < memory_size)
@@ -205,7 +205,7 @@ static void check_running(void)
     }
     python_lineno_0();
     check_effort(500000, "python_lineno");
-    check_text(warned, "python_say_no_shim");
+    check_text(warned, "python_warn_no_shim");
     char *string = room();
     python_backtrace_2(string, 0, 1LL << 40);
     check_string(string, "python_backtrace");

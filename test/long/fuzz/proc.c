@@ -2,8 +2,8 @@
  * Fuzzes what stap-python reads of processes and of the machine: the input is the subcommand (list,
  * attach or doctor), and the files below STAP_PYTHON_ROOT, separated by the byte 0xff.
  *
- * No program is run: output_of() returns nothing.  No process has that PID, so attach refuses where
- * it looks at the real /proc.
+ * No program is run: run_and_capture() returns nothing.  No process has that PID, so attach refuses
+ * where it looks at the real /proc.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -39,7 +39,7 @@ class Memory:
 
 
 CODE_SIZE = 184  # of the type
-# struct layout_page
+# struct offsets_page
 LAYOUT = "<I20s14Hi25H2xI2HIq3i4x"
 
 

@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     current->restart_block.poll.ufds = (const void *)(uintptr_t)head.arguments[1];
     current->restart_block.poll.nfds = (int)head.arguments[2];
     user_reads = kernel_reads = 0;
-    const char *kind = python_say_kind(which, head.flags >> 1 & 3);
+    const char *kind = python_describe_kind(which, head.flags >> 1 & 3);
     check_text(which, sizeof which);
     check_text(kind, 64);
     check(kind[0] != '\0', "no kind");
