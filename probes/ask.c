@@ -29,10 +29,10 @@ static atomic_bool knows_calls;
 /* In a pending call, which this thread makes. */
 static void compare_calls(void)
 {
-    const struct interpreter_313 *here = (const void *)cpython_interpreter();
-    knows_calls = py.minor >= 13 && here->calling == py.PyThreadState_Get() &&
-                  here->max_calls == INTERPRETER_313_MAX_CALLS &&
-                  here->max_calls_at_once == INTERPRETER_313_MAX_CALLS_AT_ONCE;
+    const struct PyInterpreterState_313 *here = (const void *)cpython_interpreter();
+    knows_calls = py.minor >= 13 && here->handling_thread == py.PyThreadState_Get() &&
+                  here->max == INTERPRETER_313_MAX_CALLS &&
+                  here->maxloop == INTERPRETER_313_MAX_CALLS_AT_ONCE;
 }
 
 /* In the child of a fork: no other thread makes pending calls. */
@@ -41,9 +41,9 @@ static void end_calls_of_others(void)
     struct interp *interp = interp_main();
     if (!interp || interp->ended)
         return;
-    struct interpreter_313 *interpreter = (void *)interp->state;
-    if (interpreter->calling != py.PyGILState_GetThisThreadState())
-        interpreter->calling = NULL;
+    struct PyInterpreterState_313 *interpreter = (void *)interp->state;
+    if (interpreter->handling_thread != py.PyGILState_GetThisThreadState())
+        interpreter->handling_thread = NULL;
 }
 
 void rearm_after_fork(void)

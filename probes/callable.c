@@ -30,8 +30,8 @@ PyObject *callable_unwrap_method(PyObject *callable)
 static PyMethodDef *definition_of(PyObject *callable)
 {
     return cpython_type(callable) == py.method_descriptor_type
-               ? ((struct method_descriptor *)ob_base(callable))->definition
-               : ((struct cfunction *)ob_base(callable))->definition;
+               ? ((struct PyMethodDescrObject *)ob_base(callable))->d_method
+               : ((struct PyCFunctionObject *)ob_base(callable))->m_ml;
 }
 
 /* Tries it out with a function of ours, and a method that all tuples have. */
@@ -44,7 +44,7 @@ static bool is_known(void)
     PyObject *method = py.PyObject_GetAttrString(py.tuple_type, "count");
     bool known = function && method && definition_of(function) == &ours &&
                  cpython_type(method) == py.method_descriptor_type &&
-                 strcmp(definition_of(method)->name, "count") == 0;
+                 strcmp(definition_of(method)->ml_name, "count") == 0;
     cpython_clear_ref(&function);
     cpython_clear_ref(&method);
     py.PyErr_Clear();

@@ -317,10 +317,10 @@ static bool has_version(PyObject *globals)
         return false;
     if (layout == UNTRIED)
         layout = sizeof(void *) == 8 && !py.PySys_GetObject("getobjects") &&
-                         ((struct dict_36 *)globals)->used == py.PyDict_Size(globals)
+                         ((struct PyDictObject *)globals)->ma_used == py.PyDict_Size(globals)
                      ? YES
                      : NO;
-    return layout == YES && !((struct dict_36 *)globals)->values;
+    return layout == YES && !((struct PyDictObject *)globals)->ma_values;
 }
 
 /* A module's name that is not the record's, or not yet; owner: the reference that is needed without
@@ -351,14 +351,15 @@ struct module_name module_name_of(struct code_record *record, PyObject *globals)
         return (struct module_name){0};
     const struct utf8_str *first = atomic_load_explicit(&record->module, memory_order_acquire);
     bool versioned = has_version(globals);
-    if (versioned && first && ((struct dict_36 *)globals)->version == record->globals_version)
+    if (versioned && first &&
+        ((struct PyDictObject *)globals)->ma_version_tag == record->globals_version)
         return (struct module_name){.name = probe_text(first)};
     PyObject *name = name_in(globals);
     if (!name)
         return (struct module_name){0};
     if (first && name == first->owner) {
         if (versioned)
-            record->globals_version = ((struct dict_36 *)globals)->version;
+            record->globals_version = ((struct PyDictObject *)globals)->ma_version_tag;
         return (struct module_name){.name = probe_text(first)};
     }
     return other_module(record, globals, name);

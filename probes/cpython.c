@@ -66,7 +66,7 @@ static bool version_fits(const char **why)
     *why = FREE_THREADING_UNSUPPORTED;
     if (py.free_threaded && !free_threading_supported(version))
         return false;
-    py.ob_base_offset = py.free_threaded ? offsetof(struct object_head_free_threaded, head) : 0;
+    py.ob_base_offset = py.free_threaded ? offsetof(struct PyObject_head_nogil, head) : 0;
     return true;
 }
 
@@ -129,7 +129,7 @@ PyInterpreterState *cpython_interpreter(void)
 
 PyInterpreterState *cpython_interpreter_of(PyThreadState *state)
 {
-    return ((struct thread_head *)state)->interp;
+    return ((struct PyThreadState_head *)state)->interp;
 }
 
 PyInterpreterState *cpython_main_interpreter(void)

@@ -23,10 +23,10 @@ typedef int (*Py_AuditHookFunction)(const char *, PyObject *, void *);
 
 /* Include/methodobject.h; the flags are part of the stable ABI. */
 typedef struct {
-    const char *name;
-    PyCFunction function;
-    int flags;
-    const char *doc;
+    const char *ml_name;
+    PyCFunction ml_meth;
+    int ml_flags;
+    const char *ml_doc;
 } PyMethodDef;
 #define METH_VARARGS 0x0001
 #define METH_KEYWORDS 0x0002

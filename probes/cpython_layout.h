@@ -3,10 +3,10 @@
  * stay opaque.  All that the shim knows of CPython's memory, beyond what the exported functions
  * return, stands here.  A new version of CPython is a change of this file.
  *
- * A number behind a name is the first CPython that has it so: struct frame_37 is that of 3.7 and of
- * all later ones up to the next struct frame_NN.  Each is compared with what the public functions
- * say of the running interpreter before anything else is read or written by it, in the file that
- * its comment names.
+ * A number behind a name is the first CPython that has it so: struct PyFrameObject_37 is that
+ * of 3.7 and of all later ones up to the next struct frame_NN.  Each is compared with what the
+ * public functions say of the running interpreter before anything else is read or written by it, in
+ * the file that its comment names.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,91 +36,91 @@ typedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *);
 
 /* Include/object.h: PyObject_HEAD and PyObject_VAR_HEAD, but in a CPython with Py_TRACE_REFS, in
  * which sys has getobjects(). */
-struct object_head {
-    Py_ssize_t references;
-    PyObject *type;
+struct PyObject_head {
+    Py_ssize_t ob_refcnt;
+    PyObject *ob_type;
 };
 /* The same with Py_TRACE_REFS: what is before it links all objects. */
-struct object_head_traced {
-    void *next, *previous;
-    struct object_head head;
+struct PyObject_head_trace_refs {
+    void *_ob_next, *_ob_prev;
+    struct PyObject_head head;
 };
 /* Of the flags in the next one: PyModuleDef_Init() of 3.15 refuses a definition without it
  * (Objects/moduleobject.c). */
 enum { FLAG_STATICALLY_ALLOCATED = 1 << 2 };
 /* The same without a GIL, 3.13 and later. */
-struct object_head_free_threaded {
-    uintptr_t thread;
-    uint16_t flags;
-    uint8_t mutex, gc_bits;
-    uint32_t local_references; /* all bits: the object is immortal */
-    struct object_head head;   /* its references are those of other threads: ob_base() */
+struct PyObject_head_nogil {
+    uintptr_t ob_tid;
+    uint16_t ob_flags;
+    uint8_t ob_mutex, ob_gc_bits;
+    uint32_t ob_ref_local;     /* all bits: the object is immortal */
+    struct PyObject_head head; /* its references are those of other threads: ob_base() */
 };
-struct var_object_head {
-    struct object_head head;
-    Py_ssize_t size;
+struct PyVarObject_head {
+    struct PyObject_head ob_base;
+    Py_ssize_t ob_size;
 };
 
 /* ---------------------------------------------------------------- frames */
 
 /* PyFrameObject: Include/frameobject.h (3.6-3.8), Include/cpython/frameobject.h (3.9, 3.10).  What
  * all of them begin with is compared by frame.c, the rest by layout.c. */
-struct frame_36 {
-    struct var_object_head head;
-    PyFrameObject *back;
-    PyObject *code, *builtins, *globals, *locals;
-    void *value_stack, *stack_top;
-    PyObject *trace;
-    PyObject *exception_type, *exception_value, *exception_traceback;
-    PyObject *generator;
-    int last_instruction;
+struct PyFrameObject_36 {
+    struct PyVarObject_head head;
+    PyFrameObject *f_back;
+    PyObject *f_code, *f_builtins, *f_globals, *f_locals;
+    void *f_valuestack, *f_stacktop;
+    PyObject *f_trace;
+    PyObject *f_exc_type, *f_exc_value, *f_exc_traceback;
+    PyObject *f_gen;
+    int f_lasti;
 };
-struct frame_37 {
-    struct var_object_head head;
-    PyFrameObject *back;
-    PyObject *code, *builtins, *globals, *locals;
-    void *value_stack, *stack_top;
-    PyObject *trace;
-    char trace_lines, trace_opcodes;
-    PyObject *generator;
-    int last_instruction;
+struct PyFrameObject_37 {
+    struct PyVarObject_head head;
+    PyFrameObject *f_back;
+    PyObject *f_code, *f_builtins, *f_globals, *f_locals;
+    void *f_valuestack, *f_stacktop;
+    PyObject *f_trace;
+    char f_trace_lines, f_trace_opcodes;
+    PyObject *f_gen;
+    int f_lasti;
 };
-struct frame_310 {
-    struct var_object_head head;
-    PyFrameObject *back;
-    PyObject *code, *builtins, *globals, *locals;
-    void *value_stack;
-    PyObject *trace;
-    int stack_depth;
-    char trace_lines, trace_opcodes;
-    PyObject *generator;
-    int last_instruction; /* in units of two bytes */
+struct PyFrameObject_310 {
+    struct PyVarObject_head head;
+    PyFrameObject *f_back;
+    PyObject *f_code, *f_builtins, *f_globals, *f_locals;
+    void *f_valuestack;
+    PyObject *f_trace;
+    int f_stackdepth;
+    char f_trace_lines, f_trace_opcodes;
+    PyObject *f_gen;
+    int f_lasti; /* in units of two bytes */
 };
 
 /* PyFrameObject from 3.11 on: Include/internal/pycore_frame.h.  Compared by
  * frame_interpreter_frame(). */
-struct frame_object_311 {
-    struct object_head head;
-    PyFrameObject *back;
-    void *frame;   /* a struct inner_frame_NN */
+struct PyFrameObject_311 {
+    struct PyObject_head head;
+    PyFrameObject *f_back;
+    void *f_frame; /* a struct inner_frame_NN */
     void *rest[3]; /* f_trace, f_lineno and so on */
 };
 
 /* _PyInterpreterFrame: Include/internal/pycore_frame.h (3.11-3.13), pycore_interpframe_structs.h
  * (3.14 on).  Compared by frame_interpreter_frame(), and by hook_frame.c or layout.c. */
-struct inner_frame_311 {
-    PyObject *function, *globals, *builtins, *locals, *code;
-    PyFrameObject *object; /* NULL until it is asked for */
-    struct inner_frame_311 *previous;
-    uint16_t *previous_instruction;
+struct PyInterpreterFrame_311 {
+    PyObject *f_func, *f_globals, *f_builtins, *f_locals, *f_code;
+    PyFrameObject *frame_obj; /* NULL until it is asked for */
+    struct PyInterpreterFrame_311 *previous;
+    uint16_t *prev_instr;
 };
-struct inner_frame_312 {
-    uintptr_t code; /* from 3.14 on with a tag in CODE_TAG */
+struct PyInterpreterFrame_312 {
+    uintptr_t f_executable; /* from 3.14 on with a tag in CODE_TAG */
     void *previous;
-    PyObject *function, *globals, *builtins, *locals;
-    PyFrameObject *object;
-    uint16_t *instruction; /* in 3.12 the previous one */
-    int stack_top;         /* this and the following: up to 3.13 */
+    PyObject *f_funcobj, *f_globals, *f_builtins, *f_locals;
+    PyFrameObject *frame_obj;
+    uint16_t *instr_ptr; /* in 3.12 the previous one */
+    int stacktop;        /* this and the following: up to 3.13 */
     uint16_t return_offset;
     char owner; /* FRAME_OWNED_BY_CSTACK and others */
 };
@@ -128,14 +128,14 @@ struct inner_frame_312 {
 enum { OWNER_LAST_MINOR = 13 };
 /* The same without a GIL, 3.14 and later: the instruction may be one of a copy that the thread has
  * of the code object's. */
-struct inner_frame_free_threaded {
-    uintptr_t code;
+struct PyInterpreterFrame_314t {
+    uintptr_t f_executable;
     void *previous;
-    PyObject *function, *globals, *builtins, *locals;
-    PyFrameObject *object;
-    uint16_t *instruction;
-    void *stack_pointer;
-    int32_t copy; /* tlbc_index: its place in struct code_copies */
+    PyObject *f_funcobj, *f_globals, *f_builtins, *f_locals;
+    PyFrameObject *frame_obj;
+    uint16_t *instr_ptr;
+    void *stackpointer;
+    int32_t tlbc_index; /* tlbc_index: its place in struct PyCodeArray */
 };
 
 /* Where a frame has its variables (f_localsplus, localsplus).  Up to 3.10 they are the last word of
@@ -156,71 +156,72 @@ static inline size_t frame_basicsize(int minor, size_t variables)
 /* PyCFunctionObject (Include/methodobject.h, Include/cpython/methodobject.h) and
  * PyMethodDescrObject (Include/descrobject.h), as far as the PyMethodDef of what they call.
  * Compared by callable.c. */
-struct cfunction {
-    struct object_head head;
-    void *definition;
+struct PyCFunctionObject {
+    struct PyObject_head head;
+    void *m_ml;
 };
-struct method_descriptor {
-    struct object_head head;
-    PyObject *type, *name, *qualified_name;
-    void *definition;
+struct PyMethodDescrObject {
+    struct PyObject_head head;
+    PyObject *d_type, *d_name, *d_qualname;
+    void *d_method;
 };
 
 /* PyTracebackObject: Include/traceback.h (3.6), Include/cpython/traceback.h (3.8 on).  Compared by
  * raise.c, by its size. */
-struct traceback {
-    struct object_head head;
-    PyObject *next; /* of the frame that the exception has left before */
-    PyFrameObject *frame;
-    int last_instruction, line;
+struct PyTracebackObject {
+    struct PyObject_head head;
+    PyObject *tb_next; /* of the frame that the exception has left before */
+    PyFrameObject *tb_frame;
+    int tb_lasti, tb_lineno;
 };
 
 /* ---------------------------------------------------------------- code objects */
 
 /* PyCodeObject: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  Compared by layout.c.
  */
-struct code_36 {
-    struct object_head head;
-    int arguments, keyword_arguments, locals, stack_size, flags, first_line;
-    PyObject *code, *constants, *names, *variables, *free_variables, *cells;
-    unsigned char *cell_arguments;
-    PyObject *filename, *name, *lines;
+struct PyCodeObject_36 {
+    struct PyObject_head head;
+    int co_argcount, co_kwonlyargcount, co_nlocals, co_stacksize, co_flags, co_firstlineno;
+    PyObject *co_code, *co_consts, *co_names, *co_varnames, *co_freevars, *co_cellvars;
+    unsigned char *co_cell2arg;
+    PyObject *co_filename, *co_name, *co_lnotab;
 };
-struct code_38 {
-    struct object_head head;
-    int arguments, positional_arguments, keyword_arguments, locals, stack_size, flags, first_line;
-    PyObject *code, *constants, *names, *variables, *free_variables, *cells;
-    Py_ssize_t *cell_arguments;
-    PyObject *filename, *name, *lines; /* of 3.10 in another form */
+struct PyCodeObject_38 {
+    struct PyObject_head head;
+    int co_argcount, co_posonlyargcount, co_kwonlyargcount, co_nlocals, co_stacksize, co_flags,
+        co_firstlineno;
+    PyObject *co_code, *co_consts, *co_names, *co_varnames, *co_freevars, *co_cellvars;
+    Py_ssize_t *co_cell2arg;
+    PyObject *co_filename, *co_name, *co_lnotab; /* of 3.10 in another form */
 };
-struct code_311 {
-    struct var_object_head head;
-    PyObject *constants, *names, *exceptions;
-    int flags;
-    short warmup, line_array_size;
-    int arguments, positional_arguments, keyword_arguments, stack_size, first_line;
-    int locals_and_cells, locals, plain_cells, cells, free_variables;
-    PyObject *local_names, *local_kinds;
-    PyObject *filename, *name, *qualified_name, *lines;
+struct PyCodeObject_311 {
+    struct PyVarObject_head head;
+    PyObject *co_consts, *co_names, *co_exceptiontable;
+    int co_flags;
+    short co_warmup, co_linearray_entry_size;
+    int co_argcount, co_posonlyargcount, co_kwonlyargcount, co_stacksize, co_firstlineno;
+    int co_nlocalsplus, co_nlocals, co_nplaincellvars, co_ncellvars, co_nfreevars;
+    PyObject *co_localsplusnames, *co_localspluskinds;
+    PyObject *co_filename, *co_name, *co_qualname, *co_linetable;
 };
-struct code_312 {
-    struct var_object_head head;
-    PyObject *constants, *names, *exceptions;
-    int flags;
-    int arguments, positional_arguments, keyword_arguments, stack_size, first_line;
-    int locals_and_cells, frame_size, locals, cells, free_variables;
-    uint32_t version;
-    PyObject *local_names, *local_kinds;
-    PyObject *filename, *name, *qualified_name, *lines;
+struct PyCodeObject_312 {
+    struct PyVarObject_head head;
+    PyObject *co_consts, *co_names, *co_exceptiontable;
+    int co_flags;
+    int co_argcount, co_posonlyargcount, co_kwonlyargcount, co_stacksize, co_firstlineno;
+    int co_nlocalsplus, co_framesize, co_nlocals, co_ncellvars, co_nfreevars;
+    uint32_t co_version;
+    PyObject *co_localsplusnames, *co_localspluskinds;
+    PyObject *co_filename, *co_name, *co_qualname, *co_linetable;
 };
 
 /* From 3.11 on the instructions (co_code_adaptive) are behind what the code type's __basicsize__
  * counts.  Without a GIL, 3.14 and later, the word before them (co_tlbc) is the address of this:
  * _PyCodeArray, Include/cpython/code.h.  The first copy is the code object's own instructions.
  * Compared by layout.c. */
-struct code_copies {
-    Py_ssize_t count;
-    char *copies[]; /* NULL for a thread that has not run the code */
+struct PyCodeArray {
+    Py_ssize_t size;
+    char *entries[]; /* NULL for a thread that has not run the code */
 };
 
 /* ---------------------------------------------------------------- dicts */
@@ -229,41 +230,41 @@ struct code_copies {
  * no other dict of the interpreter, and another one after each change (PEP 509), up to 3.13; in
  * 3.13 not where an object has the values, as its __dict__.  Compared by code.c, as far as the
  * version, and by layout.c. */
-struct dict_36 {
-    struct object_head head;
-    Py_ssize_t used;
-    uint64_t version;
-    void *keys, *values; /* values: NULL where they are beside the keys */
+struct PyDictObject {
+    struct PyObject_head head;
+    Py_ssize_t ma_used;
+    uint64_t ma_version_tag;
+    void *ma_keys, *ma_values; /* values: NULL where they are beside the keys */
 };
 enum { DICT_VERSION_LAST_MINOR = 13 };
 
 /* PyDictKeysObject: Objects/dict-common.h (3.6-3.10), Include/internal/pycore_dict.h (3.11 on).
  * Behind the indices, of 1, 2, 4 or 8 bytes each, come the entries.  Compared by layout.c. */
-struct dict_keys_36 {
-    Py_ssize_t references, size; /* so many indices */
-    void *lookup;
-    Py_ssize_t usable, entries;
-    char indices[];
+struct PyDictKeysObject_36 {
+    Py_ssize_t dk_refcnt, dk_size; /* so many indices */
+    void *dk_lookup;
+    Py_ssize_t dk_usable, dk_nentries;
+    char dk_indices[];
 };
-struct dict_keys_311 {
-    Py_ssize_t references;
-    uint8_t log2_size, log2_index_bytes; /* of all indices together */
-    uint8_t kind;                        /* 0: entries as up to 3.10; others: of str alone */
-    uint32_t version;
-    Py_ssize_t usable, entries;
-    char indices[];
+struct PyDictKeysObject_311 {
+    Py_ssize_t dk_refcnt;
+    uint8_t dk_log2_size, dk_log2_index_bytes; /* of all indices together */
+    uint8_t dk_kind;                           /* 0: entries as up to 3.10; others: of str alone */
+    uint32_t dk_version;
+    Py_ssize_t dk_usable, dk_nentries;
+    char dk_indices[];
 };
-struct dict_entry {
-    Py_ssize_t hash;
-    PyObject *key, *value;
+struct PyDictKeyEntry {
+    Py_ssize_t me_hash;
+    PyObject *me_key, *me_value;
 };
-struct dict_entry_of_str {
-    PyObject *key, *value;
+struct PyDictUnicodeEntry {
+    PyObject *me_key, *me_value;
 };
 
 /* PyDictValues: what a dict or an object has apart from the keys.  Up to 3.12 values alone, with
  * bytes before them in 3.11 and 3.12; from 3.13 on behind this: Include/internal/pycore_dict.h. */
-struct dict_values_313 {
+struct PyDictValues_313 {
     uint8_t capacity, size, embedded, valid;
     PyObject *values[];
 };
@@ -272,91 +273,91 @@ struct dict_values_313 {
 
 /* What PyThreadState begins with up to 3.12: Include/pystate.h (3.6, 3.7),
  * Include/cpython/pystate.h (3.8 on). */
-struct thread_head {
-    PyThreadState *previous, *next;
+struct PyThreadState_head {
+    PyThreadState *prev, *next;
     PyInterpreterState *interp;
 };
 
 /* The trace and the profile function of a thread, and the type of its exception in flight, which
  * stands behind them.  Up to 3.11; compared by trace.c. */
-struct thread_functions {
-    Py_tracefunc profile, trace;
-    PyObject *profile_object, *trace_object;
-    PyObject *exception_type;
+struct PyThreadState_tracing {
+    Py_tracefunc c_profilefunc, c_tracefunc;
+    PyObject *c_profileobj, *c_traceobj;
+    PyObject *curexc_type;
 };
 
-struct thread_36 {
-    struct thread_head head;
+struct PyThreadState_36 {
+    struct PyThreadState_head head;
     PyFrameObject *frame;
     int recursion_depth;
     char overflowed, recursion_critical;
     int tracing, use_tracing;
-    struct thread_functions functions;
+    struct PyThreadState_tracing functions;
 };
-struct thread_37 {
-    struct thread_head head;
+struct PyThreadState_37 {
+    struct PyThreadState_head head;
     PyFrameObject *frame;
     int recursion_depth;
     char overflowed, recursion_critical;
     int stack_check_counter, tracing, use_tracing;
-    struct thread_functions functions;
+    struct PyThreadState_tracing functions;
 };
 
 /* CFrame (_PyCFrame): what 3.10 to 3.12 keep of each evaluation on the C stack. */
-struct cframe_310 {
+struct PyCFrame_310 {
     int use_tracing;
 };
-struct cframe_311 {
+struct PyCFrame_311 {
     uint8_t use_tracing;
-    struct inner_frame_311 *current_frame;
+    struct PyInterpreterFrame_311 *current_frame;
 };
-struct cframe_312 {
-    struct inner_frame_312 *current_frame;
+struct PyCFrame_312 {
+    struct PyInterpreterFrame_312 *current_frame;
 };
 
-struct thread_310 {
-    struct thread_head head;
+struct PyThreadState_310 {
+    struct PyThreadState_head head;
     PyFrameObject *frame;
     int recursion_depth, recursion_headroom, stack_check_counter, tracing;
-    struct cframe_310 *cframe;
-    struct thread_functions functions;
+    struct PyCFrame_310 *cframe;
+    struct PyThreadState_tracing functions;
 };
-struct thread_311 {
-    struct thread_head head;
+struct PyThreadState_311 {
+    struct PyThreadState_head head;
     int initialized, is_static, recursion[3], tracing, tracing_what;
-    struct cframe_311 *cframe;
-    struct thread_functions functions;
+    struct PyCFrame_311 *cframe;
+    struct PyThreadState_tracing functions;
 };
-struct thread_312 {
-    struct thread_head head;
+struct PyThreadState_312 {
+    struct PyThreadState_head head;
     int status, recursion[4], tracing, what_event;
-    struct cframe_312 *cframe;
+    struct PyCFrame_312 *cframe;
 };
 
 /* From 3.13 on PyThreadState has its current frame itself, which shown.c looks for: behind what it
  * begins with, among its first words; so does layout.c. */
-enum { THREAD_FIRST_WORD = sizeof(struct thread_head) / sizeof(void *), THREAD_WORDS = 24 };
+enum { THREAD_FIRST_WORD = sizeof(struct PyThreadState_head) / sizeof(void *), THREAD_WORDS = 24 };
 
 /* Up to 3.11. */
-static inline struct thread_functions *thread_functions(PyThreadState *thread, int minor)
+static inline struct PyThreadState_tracing *thread_functions(PyThreadState *thread, int minor)
 {
     if (minor == 11)
-        return &((struct thread_311 *)thread)->functions;
+        return &((struct PyThreadState_311 *)thread)->functions;
     if (minor == 10)
-        return &((struct thread_310 *)thread)->functions;
-    return minor == 6 ? &((struct thread_36 *)thread)->functions
-                      : &((struct thread_37 *)thread)->functions;
+        return &((struct PyThreadState_310 *)thread)->functions;
+    return minor == 6 ? &((struct PyThreadState_36 *)thread)->functions
+                      : &((struct PyThreadState_37 *)thread)->functions;
 }
 
 /* Not 0 while a trace or profile function of the thread runs.  Up to 3.11. */
 static inline int thread_tracing(const PyThreadState *thread, int minor)
 {
     if (minor == 11)
-        return ((const struct thread_311 *)thread)->tracing;
+        return ((const struct PyThreadState_311 *)thread)->tracing;
     if (minor == 10)
-        return ((const struct thread_310 *)thread)->tracing;
-    return minor == 6 ? ((const struct thread_36 *)thread)->tracing
-                      : ((const struct thread_37 *)thread)->tracing;
+        return ((const struct PyThreadState_310 *)thread)->tracing;
+    return minor == 6 ? ((const struct PyThreadState_36 *)thread)->tracing
+                      : ((const struct PyThreadState_37 *)thread)->tracing;
 }
 
 /* ---------------------------------------------------------------- interpreters and the runtime */
@@ -373,7 +374,7 @@ static inline size_t interpreter_eval_frame_offset(int minor)
 
 /* _PyRuntimeState.interpreters, 3.7 to 3.11: Include/internal/pystate.h (3.7), pycore_pystate.h
  * (3.8), pycore_runtime.h (3.9-3.11).  Compared by thread_states.c. */
-struct runtime_interpreters {
+struct pyinterpreters {
     void *mutex; /* HEAD_LOCK */
     PyInterpreterState *head, *main;
     int64_t next_id;
@@ -381,32 +382,32 @@ struct runtime_interpreters {
 
 /* The begin of PyInterpreterState, whose ceval ends with its pending calls: Include/internal/
  * pycore_ceval_state.h (3.13), pycore_interp_structs.h.  Compared in ask.c. */
-struct interpreter_313 {
+struct PyInterpreterState_313 {
     uintptr_t version;
     int recursion_limit;
     void *gil;
     int own_gil;
-    PyThreadState *calling; /* makes pending calls */
-    uint8_t lock;
-    int32_t calls, max_calls, max_calls_at_once;
+    PyThreadState *handling_thread; /* makes pending calls */
+    uint8_t mutex;
+    int32_t npending, max, maxloop;
 };
 enum { INTERPRETER_313_MAX_CALLS = 300, INTERPRETER_313_MAX_CALLS_AT_ONCE = 100 };
 
 /* _PyRuntimeState: 3.7, 3.8 to 3.10, and 3.11. */
-struct runtime_37 {
+struct PyRuntimeState_37 {
     int initialized, core_initialized;
     void *finalizing;
-    struct runtime_interpreters interpreters;
+    struct pyinterpreters interpreters;
 };
-struct runtime_38 {
+struct PyRuntimeState_38 {
     int preinitializing, preinitialized, core_initialized, initialized;
     void *finalizing;
-    struct runtime_interpreters interpreters;
+    struct pyinterpreters interpreters;
 };
-struct runtime_311 {
+struct PyRuntimeState_311 {
     int is_static, preinitializing, preinitialized, core_initialized, initialized;
     void *finalizing;
-    struct runtime_interpreters interpreters;
+    struct pyinterpreters interpreters;
 };
 
 /* Where _PyRuntime has them; 0: nowhere. */
@@ -414,9 +415,9 @@ static inline size_t runtime_interpreters_offset(int minor)
 {
     if (minor < 7 || minor > 11)
         return 0;
-    return minor == 7    ? offsetof(struct runtime_37, interpreters)
-           : minor == 11 ? offsetof(struct runtime_311, interpreters)
-                         : offsetof(struct runtime_38, interpreters);
+    return minor == 7    ? offsetof(struct PyRuntimeState_37, interpreters)
+           : minor == 11 ? offsetof(struct PyRuntimeState_311, interpreters)
+                         : offsetof(struct PyRuntimeState_38, interpreters);
 }
 
 /* Where PyInterpreterState has its dict of modules, up to 3.11: Include/pystate.h (3.6, 3.7),
@@ -433,20 +434,20 @@ enum { INTERPRETER_WORDS = 2048 };
 /* struct _gil_runtime_state, from 3.7 on: Include/internal/gil.h (3.7), pycore_gil.h.  Up to 3.11
  * it's in _PyRuntime, and later among the first INTERPRETER_WORDS of a PyInterpreterState.  3.6 has
  * variables in its place (Python/ceval_gil.h).  Compared by layout_interpreter.c. */
-struct gil_37 {
+struct gil_runtime_state_37 {
     unsigned long interval; /* in microseconds */
-    PyThreadState *holder;
+    PyThreadState *last_holder;
     int locked;
-    unsigned long switches;
-    pthread_cond_t released;
+    unsigned long switch_number;
+    pthread_cond_t cond;
     pthread_mutex_t mutex;
-    pthread_cond_t switched;
+    pthread_cond_t switch_cond;
     pthread_mutex_t switch_mutex;
 };
 /* The same in a free-threaded build. */
-struct gil_free_threaded {
+struct gil_runtime_state_313t {
     int enabled; /* not 0 with PYTHON_GIL=1, and while a module is there that needs the GIL */
-    struct gil_37 gil;
+    struct gil_runtime_state_37 gil;
 };
 
 #endif

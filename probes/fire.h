@@ -92,7 +92,7 @@ void fire_return_now(PyObject *code, struct code_record *record, int line, struc
  * set, and no Python code has caught, is a class and what it will be made with: room then becomes a
  * tuple of both, for tracers alone.  NULL for none. */
 struct exception_pair {
-    struct var_object_head head;
+    struct PyVarObject_head head;
     PyObject *parts[2];
 };
 PyObject *exception_argument(PyObject *type, PyObject *value, struct exception_pair *room);

@@ -37,18 +37,18 @@ static PyObject *public_code(PyFrameObject *frame)
 
 bool frame_layout_known;
 
-/* Whether struct frame_36 is right, which has what is asked of it where the later ones have it:
- * found out on the first frame. */
+/* Whether struct PyFrameObject_36 is right, which has what is asked of it where the later ones have
+ * it: found out on the first frame. */
 static bool layout_is_known(PyFrameObject *object)
 {
     static bool tried;
-    struct frame_36 *frame = (struct frame_36 *)object;
+    struct PyFrameObject_36 *frame = (struct PyFrameObject_36 *)object;
     if (py.minor > 10 || tried)
         return frame_layout_known;
     tried = true;
-    frame_layout_known = frame->globals == attribute(object, "f_globals") &&
-                         frame->builtins == attribute(object, "f_builtins") &&
-                         (!py.PyFrame_GetCode || frame->code == public_code(object));
+    frame_layout_known = frame->f_globals == attribute(object, "f_globals") &&
+                         frame->f_builtins == attribute(object, "f_builtins") &&
+                         (!py.PyFrame_GetCode || frame->f_code == public_code(object));
     if (!frame_layout_known)
         debug_log("frames in this CPython are not as in the release: they are read by public "
                   "functions, which is slower");
@@ -57,14 +57,14 @@ static bool layout_is_known(PyFrameObject *object)
 
 PyObject *frame_code_by_api(PyFrameObject *frame)
 {
-    return layout_is_known(frame) ? ((struct frame_36 *)frame)->code : public_code(frame);
+    return layout_is_known(frame) ? ((struct PyFrameObject_36 *)frame)->f_code : public_code(frame);
 }
 
 PyObject *frame_globals_by_api(PyFrameObject *frame)
 {
     if (py.PyFrame_GetGlobals)
         return borrowed(py.PyFrame_GetGlobals(frame));
-    return layout_is_known(frame) ? ((struct frame_36 *)frame)->globals
+    return layout_is_known(frame) ? ((struct PyFrameObject_36 *)frame)->f_globals
                                   : attribute(frame, "f_globals");
 }
 
@@ -72,7 +72,7 @@ PyFrameObject *frame_back(PyFrameObject *frame)
 {
     if (py.PyFrame_GetBack)
         return py.PyFrame_GetBack(frame);
-    PyObject *back = layout_is_known(frame) ? (PyObject *)((struct frame_36 *)frame)->back
+    PyObject *back = layout_is_known(frame) ? (PyObject *)((struct PyFrameObject_36 *)frame)->f_back
                                             : attribute(frame, "f_back");
     if (!back || back == py.none)
         return NULL;
@@ -87,18 +87,18 @@ static atomic_int objects_known; /* 1: they are where the release has them, -1: 
 static bool is_frame_of(PyFrameObject *object, void *frame)
 {
     if (py.minor == 11) {
-        const struct inner_frame_311 *known = frame;
-        return known->object == object && known->code == frame_code(object) &&
-               known->globals == frame_globals(object);
+        const struct PyInterpreterFrame_311 *known = frame;
+        return known->frame_obj == object && known->f_code == frame_code(object) &&
+               known->f_globals == frame_globals(object);
     }
-    const struct inner_frame_312 *known = frame;
-    return (known->code & ~CODE_TAG) == (uintptr_t)frame_code(object) &&
-           known->globals == frame_globals(object);
+    const struct PyInterpreterFrame_312 *known = frame;
+    return (known->f_executable & ~CODE_TAG) == (uintptr_t)frame_code(object) &&
+           known->f_globals == frame_globals(object);
 }
 
 void *frame_interpreter_frame(PyFrameObject *object)
 {
-    void *frame = ((struct frame_object_311 *)ob_base(object))->frame;
+    void *frame = ((struct PyFrameObject_311 *)ob_base(object))->f_frame;
     if (objects_known)
         return objects_known > 0 ? frame : NULL;
     /* Py_TRACE_REFS: another PyObject_HEAD */

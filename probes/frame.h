@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-/* Up to 3.10: struct frame_36 is right. */
+/* Up to 3.10: struct PyFrameObject_36 is right. */
 extern bool frame_layout_known;
 
 /* By public functions, the first time to find that out. */
@@ -23,14 +23,14 @@ PyObject *frame_globals_by_api(PyFrameObject *frame);
 /* What is borrowed is kept by the frame.  In the header, as each event of a frame takes them. */
 static inline PyObject *frame_code(PyFrameObject *frame) /* borrowed */
 {
-    return __builtin_expect(frame_layout_known, 1) ? ((struct frame_36 *)frame)->code
+    return __builtin_expect(frame_layout_known, 1) ? ((struct PyFrameObject_36 *)frame)->f_code
                                                    : frame_code_by_api(frame);
 }
 
 /* NULL if CPython has none for it. */
 static inline PyObject *frame_globals(PyFrameObject *frame) /* borrowed */
 {
-    return __builtin_expect(frame_layout_known, 1) ? ((struct frame_36 *)frame)->globals
+    return __builtin_expect(frame_layout_known, 1) ? ((struct PyFrameObject_36 *)frame)->f_globals
                                                    : frame_globals_by_api(frame);
 }
 

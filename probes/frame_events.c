@@ -32,29 +32,29 @@ void fire_return_310(void *frame, struct outcome outcome)
 
 /* ---------------------------------------------------------------- 3.11 */
 
-static struct cframe_311 *this_cframe(void)
+static struct PyCFrame_311 *this_cframe(void)
 {
-    return ((struct thread_311 *)py.PyThreadState_Get())->cframe;
+    return ((struct PyThreadState_311 *)py.PyThreadState_Get())->cframe;
 }
 
-static int line_311(struct inner_frame_311 *frame, struct code_record *record)
+static int line_311(struct PyInterpreterFrame_311 *frame, struct code_record *record)
 {
-    ptrdiff_t offset = (char *)frame->previous_instruction - (char *)first_instr_311(frame);
-    return code_line_at(frame->code, record, (int)offset);
+    ptrdiff_t offset = (char *)frame->prev_instr - (char *)first_instr_311(frame);
+    return code_line_at(frame->f_code, record, (int)offset);
 }
 
-static struct event_frame shown_311(struct inner_frame_311 *frame)
+static struct event_frame shown_311(struct PyInterpreterFrame_311 *frame)
 {
-    return (struct event_frame){frame, frame->globals, true};
+    return (struct event_frame){frame, frame->f_globals, true};
 }
 
 /* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
  * it.  CPython links it so in a moment itself. */
 void fire_entry_311(void *data)
 {
-    struct inner_frame_311 *frame = data;
-    struct code_record *record = code_record_of(frame->code);
-    struct markers_due fires = markers_due_at_entry(record, frame->globals);
+    struct PyInterpreterFrame_311 *frame = data;
+    struct code_record *record = code_record_of(frame->f_code);
+    struct markers_due fires = markers_due_at_entry(record, frame->f_globals);
     if (!fires.plain && !fires.filtered)
         return;
     frame->previous = this_cframe()->current_frame;
@@ -64,8 +64,8 @@ void fire_entry_311(void *data)
 
 void count_entry_311(void *data)
 {
-    struct inner_frame_311 *frame = data;
-    struct function_sums *tally = sums_of_code(code_record_of(frame->code), frame->globals);
+    struct PyInterpreterFrame_311 *frame = data;
+    struct function_sums *tally = sums_of_code(code_record_of(frame->f_code), frame->f_globals);
     if (tally)
         sums_call_begin(tally);
 }
@@ -73,10 +73,10 @@ void count_entry_311(void *data)
 /* A generator's frame may be unlinked already. */
 void fire_return_311(void *data, struct outcome outcome)
 {
-    struct inner_frame_311 *frame = data;
-    struct inner_frame_311 *previous = frame->previous;
-    struct code_record *record = code_record_of(frame->code);
-    struct markers_due fires = markers_due_at_return(record, frame->globals);
+    struct PyInterpreterFrame_311 *frame = data;
+    struct PyInterpreterFrame_311 *previous = frame->previous;
+    struct code_record *record = code_record_of(frame->f_code);
+    struct markers_due fires = markers_due_at_return(record, frame->f_globals);
     if (!fires.plain && !fires.filtered)
         return;
     frame->previous = this_cframe()->current_frame;
@@ -90,21 +90,21 @@ long co_code_adaptive_311;
 
 /* Compares them with what the public functions say of the function, and of the frames below it on
  * the calling thread, whose list CPython can't change meanwhile. */
-static bool is_known_311(const struct inner_frame_311 *frame)
+static bool is_known_311(const struct PyInterpreterFrame_311 *frame)
 {
-    PyObject *function = frame->function;
+    PyObject *function = frame->f_func;
     if (py.PySys_GetObject("getobjects") || /* Py_TRACE_REFS: another PyObject_HEAD */
         !function || cpython_type(function) != py.function_type ||
-        py.PyFunction_GetCode(function) != frame->code ||
-        py.PyFunction_GetGlobals(function) != frame->globals)
+        py.PyFunction_GetCode(function) != frame->f_code ||
+        py.PyFunction_GetGlobals(function) != frame->f_globals)
         return false;
     co_code_adaptive_311 = cpython_int_attr(py.code_type, "__basicsize__");
-    const struct thread_311 *thread = (struct thread_311 *)py.PyThreadState_Get();
+    const struct PyThreadState_311 *thread = (struct PyThreadState_311 *)py.PyThreadState_Get();
     if (co_code_adaptive_311 <= 0 || thread->head.interp != cpython_interpreter() ||
-        !thread->cframe || frame->previous_instruction < first_instr_311(frame) - 1)
+        !thread->cframe || frame->prev_instr < first_instr_311(frame) - 1)
         return false;
     PyFrameObject *caller = py.PyEval_GetFrame();
-    const struct inner_frame_311 *current = thread->cframe->current_frame;
+    const struct PyInterpreterFrame_311 *current = thread->cframe->current_frame;
     if (!caller)
         return !current;
     while (current && current != frame_interpreter_frame(

@@ -34,20 +34,20 @@ extern long co_code_adaptive_311;
 /* Borrowed; an exception may be in flight. */
 static inline PyObject *f_code_311(const void *frame)
 {
-    return ((const struct inner_frame_311 *)frame)->code;
+    return ((const struct PyInterpreterFrame_311 *)frame)->f_code;
 }
 
-static inline uint16_t *first_instr_311(const struct inner_frame_311 *frame)
+static inline uint16_t *first_instr_311(const struct PyInterpreterFrame_311 *frame)
 {
-    return (uint16_t *)((char *)frame->code + co_code_adaptive_311);
+    return (uint16_t *)((char *)frame->f_code + co_code_adaptive_311);
 }
 
 /* In 3.11 a call of a generator function evaluates the frame as far as its RETURN_GENERATOR, which
  * no other version calls a start of the frame. */
-static inline bool is_return_generator_311(struct inner_frame_311 *frame)
+static inline bool is_return_generator_311(struct PyInterpreterFrame_311 *frame)
 {
-    return frame->previous_instruction < first_instr_311(frame) &&
-           code_is_generator(frame->code, code_record_of(frame->code));
+    return frame->prev_instr < first_instr_311(frame) &&
+           code_is_generator(frame->f_code, code_record_of(frame->f_code));
 }
 
 #endif

@@ -76,50 +76,50 @@ void offsets_publish(void)
 static void fill_in_frame(void)
 {
     if (py.minor >= 12) {
-        page.frame_previous = offsetof(struct inner_frame_312, previous);
-        page.frame_executable = offsetof(struct inner_frame_312, code);
-        page.frame_instr_ptr = offsetof(struct inner_frame_312, instruction);
+        page.frame_previous = offsetof(struct PyInterpreterFrame_312, previous);
+        page.frame_executable = offsetof(struct PyInterpreterFrame_312, f_executable);
+        page.frame_instr_ptr = offsetof(struct PyInterpreterFrame_312, instr_ptr);
         if (py.minor <= OWNER_LAST_MINOR)
-            page.frame_owner = offsetof(struct inner_frame_312, owner);
+            page.frame_owner = offsetof(struct PyInterpreterFrame_312, owner);
         if (py.free_threaded)
-            page.frame_tlbc_index = offsetof(struct inner_frame_free_threaded, copy);
+            page.frame_tlbc_index = offsetof(struct PyInterpreterFrame_314t, tlbc_index);
     } else if (py.minor == 11) {
-        page.frame_previous = offsetof(struct inner_frame_311, previous);
-        page.frame_executable = offsetof(struct inner_frame_311, code);
-        page.frame_instr_ptr = offsetof(struct inner_frame_311, previous_instruction);
+        page.frame_previous = offsetof(struct PyInterpreterFrame_311, previous);
+        page.frame_executable = offsetof(struct PyInterpreterFrame_311, f_code);
+        page.frame_instr_ptr = offsetof(struct PyInterpreterFrame_311, prev_instr);
     } else {
-        page.frame_previous = offsetof(struct frame_36, back);
-        page.frame_executable = offsetof(struct frame_36, code);
-        page.frame_instr_ptr = py.minor == 10  ? offsetof(struct frame_310, last_instruction)
-                               : py.minor >= 7 ? offsetof(struct frame_37, last_instruction)
-                                               : offsetof(struct frame_36, last_instruction);
+        page.frame_previous = offsetof(struct PyFrameObject_36, f_back);
+        page.frame_executable = offsetof(struct PyFrameObject_36, f_code);
+        page.frame_instr_ptr = py.minor == 10  ? offsetof(struct PyFrameObject_310, f_lasti)
+                               : py.minor >= 7 ? offsetof(struct PyFrameObject_37, f_lasti)
+                                               : offsetof(struct PyFrameObject_36, f_lasti);
     }
 }
 
 /* A macro, as offsetof() takes a type. */
-#define FILL_IN_CODE(type) \
+#define FILL_IN_CODE(type, lines) \
     do { \
-        page.co_filename = object_offset(offsetof(struct type, filename)); \
-        page.co_name = object_offset(offsetof(struct type, name)); \
+        page.co_filename = object_offset(offsetof(struct type, co_filename)); \
+        page.co_name = object_offset(offsetof(struct type, co_name)); \
         page.co_linetable = object_offset(offsetof(struct type, lines)); \
-        page.co_firstlineno = object_offset(offsetof(struct type, first_line)); \
+        page.co_firstlineno = object_offset(offsetof(struct type, co_firstlineno)); \
     } while (0)
 
 static void fill_in_code(PyObject *code)
 {
     if (py.minor >= 12)
-        FILL_IN_CODE(code_312);
+        FILL_IN_CODE(PyCodeObject_312, co_linetable);
     else if (py.minor == 11)
-        FILL_IN_CODE(code_311);
+        FILL_IN_CODE(PyCodeObject_311, co_linetable);
     else if (py.minor >= 8)
-        FILL_IN_CODE(code_38);
+        FILL_IN_CODE(PyCodeObject_38, co_lnotab);
     else
-        FILL_IN_CODE(code_36);
+        FILL_IN_CODE(PyCodeObject_36, co_lnotab);
     page.code_basicsize = (uint16_t)cpython_int_attr(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
         page.co_code_adaptive = page.code_basicsize;
     if (py.free_threaded)
-        page.co_tlbc = page.co_code_adaptive - (uint16_t)sizeof(struct code_copies *);
+        page.co_tlbc = page.co_code_adaptive - (uint16_t)sizeof(struct PyCodeArray *);
 }
 
 /* ---------------------------------------------------------------- one frame as a witness */
@@ -145,12 +145,12 @@ static const char *instructions_of(const void *frame, const char *code)
 {
     if (!page.co_tlbc)
         return code + page.co_code_adaptive;
-    const struct code_copies *table = (const void *)read_word(code, page.co_tlbc);
+    const struct PyCodeArray *table = (const void *)read_word(code, page.co_tlbc);
     int32_t copy = *(const int32_t *)((const char *)frame + page.frame_tlbc_index);
-    if (!table || table->count < 1 || table->copies[0] != code + page.co_code_adaptive ||
-        copy < 0 || copy >= table->count)
+    if (!table || table->size < 1 || table->entries[0] != code + page.co_code_adaptive ||
+        copy < 0 || copy >= table->size)
         return NULL;
-    return table->copies[copy];
+    return table->entries[copy];
 }
 
 static bool is_right_for_instruction(PyFrameObject *object, const void *frame, const char *code)
@@ -236,13 +236,13 @@ static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
         return page.tstate_frame;
     }
     if (py.minor == 12) {
-        page.tstate_cframe = offsetof(struct thread_312, cframe);
-        page.tstate_frame = offsetof(struct cframe_312, current_frame);
+        page.tstate_cframe = offsetof(struct PyThreadState_312, cframe);
+        page.tstate_frame = offsetof(struct PyCFrame_312, current_frame);
     } else if (py.minor == 11) {
-        page.tstate_cframe = offsetof(struct thread_311, cframe);
-        page.tstate_frame = offsetof(struct cframe_311, current_frame);
+        page.tstate_cframe = offsetof(struct PyThreadState_311, cframe);
+        page.tstate_frame = offsetof(struct PyCFrame_311, current_frame);
     } else
-        page.tstate_frame = offsetof(struct thread_36, frame);
+        page.tstate_frame = offsetof(struct PyThreadState_36, frame);
     const char *from = page.tstate_cframe ? read_word(state, page.tstate_cframe) : (char *)state;
     return from && read_word(from, page.tstate_frame) == frame;
 }

@@ -102,33 +102,34 @@ static bool find_gil_36(const PyThreadState *state)
 enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
 
 /* Whether it can be the GIL, which this thread has taken. */
-static bool is_taken_gil(const struct gil_37 *gil, const PyThreadState *state)
+static bool is_taken_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state)
 {
-    return LOAD_RELAXED(gil->holder) == state && LOAD_RELAXED(gil->locked) == 1 &&
-           gil->switches > 0 && gil->interval > 0 &&
+    return LOAD_RELAXED(gil->last_holder) == state && LOAD_RELAXED(gil->locked) == 1 &&
+           gil->switch_number > 0 && gil->interval > 0 &&
            (py._PyEval_GetSwitchInterval ? gil->interval == py._PyEval_GetSwitchInterval()
                                          : gil->interval <= LONGEST);
 }
 
-/* How far behind the start of the GIL is what struct gil_37 has. */
+/* How far behind the start of the GIL is what struct gil_runtime_state_37 has. */
 static size_t gil_start(void)
 {
-    return py.free_threaded ? offsetof(struct gil_free_threaded, gil) : 0;
+    return py.free_threaded ? offsetof(struct gil_runtime_state_313t, gil) : 0;
 }
 
 /* Where an interpreter points to it; 0: nowhere, or in several places. */
-static uint16_t find_pointer(const PyInterpreterState *interpreter, const struct gil_37 *gil)
+static uint16_t find_pointer(const PyInterpreterState *interpreter,
+                             const struct gil_runtime_state_37 *gil)
 {
     return (uint16_t)find_word(interpreter, INTERPRETER_WORDS, (const char *)gil - gil_start());
 }
 
-static bool is_off(const struct gil_37 *gil)
+static bool is_off(const struct gil_runtime_state_37 *gil)
 {
     return py.free_threaded && LOAD_RELAXED(*(const int *)((const char *)gil - gil_start())) == 0;
 }
 
 /* The same, or one that is off, which says less of itself: the interpreter points to it. */
-static bool is_gil(const struct gil_37 *gil, const PyThreadState *state,
+static bool is_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state,
                    const PyInterpreterState *interpreter)
 {
     if (!is_off(gil))
@@ -153,13 +154,13 @@ static struct part around_gil(const PyInterpreterState *interpreter)
 }
 
 /* The one place there that can be the GIL; NULL: none or several. */
-static const struct gil_37 *find_gil_37(const PyThreadState *state,
-                                        const PyInterpreterState *interpreter)
+static const struct gil_runtime_state_37 *find_gil_37(const PyThreadState *state,
+                                                      const PyInterpreterState *interpreter)
 {
     struct part part = around_gil(interpreter);
-    const struct gil_37 *found = NULL;
+    const struct gil_runtime_state_37 *found = NULL;
     for (size_t at = gil_start(); at + sizeof *found <= part.size; at += sizeof(void *)) {
-        const struct gil_37 *gil = (const void *)(part.start + at);
+        const struct gil_runtime_state_37 *gil = (const void *)(part.start + at);
         if (!is_gil(gil, state, interpreter))
             continue;
         if (found)
@@ -173,7 +174,7 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
 {
     if (py.minor == 6)
         return find_gil_36(state);
-    const struct gil_37 *gil = find_gil_37(state, interpreter);
+    const struct gil_runtime_state_37 *gil = find_gil_37(state, interpreter);
     if (!gil)
         return false;
     if (py.minor >= 12) {
@@ -186,9 +187,11 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
         return false;
     page->gil_enabled = py.free_threaded;
     page->gil_size = (uint32_t)(gil_start() + sizeof *gil);
-    page->gil_last_holder = (int32_t)(gil_start() + offsetof(struct gil_37, holder));
-    page->gil_locked = (int32_t)(gil_start() + offsetof(struct gil_37, locked));
-    page->gil_switch_number = (int32_t)(gil_start() + offsetof(struct gil_37, switches));
+    page->gil_last_holder =
+        (int32_t)(gil_start() + offsetof(struct gil_runtime_state_37, last_holder));
+    page->gil_locked = (int32_t)(gil_start() + offsetof(struct gil_runtime_state_37, locked));
+    page->gil_switch_number =
+        (int32_t)(gil_start() + offsetof(struct gil_runtime_state_37, switch_number));
     if (is_off(gil))
         debug_log("nothing of the GIL: it's off, until a module is imported that needs it");
     return true;
@@ -207,7 +210,7 @@ bool offsets_fill_interpreter(struct offsets_page *in, PyThreadState *state)
         debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
         return true;
     }
-    page->tstate_interp = offsetof(struct thread_head, interp);
+    page->tstate_interp = offsetof(struct PyThreadState_head, interp);
     if (!find_gil(state, interpreter))
         debug_log("nothing of the GIL: it is not found");
     return true;

@@ -29,18 +29,18 @@ bool has_attribute_at(PyObject *object, unsigned offset, const char *attribute)
 
 static void fill_in_dict(void)
 {
-    page->ma_keys = object_offset(offsetof(struct dict_36, keys));
-    page->ma_values = object_offset(offsetof(struct dict_36, values));
+    page->ma_keys = object_offset(offsetof(struct PyDictObject, ma_keys));
+    page->ma_values = object_offset(offsetof(struct PyDictObject, ma_values));
     if (py.minor >= 11) {
         page->dk_format = KEYS_LOG2;
-        page->dk_indices_size = offsetof(struct dict_keys_311, log2_size);
-        page->dk_nentries = offsetof(struct dict_keys_311, entries);
-        page->dk_indices = offsetof(struct dict_keys_311, indices);
+        page->dk_indices_size = offsetof(struct PyDictKeysObject_311, dk_log2_size);
+        page->dk_nentries = offsetof(struct PyDictKeysObject_311, dk_nentries);
+        page->dk_indices = offsetof(struct PyDictKeysObject_311, dk_indices);
     } else {
         page->dk_format = KEYS_COUNT;
-        page->dk_indices_size = offsetof(struct dict_keys_36, size);
-        page->dk_nentries = offsetof(struct dict_keys_36, entries);
-        page->dk_indices = offsetof(struct dict_keys_36, indices);
+        page->dk_indices_size = offsetof(struct PyDictKeysObject_36, dk_size);
+        page->dk_nentries = offsetof(struct PyDictKeysObject_36, dk_nentries);
+        page->dk_indices = offsetof(struct PyDictKeysObject_36, dk_indices);
     }
 }
 
@@ -49,7 +49,7 @@ static void fill_in_values(void)
     page->dv_format = py.minor <= 10   ? VALUES_IN_ORDER
                       : py.minor <= 12 ? VALUES_BEHIND_ORDER
                                        : VALUES_BEFORE_ORDER;
-    page->dv_values = py.minor <= 12 ? 0 : offsetof(struct dict_values_313, values);
+    page->dv_values = py.minor <= 12 ? 0 : offsetof(struct PyDictValues_313, values);
     page->dv_preheader = py.minor == 11;
 }
 
@@ -68,7 +68,7 @@ static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
                                                  : 8);
     }
     *of_str = page->dk_format == KEYS_LOG2 && size[2] != 0;
-    size_t bytes = *of_str ? sizeof(struct dict_entry_of_str) : sizeof(struct dict_entry);
+    size_t bytes = *of_str ? sizeof(struct PyDictUnicodeEntry) : sizeof(struct PyDictKeyEntry);
     return (char *)keys + page->dk_indices + indices + (size_t)index * bytes;
 }
 
@@ -83,9 +83,9 @@ static bool is_right_for_dict(PyObject *dict)
         return false;
     bool of_str;
     const char *entry = entry_at(keys, next - 1, &of_str);
-    const struct dict_entry_of_str *both =
-        (const void *)(of_str ? entry : entry + offsetof(struct dict_entry, key));
-    return both->key == key && both->value == value;
+    const struct PyDictUnicodeEntry *both =
+        (const void *)(of_str ? entry : entry + offsetof(struct PyDictKeyEntry, me_key));
+    return both->me_key == key && both->me_value == value;
 }
 
 /* Whether the names of the frame's module are found. */
@@ -116,7 +116,7 @@ static uint16_t find_qualified_name(PyObject *object)
     PyObject *name = object ? py.PyObject_GetAttrString(object, "__qualname__") : NULL;
     long size = name ? cpython_int_attr(cpython_type(object), "__basicsize__") : 0;
     uint16_t found = 0;
-    for (unsigned at = py.ob_base_offset + sizeof(struct object_head);
+    for (unsigned at = py.ob_base_offset + sizeof(struct PyObject_head);
          at + sizeof name <= (size_t)size; at += sizeof name)
         if (read_word(object, at) == (char *)name)
             found = (uint16_t)at;
@@ -149,33 +149,34 @@ static void find_qualified_names(void)
 
 #define FILL_IN_VARIABLES(type) \
     do { \
-        page->co_flags = object_offset(offsetof(struct type, flags)); \
-        page->co_argcount = object_offset(offsetof(struct type, arguments)); \
-        page->co_kwonlyargcount = object_offset(offsetof(struct type, keyword_arguments)); \
+        page->co_flags = object_offset(offsetof(struct type, co_flags)); \
+        page->co_argcount = object_offset(offsetof(struct type, co_argcount)); \
+        page->co_kwonlyargcount = object_offset(offsetof(struct type, co_kwonlyargcount)); \
     } while (0)
 
 static void fill_in_code_variables(void)
 {
     if (py.minor >= 12)
-        FILL_IN_VARIABLES(code_312);
+        FILL_IN_VARIABLES(PyCodeObject_312);
     else if (py.minor == 11)
-        FILL_IN_VARIABLES(code_311);
+        FILL_IN_VARIABLES(PyCodeObject_311);
     else if (py.minor >= 8)
-        FILL_IN_VARIABLES(code_38);
+        FILL_IN_VARIABLES(PyCodeObject_38);
     else
-        FILL_IN_VARIABLES(code_36);
+        FILL_IN_VARIABLES(PyCodeObject_36);
     if (py.minor >= 11) {
-        page->co_varnames = object_offset(py.minor == 11 ? offsetof(struct code_311, local_names)
-                                                         : offsetof(struct code_312, local_names));
+        page->co_varnames =
+            object_offset(py.minor == 11 ? offsetof(struct PyCodeObject_311, co_localsplusnames)
+                                         : offsetof(struct PyCodeObject_312, co_localsplusnames));
         page->co_localspluskinds = page->co_varnames + (uint16_t)sizeof(void *);
     } else if (py.minor >= 8) {
-        page->co_varnames = offsetof(struct code_38, variables);
-        page->co_cellvars = offsetof(struct code_38, cells);
-        page->co_freevars = offsetof(struct code_38, free_variables);
+        page->co_varnames = offsetof(struct PyCodeObject_38, co_varnames);
+        page->co_cellvars = offsetof(struct PyCodeObject_38, co_cellvars);
+        page->co_freevars = offsetof(struct PyCodeObject_38, co_freevars);
     } else {
-        page->co_varnames = offsetof(struct code_36, variables);
-        page->co_cellvars = offsetof(struct code_36, cells);
-        page->co_freevars = offsetof(struct code_36, free_variables);
+        page->co_varnames = offsetof(struct PyCodeObject_36, co_varnames);
+        page->co_cellvars = offsetof(struct PyCodeObject_36, co_cellvars);
+        page->co_freevars = offsetof(struct PyCodeObject_36, co_freevars);
     }
 }
 
@@ -207,12 +208,12 @@ void offsets_fill_values(struct offsets_page *in, PyFrameObject *object, const v
     page = in;
     fill_in_dict();
     fill_in_values();
-    page->frame_f_globals = py.minor >= 12   ? offsetof(struct inner_frame_312, globals)
-                            : py.minor == 11 ? offsetof(struct inner_frame_311, globals)
-                                             : offsetof(struct frame_36, globals);
-    page->frame_f_locals = py.minor >= 12   ? offsetof(struct inner_frame_312, locals)
-                           : py.minor == 11 ? offsetof(struct inner_frame_311, locals)
-                                            : offsetof(struct frame_36, locals);
+    page->frame_f_globals = py.minor >= 12   ? offsetof(struct PyInterpreterFrame_312, f_globals)
+                            : py.minor == 11 ? offsetof(struct PyInterpreterFrame_311, f_globals)
+                                             : offsetof(struct PyFrameObject_36, f_globals);
+    page->frame_f_locals = py.minor >= 12   ? offsetof(struct PyInterpreterFrame_312, f_locals)
+                           : py.minor == 11 ? offsetof(struct PyInterpreterFrame_311, f_locals)
+                                            : offsetof(struct PyFrameObject_36, f_locals);
     if (!is_right_for_globals(object, frame)) {
         debug_log(
             "no values, and no names of modules: dicts in this CPython are not as in the release");

@@ -32,7 +32,7 @@ struct definition {
 };
 
 struct object {
-    struct object_head head;
+    struct PyObject_head head;
     struct definition content;
 };
 
@@ -42,7 +42,7 @@ bool module_add_exec(PyObject *module, int (*start)(PyObject *))
 {
     void *type = cpython_symbol("PyModuleDef_Type");
     struct object *object = module ? ob_base(module) : NULL;
-    if (!object || !type || object->head.type != type)
+    if (!object || !type || object->head.ob_type != type)
         return false;
     struct definition *definition = &object->content;
     if (!definition->slots)
@@ -76,15 +76,15 @@ static void *definition_for_this_cpython(int (*exec)(PyObject *))
     { \
         .name = "python_stap", .doc = "The markers of systemtap-cpython.", .slots = slots \
     }
-    static struct object plain = {{.references = 1}, CONTENT};
+    static struct object plain = {{.ob_refcnt = 1}, CONTENT};
     static struct {
-        struct object_head_traced head;
+        struct PyObject_head_trace_refs head;
         struct definition content;
-    } traced = {{.head = {.references = 1}}, CONTENT};
+    } traced = {{.head = {.ob_refcnt = 1}}, CONTENT};
     static struct {
-        struct object_head_free_threaded head;
+        struct PyObject_head_nogil head;
         struct definition content;
-    } free_threaded = {{.flags = FLAG_STATICALLY_ALLOCATED, .local_references = UINT32_MAX},
+    } free_threaded = {{.ob_flags = FLAG_STATICALLY_ALLOCATED, .ob_ref_local = UINT32_MAX},
                        CONTENT};
 #undef CONTENT
     if (py.free_threaded)

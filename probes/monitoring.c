@@ -234,12 +234,13 @@ static void replace(PyObject *monitoring, const char *name, int flags, struct re
     PyMethodDef *found = function && cpython_type(function) == py.cfunction_type
                              ? callable_methoddef(function)
                              : NULL; /* the program has put something else there */
-    if (found && !replaced->definition && found->flags == flags && strcmp(found->name, name) == 0) {
-        replaced->original = found->function;
+    if (found && !replaced->definition && found->ml_flags == flags &&
+        strcmp(found->ml_name, name) == 0) {
+        replaced->original = found->ml_meth;
         replaced->definition = found;
     }
     if (replaced->definition)
-        replaced->definition->function = ours;
+        replaced->definition->ml_meth = ours;
     cpython_clear_ref(&function);
     py.PyErr_Clear();
 }
@@ -247,7 +248,7 @@ static void replace(PyObject *monitoring, const char *name, int flags, struct re
 static void put_back(struct replaced *replaced)
 {
     if (replaced->definition)
-        replaced->definition->function = replaced->original;
+        replaced->definition->ml_meth = replaced->original;
 }
 
 void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *events, size_t count)

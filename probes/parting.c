@@ -56,11 +56,11 @@ void exit_flush_set(bool wanted)
     for (int i = 0; i < COUNT; i++) {
         PyMethodDef *definition = found[i].definition;
         PyCFunction our = (PyCFunction)(void *)ours[i].function;
-        if (!definition || (definition->function == our) == wanted)
+        if (!definition || (definition->ml_meth == our) == wanted)
             continue;
         if (wanted)
-            found[i].before = definition->function;
-        definition->function = wanted ? our : found[i].before;
+            found[i].before = definition->ml_meth;
+        definition->ml_meth = wanted ? our : found[i].before;
     }
 }
 

@@ -28,7 +28,8 @@ static bool is_known(PyObject *traceback)
     static atomic_int layout; /* each thread finds the same */
     if (layout == UNTRIED) {
         long size = cpython_int_attr(cpython_type(traceback), "__basicsize__");
-        layout = size == (long)(py.ob_base_offset + sizeof(struct traceback)) ? KNOWN : UNKNOWN;
+        layout =
+            size == (long)(py.ob_base_offset + sizeof(struct PyTracebackObject)) ? KNOWN : UNKNOWN;
         if (layout == UNKNOWN)
             debug_log("tracebacks in this CPython are not as in the release");
     }
@@ -47,7 +48,7 @@ static PyObject *next_of(PyObject *traceback)
             cpython_clear_ref(&next);
         return next;
     }
-    next = ((const struct traceback *)traceback)->next;
+    next = ((const struct PyTracebackObject *)traceback)->tb_next;
     if (next)
         py.Py_IncRef(next);
     return next;
@@ -56,7 +57,7 @@ static PyObject *next_of(PyObject *traceback)
 /* Its frame, which stays the same, and is only compared.  As an attribute it is an audited one. */
 static PyFrameObject *frame_in(PyObject *traceback)
 {
-    return ((const struct traceback *)ob_base(traceback))->frame;
+    return ((const struct PyTracebackObject *)ob_base(traceback))->tb_frame;
 }
 
 /* Whether the exception began in the frame.  Up to 3.11 CPython also reports the end of an iterator

@@ -13,16 +13,16 @@
 /* Where the thread state has its current frame, in words: found by looking for it, twice. */
 static atomic_int current_at;
 
-static struct inner_frame_312 *current(PyThreadState *thread, int at)
+static struct PyInterpreterFrame_312 *current(PyThreadState *thread, int at)
 {
     /* another thread may be writing to what is no frame */
     void *word = __atomic_load_n((void **)thread + at, __ATOMIC_RELAXED);
-    return py.minor == 12 ? ((struct cframe_312 *)word)->current_frame : word;
+    return py.minor == 12 ? ((struct PyCFrame_312 *)word)->current_frame : word;
 }
 
 static void find_current(void *frame)
 {
-    enum { CFRAME = offsetof(struct thread_312, cframe) / sizeof(void *) };
+    enum { CFRAME = offsetof(struct PyThreadState_312, cframe) / sizeof(void *) };
     static _Atomic(void *) first;
     static atomic_int first_at;
     PyThreadState *thread = py.PyThreadState_Get();
@@ -56,8 +56,8 @@ struct event_frame event_frame_now(PyObject *code)
     int at = atomic_load_explicit(&current_at, memory_order_relaxed);
     if (__builtin_expect(!at, 0))
         return now_by_object(code);
-    struct inner_frame_312 *frame = current(py.PyThreadState_Get(), at);
-    if (__builtin_expect(!frame || (frame->code & ~CODE_TAG) != (uintptr_t)code, 0))
+    struct PyInterpreterFrame_312 *frame = current(py.PyThreadState_Get(), at);
+    if (__builtin_expect(!frame || (frame->f_executable & ~CODE_TAG) != (uintptr_t)code, 0))
         return now_by_object(code);
-    return (struct event_frame){frame, frame->globals, true};
+    return (struct event_frame){frame, frame->f_globals, true};
 }

@@ -200,7 +200,7 @@ static struct c_function *find(const PyMethodDef *definition)
     struct c_function *function = *place_of(definition);
     while (function &&
            (function->definition != definition || function->interpreter != here ||
-            function->name != definition->name || function->function != definition->function))
+            function->name != definition->ml_name || function->function != definition->ml_meth))
         function = function->next;
     return function;
 }
@@ -218,7 +218,7 @@ static struct function_sums *put_in_place(const PyMethodDef *definition,
         put_on_list(tally);
         struct c_function *_Atomic *place = place_of(definition);
         *function = (struct c_function){
-            *place, definition, definition->name, definition->function, cpython_interpreter(),
+            *place, definition, definition->ml_name, definition->ml_meth, cpython_interpreter(),
             tally};
         while (!atomic_compare_exchange_weak(place, &function->next, function))
             ;
@@ -234,8 +234,9 @@ static struct function_sums *put_in_place(const PyMethodDef *definition,
 static struct function_sums *make_of_c(PyObject *callable, const PyMethodDef *definition)
 {
     struct callable_names names = callable_names_get(callable);
-    struct c_function *function =
-        names.name && strcmp(names.name, definition->name) == 0 ? malloc(sizeof *function) : NULL;
+    struct c_function *function = names.name && strcmp(names.name, definition->ml_name) == 0
+                                      ? malloc(sizeof *function)
+                                      : NULL;
     struct function_sums *tally = function ? make(NULL, names.name, names.module) : NULL;
     callable_names_release(&names);
     if (!tally) {

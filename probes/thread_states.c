@@ -21,7 +21,7 @@ static void *list_lock(void)
     size_t offset = runtime_interpreters_offset(py.minor);
     if (!py.runtime || !offset)
         return NULL;
-    const struct runtime_interpreters *list = (void *)(py.runtime + offset);
+    const struct pyinterpreters *list = (void *)(py.runtime + offset);
     if (list->head != py.PyInterpreterState_Head() || list->main != py.PyInterpreterState_Main() ||
         list->next_id < 1)
         return NULL;

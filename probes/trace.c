@@ -86,7 +86,7 @@ static struct traced_thread *record_here(void)
     return trace_thread;
 }
 
-static struct thread_functions *functions_of(PyThreadState *state)
+static struct PyThreadState_tracing *functions_of(PyThreadState *state)
 {
     return thread_functions(state, py.minor);
 }
@@ -95,11 +95,11 @@ static struct thread_functions *functions_of(PyThreadState *state)
 static bool is_tracing(PyThreadState *state)
 {
     if (py.minor == 11)
-        return ((struct thread_311 *)state)->cframe->use_tracing;
+        return ((struct PyThreadState_311 *)state)->cframe->use_tracing;
     if (py.minor == 10)
-        return ((struct thread_310 *)state)->cframe->use_tracing;
-    return py.minor == 6 ? ((struct thread_36 *)state)->use_tracing
-                         : ((struct thread_37 *)state)->use_tracing;
+        return ((struct PyThreadState_310 *)state)->cframe->use_tracing;
+    return py.minor == 6 ? ((struct PyThreadState_36 *)state)->use_tracing
+                         : ((struct PyThreadState_37 *)state)->use_tracing;
 }
 
 /* While a trace or profile function runs CPython looks at none, and finds out after it whether
@@ -109,13 +109,13 @@ static void set_tracing(PyThreadState *state, bool on)
     if (thread_tracing(state, py.minor))
         return;
     if (py.minor == 11)
-        ((struct thread_311 *)state)->cframe->use_tracing = on ? 255 : 0;
+        ((struct PyThreadState_311 *)state)->cframe->use_tracing = on ? 255 : 0;
     else if (py.minor == 10)
-        ((struct thread_310 *)state)->cframe->use_tracing = on ? 255 : 0;
+        ((struct PyThreadState_310 *)state)->cframe->use_tracing = on ? 255 : 0;
     else if (py.minor == 6)
-        ((struct thread_36 *)state)->use_tracing = on;
+        ((struct PyThreadState_36 *)state)->use_tracing = on;
     else
-        ((struct thread_37 *)state)->use_tracing = on;
+        ((struct PyThreadState_37 *)state)->use_tracing = on;
 }
 
 /* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
@@ -127,7 +127,7 @@ static __thread bool setting;
  * new one. */
 static void set_trace_39(PyThreadState *state, Py_tracefunc function)
 {
-    PyObject *object = functions_of(state)->trace_object;
+    PyObject *object = functions_of(state)->c_traceobj;
     if (object)
         py.Py_IncRef(object);
     struct cpython_retries attempts = {0};
@@ -147,21 +147,21 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
 
 static void set_trace(PyThreadState *state, Py_tracefunc function)
 {
-    struct thread_functions *functions = functions_of(state);
+    struct PyThreadState_tracing *functions = functions_of(state);
     if (py.minor < 10) {
         set_trace_39(state, function);
         return;
     }
-    functions->trace = function;
-    set_tracing(state, functions->profile || functions->trace);
+    functions->c_tracefunc = function;
+    set_tracing(state, functions->c_profilefunc || functions->c_tracefunc);
 }
 
 /* Of any thread. */
 static void set_profile(PyThreadState *state, Py_tracefunc function)
 {
-    struct thread_functions *functions = functions_of(state);
-    functions->profile = function;
-    set_tracing(state, functions->profile || functions->trace);
+    struct PyThreadState_tracing *functions = functions_of(state);
+    functions->c_profilefunc = function;
+    set_tracing(state, functions->c_profilefunc || functions->c_tracefunc);
 }
 
 /* ---------------------------------------------------------------- what is wanted */
@@ -267,9 +267,9 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
         PyThreadState *state = py.PyThreadState_Get();
         set_trace(state, program);
         /* Up to 3.9 that runs audit hooks of the program, which may set another one. */
-        if (functions_of(state)->trace != program)
+        if (functions_of(state)->c_tracefunc != program)
             return 0;
-        object = functions_of(state)->trace_object;
+        object = functions_of(state)->c_traceobj;
     }
     return program ? program(object, frame, what, argument) : 0;
 }
@@ -313,9 +313,9 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     if (rearm_is_requested() && what != TRACE_CALL) { /* the frame hook has answered */
         rearm_current();
         /* That may have run audit hooks of the program, which may have set another one. */
-        if (functions_of(thread->state)->profile != on_profile)
+        if (functions_of(thread->state)->c_profilefunc != on_profile)
             return 0;
-        object = functions_of(thread->state)->profile_object;
+        object = functions_of(thread->state)->c_profileobj;
     }
     Py_tracefunc program = thread->profile;
     bool runs = is_running(frame);
@@ -334,22 +334,22 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
 
 /* ---------------------------------------------------------------- setting */
 
-static void take_profile(struct traced_thread *thread, struct thread_functions *functions)
+static void take_profile(struct traced_thread *thread, struct PyThreadState_tracing *functions)
 {
-    if (functions->profile == on_profile)
+    if (functions->c_profilefunc == on_profile)
         return;
-    thread->profile = functions->profile;
+    thread->profile = functions->c_profilefunc;
     set_profile(thread->state, on_profile);
 }
 
 /* Gives the calling thread the functions that it should have. */
 static void put_in_place(struct traced_thread *thread)
 {
-    struct thread_functions *functions = functions_of(thread->state);
-    if (wants_trace() && layout_is_known() && functions->trace != on_trace) {
-        thread->trace = functions->trace;
+    struct PyThreadState_tracing *functions = functions_of(thread->state);
+    if (wants_trace() && layout_is_known() && functions->c_tracefunc != on_trace) {
+        thread->trace = functions->c_tracefunc;
         set_trace(thread->state, on_trace);
-        if (functions->trace != on_trace) {
+        if (functions->c_tracefunc != on_trace) {
             refused_trace = true;
             debug_log("the program's own audit hook refused a trace function");
         }
@@ -365,7 +365,7 @@ void trace_install(void *state)
         return;
     if (replay_is_due(&thread->replayed)) {
         catch_up(thread, frame_current()); /* the hooked frame's caller */
-    } else if (thread->running_count && functions_of(state)->profile != on_profile) {
+    } else if (thread->running_count && functions_of(state)->c_profilefunc != on_profile) {
         forget_returned(thread);
     }
     put_in_place(thread);
@@ -378,8 +378,8 @@ bool trace_suspend(PyThreadState *state)
     if (!thread || thread->state != state || thread->suspended || thread->running_count == 0 ||
         thread->profile || trace_markers || !layout_is_known())
         return false;
-    struct thread_functions *functions = functions_of(state);
-    if (functions->profile != on_profile || !is_tracing(state))
+    struct PyThreadState_tracing *functions = functions_of(state);
+    if (functions->c_profilefunc != on_profile || !is_tracing(state))
         return false;
     set_profile(state, NULL);
     thread->suspended = true;
@@ -390,7 +390,7 @@ void trace_resume(PyThreadState *state)
 {
     struct traced_thread *thread = record_of(state);
     thread->suspended = false;
-    if (!functions_of(state)->profile) /* else the program's, or ours by trace_arm() */
+    if (!functions_of(state)->c_profilefunc) /* else the program's, or ours by trace_arm() */
         take_profile(thread, functions_of(state));
 }
 
@@ -398,14 +398,14 @@ void trace_resume(PyThreadState *state)
 static void reach(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
-    struct thread_functions *functions = functions_of(state);
+    struct PyThreadState_tracing *functions = functions_of(state);
     if (!thread)
         return;
     /* What is on its stack it finds out itself, in its next event. */
     if (returns_wanted || wants_profile(thread))
         take_profile(thread, functions);
-    if (wants_trace() && py.minor >= 10 && functions->trace != on_trace) {
-        thread->trace = functions->trace;
+    if (wants_trace() && py.minor >= 10 && functions->c_tracefunc != on_trace) {
+        thread->trace = functions->c_tracefunc;
         set_trace(state, on_trace);
     }
 }
@@ -445,18 +445,18 @@ static bool layout_is_known(void)
     if (layout != UNTRIED)
         return layout == KNOWN;
     PyThreadState *own = py.PyThreadState_Get();
-    struct thread_functions *functions = functions_of(own);
-    PyObject **exception = &functions->exception_type;
+    struct PyThreadState_tracing *functions = functions_of(own);
+    PyObject **exception = &functions->curexc_type;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    bool right = ((struct thread_head *)own)->interp == cpython_interpreter() && !*exception;
+    bool right = ((struct PyThreadState_head *)own)->interp == cpython_interpreter() && !*exception;
     py.Py_IncRef(py.none);
     py.PyErr_Restore(py.none, NULL, NULL);
     right = right && *exception == py.none;
     py.PyErr_Clear();
     py.PyErr_Restore(type, value, traceback);
     right = right && (thread_tracing(own, py.minor) ||
-                      is_tracing(own) == (functions->profile || functions->trace));
+                      is_tracing(own) == (functions->c_profilefunc || functions->c_tracefunc));
     layout = right ? KNOWN : UNKNOWN;
     if (!right)
         debug_log("thread states in this CPython are not as in the release");
