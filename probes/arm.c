@@ -64,29 +64,29 @@ static void log_result(const struct hook *hook, unsigned want, enum hook_result 
         debug_log("%s: removed", hook->name);
 }
 
-static bool is_knocked(const struct interp *interp, const struct hook *hook)
+static bool rearm_is_forced(const struct interp *interp, const struct hook *hook)
 {
     return hook == &hook_frame && interp->rearm_forced;
 }
 
 /* Whether the hook was last set for other markers, or for other patterns. */
-static bool is_other(const struct interp *interp, const struct hook *hook, unsigned want)
+static bool hook_is_outdated(const struct interp *interp, const struct hook *hook, unsigned want)
 {
     return (interp->armed & hook->markers) != want ||
            ((want & FILTERED_MARKERS) && interp->filter != filter_revision());
 }
 
 /* Brings one hook to these of its markers.  GIL held, no exception in flight.  False: not yet. */
-static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
+static bool update_hook(struct interp *interp, const struct hook *hook, unsigned want)
 {
-    bool changed = is_other(interp, hook, want) || is_knocked(interp, hook);
+    bool changed = hook_is_outdated(interp, hook, want) || rearm_is_forced(interp, hook);
     unsigned filter = filter_revision(); /* before: there may be a newer one after */
     enum hook_result result = set_hook(hook, interp, want);
     if (changed)
         log_result(hook, want, result);
     if (result == HOOK_LATER)
         return false;
-    if (is_knocked(interp, hook)) {
+    if (rearm_is_forced(interp, hook)) {
         rearm_requests--;
         interp->rearm_forced = false;
     }
@@ -102,7 +102,7 @@ static bool bring(struct interp *interp, const struct hook *hook, unsigned want)
 
 /* quiet: the quiet hooks alone.  GIL held, no exception in flight.  False: something is left to do.
  */
-static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
+static bool update_hooks(struct interp *interp, unsigned wanted, bool quiet)
 {
     bool settled = true;
     if (!wanted) /* the next tracer may find what this one lacked */
@@ -110,13 +110,14 @@ static bool bring_all(struct interp *interp, unsigned wanted, bool quiet)
     for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
         unsigned want = wanted & hook->markers & ~interp->unavailable;
-        bool changed = is_other(interp, hook, want) || (!quiet && is_knocked(interp, hook));
+        bool changed =
+            hook_is_outdated(interp, hook, want) || (!quiet && rearm_is_forced(interp, hook));
         if (!(changed || (want && hook->must_recheck)) || !hook->is_supported())
             continue;
         if (quiet && !hook->watcher_may_set && (changed || !hook->watcher_may_reset))
             settled = settled && !changed;
         else
-            settled = bring(interp, hook, want) && settled;
+            settled = update_hook(interp, hook, want) && settled;
     }
     return settled;
 }
@@ -145,7 +146,7 @@ static void end_setting(struct before before)
 }
 
 /* As armed_for: no set of markers, so that the interpreter is asked again. */
-enum { NOT_ARMED = 1 << 30 };
+enum { ARMED_FOR_NOTHING = 1 << 30 };
 
 /* from_watcher: the quiet hooks alone. */
 static bool arm(bool from_watcher)
@@ -155,8 +156,8 @@ static bool arm(bool from_watcher)
         return false;
     /* Calls into CPython may let another thread run, which may arm the same interpreter. */
     if (atomic_exchange(&interp->arming, true)) {
-        if (!thread_is_arming())           /* by a hook of the program's that sees us do so */
-            interp->armed_for = NOT_ARMED; /* the other one may have seen another want */
+        if (!thread_is_arming()) /* by a hook of the program's that sees us do so */
+            interp->armed_for = ARMED_FOR_NOTHING; /* the other one may have seen another want */
         return false;
     }
     /* After interp_of(): so a later change finds the record on the list. */
@@ -165,10 +166,10 @@ static bool arm(bool from_watcher)
     uint64_t want = filter_arm_key(wanted);
     interp->armed_for = want;
     struct before before = begin_setting();
-    bool settled = bring_all(interp, wanted, from_watcher);
+    bool settled = update_hooks(interp, wanted, from_watcher);
     end_setting(before);
     if (!settled)
-        interp->armed_for = NOT_ARMED;
+        interp->armed_for = ARMED_FOR_NOTHING;
     atomic_store(&interp->arming, false);
     return settled;
 }

@@ -15,7 +15,7 @@
 
 /* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
  * older make it in whatever interpreter the main thread runs just then. */
-static claim_flag main_asked;
+static claim_flag main_call_pending;
 
 /* 3.12 and later: another thread was in a pending call of ours when this child was forked: it had
  * released the GIL there, in an audit hook of the program, or there is no GIL.  CPython believes it
@@ -24,19 +24,20 @@ static bool calls_stuck;
 
 /* 3.13 and later: an interpreter has its pending calls where cpython_layout.h says, so that CPython
  * can be told. */
-static atomic_bool knows_calls;
+static atomic_bool pending_calls_layout_known;
 
 /* In a pending call, which this thread makes. */
-static void compare_calls(void)
+static void check_pending_calls_layout(void)
 {
     const struct PyInterpreterState_313 *here = (const void *)cpython_interpreter();
-    knows_calls = py.minor >= 13 && here->handling_thread == py.PyThreadState_Get() &&
-                  here->max == INTERPRETER_313_MAX_CALLS &&
-                  here->maxloop == INTERPRETER_313_MAX_CALLS_AT_ONCE;
+    pending_calls_layout_known = py.minor >= 13 &&
+                                 here->handling_thread == py.PyThreadState_Get() &&
+                                 here->max == INTERPRETER_313_MAX_CALLS &&
+                                 here->maxloop == INTERPRETER_313_MAX_CALLS_AT_ONCE;
 }
 
 /* In the child of a fork: no other thread makes pending calls. */
-static void end_calls_of_others(void)
+static void clear_foreign_pending_call(void)
 {
     struct interp *interp = interp_main();
     if (!interp || interp->ended)
@@ -48,11 +49,11 @@ static void end_calls_of_others(void)
 
 void rearm_after_fork(void)
 {
-    if (knows_calls)
-        end_calls_of_others();
+    if (pending_calls_layout_known)
+        clear_foreign_pending_call();
     else
         calls_stuck |= py.minor >= 12 && interp_any_arming() && !thread_is_arming();
-    main_asked = false;
+    main_call_pending = false;
     arm_after_fork();
 }
 
@@ -70,10 +71,10 @@ void rearm_start(void)
 }
 
 /* What rearm_attach() was given, until it has been called. */
-static void (*_Atomic to_meet)(void);
+static void (*_Atomic pending_fn)(void);
 
 /* On a thread of another interpreter, up to 3.11, where all have one GIL. */
-static void meet_in_main(void (*meet)(void))
+static void call_in_main_interpreter(void (*meet)(void))
 {
     PyInterpreterState *interpreter = cpython_main_interpreter();
     PyThreadState *here = py.PyThreadState_Get(), *made = NULL;
@@ -92,32 +93,32 @@ static void meet_in_main(void (*meet)(void))
 }
 
 /* On a thread of the program's.  GIL held. */
-static bool ask_asked(void)
+static bool rearm_now(void)
 {
     bool is_main = cpython_is_main();
-    void (*meet)(void) = is_main || py.minor <= 11 ? atomic_exchange(&to_meet, NULL) : NULL;
+    void (*meet)(void) = is_main || py.minor <= 11 ? atomic_exchange(&pending_fn, NULL) : NULL;
     if (meet && is_main)
         meet();
     else if (meet)
-        meet_in_main(meet);
+        call_in_main_interpreter(meet);
     bool done = arm_current();
-    if (meet && to_meet) /* it is to be called again */
-        rearm_call_soon(to_meet);
+    if (meet && pending_fn) /* it is to be called again */
+        rearm_call_soon(pending_fn);
     return done;
 }
 
 /* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
-static int ask_pending(void *unused)
+static int rearm_pending_call(void *unused)
 {
     (void)unused;
     struct interp *interp = interp_of(cpython_interpreter());
-    compare_calls();
+    check_pending_calls_layout();
     if (!closed) {
-        ask_asked();
+        rearm_now();
         if (interp && (interp->armed & hook_frame.markers))
             frame_eval_update_main_thread();
     }
-    main_asked = false;
+    main_call_pending = false;
     if (interp)
         interp->call_pending = false;
     return 0;
@@ -127,13 +128,14 @@ static int ask_pending(void *unused)
  * waited for. */
 static bool add_call(PyInterpreterState *state)
 {
-    return py._PyEval_AddPendingCall && py._PyEval_AddPendingCall(state, ask_pending, NULL, 0) == 0;
+    return py._PyEval_AddPendingCall &&
+           py._PyEval_AddPendingCall(state, rearm_pending_call, NULL, 0) == 0;
 }
 
 /* Whether all threads of the interpreter know of the call that it was last asked for: where there
  * is no GIL, CPython tells those alone that it had then (Python/ceval_gil.c, signal_pending_calls).
  * CPython puts new ones first; their addresses are compared alone, as others may come and go. */
-static bool is_heard(struct interp *interp)
+static bool all_threads_signalled(struct interp *interp)
 {
     if (!py.free_threaded)
         return true;
@@ -151,7 +153,7 @@ static void ask_312(unsigned wanted, bool look)
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
         if (interp->ended || (interp->armed_for == filter_arm_key(wanted) && !look))
             continue;
-        bool heard = is_heard(interp);
+        bool heard = all_threads_signalled(interp);
         if (atomic_exchange(&interp->call_pending, true) && heard)
             continue;
         if (!add_call(interp->state))
@@ -161,7 +163,7 @@ static void ask_312(unsigned wanted, bool look)
 }
 
 /* GIL held, or no other thread. */
-static bool knock_at(struct interp *interp, bool again)
+static bool force_rearm(struct interp *interp, bool again)
 {
     if (!frame_eval_force_rearm(interp, again))
         return false;
@@ -170,28 +172,28 @@ static bool knock_at(struct interp *interp, bool again)
 }
 
 /* So the last knock was, after which the next one is not another yet.  On the watcher's thread. */
-static bool knocked_alone;
+static bool forced_nogil;
 
 /* GIL held, on the watcher's thread. */
-static void knock(struct interp *interp)
+static void force_rearm_one(struct interp *interp)
 {
-    bool again = interp->rearm_forced && !knocked_alone;
-    knocked_alone = false;
-    if (!knock_at(interp, again) && !interp->is_main) /* which is asked by a pending call, too */
+    bool again = interp->rearm_forced && !forced_nogil;
+    forced_nogil = false;
+    if (!force_rearm(interp, again) && !interp->is_main) /* which is asked by a pending call, too */
         interp->armed_for = filter_arm_key(markers_enabled());
 }
 
 /* GIL held.  3.8 prints a complaint if it is asked for a pending call
  * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
-static void ask_main_thread(void)
+static void add_main_pending_call(void)
 {
-    if (py.minor != 8 && !atomic_exchange(&main_asked, true) &&
-        py.Py_AddPendingCall(ask_pending, NULL) != 0)
-        main_asked = false;
+    if (py.minor != 8 && !atomic_exchange(&main_call_pending, true) &&
+        py.Py_AddPendingCall(rearm_pending_call, NULL) != 0)
+        main_call_pending = false;
 }
 
 /* The shim was loaded into a running Python, where it does not see an interpreter start. */
-static bool starts_unseen;
+static bool include_unseen;
 
 /* Up to 3.11 all interpreters share the GIL, which is held here, and under which CPython makes and
  * ends them: so the list stays as it is meanwhile. */
@@ -208,18 +210,18 @@ static void for_each_311(void (*act)(struct interp *, unsigned), unsigned wanted
 
 static void ask_one_311(struct interp *interp, unsigned wanted)
 {
-    if (starts_unseen)
+    if (include_unseen)
         interp->started = true;
     if (!interp->started)
         return;
     if (interp->armed_for != filter_arm_key(wanted))
-        knock(interp);
+        force_rearm_one(interp);
     rearm_requests += interp->rearm_forced;
     /* In 3.11, while a trace or profile function is set, a Python function that another pending
      * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
     if (interp->is_main && py.minor != 11 &&
         (wanted || interp->armed_for != filter_arm_key(wanted)))
-        ask_main_thread();
+        add_main_pending_call();
 }
 
 bool rearm_pending_calls_stuck(void)
@@ -233,11 +235,11 @@ bool rearm_needs_gil(void)
 }
 
 /* On the watcher's thread, with the GIL. */
-static void ask_stuck(unsigned wanted)
+static void rearm_stuck(unsigned wanted)
 {
     struct interp *interp = interp_main();
     if (interp && interp->armed_for != filter_arm_key(wanted) &&
-        knock_at(interp, interp->rearm_forced))
+        force_rearm(interp, interp->rearm_forced))
         rearm_requests = 1;
 }
 
@@ -256,7 +258,7 @@ static struct interp *only_interp(void)
 }
 
 /* What rearm_main_nogil() knocked at. */
-static struct interp *knocked_interp;
+static struct interp *forced_interp;
 
 bool rearm_main_nogil(void)
 {
@@ -273,23 +275,23 @@ bool rearm_main_nogil(void)
             rearm_requests = 0;
         }
         interp->arming = false;
-        knocked_interp = interp;
+        forced_interp = interp;
     }
     interp_unlock();
-    knocked_alone = knocked;
+    forced_nogil = knocked;
     return knocked;
 }
 
 bool rearm_main_nogil_done(void)
 {
-    return !knocked_interp->rearm_forced;
+    return !forced_interp->rearm_forced;
 }
 
 void rearm_all(unsigned wanted, bool look)
 {
     if (py.minor >= 12) {
         if (calls_stuck)
-            ask_stuck(wanted);
+            rearm_stuck(wanted);
         else
             ask_312(wanted, look);
         return;
@@ -329,18 +331,18 @@ static void attach_one_311(struct interp *interp, unsigned unused)
 {
     (void)unused;
     interp->is_main = interp->state == cpython_main_interpreter();
-    knock(interp);
+    force_rearm_one(interp);
     rearm_requests += interp->rearm_forced;
 }
 
 /* The watcher's thread is the main interpreter's. */
 bool rearm_attach(void (*meet)(void))
 {
-    to_meet = meet;
+    pending_fn = meet;
     if (py.minor >= 12)
         return py.PyInterpreterState_Main && add_call(py.PyInterpreterState_Main());
     for_each_311(attach_one_311, 0);
-    ask_main_thread();
+    add_main_pending_call();
     return true;
 }
 
@@ -351,14 +353,14 @@ void rearm_call_soon(void (*meet)(void))
     /* 3.13 ends the process if the frame hook is set without the GIL. */
     if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
         interp = NULL;
-    to_meet = interp ? meet : NULL;
-    if (to_meet && knock_at(interp, false))
+    pending_fn = interp ? meet : NULL;
+    if (pending_fn && force_rearm(interp, false))
         rearm_requests = 1;
 }
 
 void rearm_include_unseen(void)
 {
-    starts_unseen = true;
+    include_unseen = true;
 }
 
 bool rearm_current(void)
@@ -372,10 +374,10 @@ bool rearm_current(void)
         return false;
     if (!hook_frame.is_supported()) /* 3.12 and later: the hook has been taken out */
         interp->rearm_forced = false;
-    ask_asked();
+    rearm_now();
     if (interp->is_main && interp->armed && py.minor != 11 && gettid() != getpid())
-        ask_main_thread();    /* for what that thread lacks */
-    if (interp->rearm_forced) /* another thread is at it, or it isn't ready */
+        add_main_pending_call(); /* for what that thread lacks */
+    if (interp->rearm_forced)    /* another thread is at it, or it isn't ready */
         return false;
     return interp->armed & hook_frame.markers;
 }

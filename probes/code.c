@@ -61,36 +61,36 @@ static struct nogil_lock no_gil_setup_lock;
 /* The interpreters in which what lies at the index is not ours: the hooks' state is the process's,
  * so their frames may be asked about, too.  If there were more of them than there is room for, all
  * are taken for such. */
-enum { FOREIGN = 64 };
-static PyInterpreterState *_Atomic foreign[FOREIGN];
-static atomic_uint foreign_count;
+enum { MAX_EXCLUDED = 64 };
+static PyInterpreterState *_Atomic excluded_interpreters[MAX_EXCLUDED];
+static atomic_uint excluded_count;
 
 /* FOREIGN, or the number of those on the list, if it isn't there. */
-static unsigned foreign_place(PyInterpreterState *interpreter)
+static unsigned excluded_index(PyInterpreterState *interpreter)
 {
     unsigned i = 0;
-    while (i < foreign_count && i < FOREIGN && foreign[i] != interpreter)
+    while (i < excluded_count && i < MAX_EXCLUDED && excluded_interpreters[i] != interpreter)
         i++;
     return i;
 }
 
-static inline bool is_foreign(void)
+static inline bool interpreter_is_excluded(void)
 {
-    return __builtin_expect(foreign_count, 0) &&
-           foreign_place(cpython_interpreter()) < foreign_count;
+    return __builtin_expect(excluded_count, 0) &&
+           excluded_index(cpython_interpreter()) < excluded_count;
 }
 
 /* Of the calling interpreter: another one may have been at its address. */
-static void note_foreign(bool is_so)
+static void set_excluded(bool is_so)
 {
     PyInterpreterState *here = cpython_interpreter();
-    unsigned place = foreign_place(here);
-    if (!is_so && place < FOREIGN && place < foreign_count) {
-        foreign[place] = NULL;
-    } else if (is_so && place == foreign_count) {
-        if (place < FOREIGN)
-            foreign[place] = here;
-        foreign_count = place + 1;
+    unsigned place = excluded_index(here);
+    if (!is_so && place < MAX_EXCLUDED && place < excluded_count) {
+        excluded_interpreters[place] = NULL;
+    } else if (is_so && place == excluded_count) {
+        if (place < MAX_EXCLUDED)
+            excluded_interpreters[place] = here;
+        excluded_count = place + 1;
     }
 }
 
@@ -119,7 +119,7 @@ bool code_extra_setup(void)
     nogil_lock_detached(&no_gil_setup_lock);
     pthread_mutex_lock(&setup_lock);
     bool usable = set_up();
-    note_foreign(!usable);
+    set_excluded(!usable);
     pthread_mutex_unlock(&setup_lock);
     nogil_unlock(&no_gil_setup_lock);
     return usable;
@@ -132,14 +132,14 @@ bool code_extra_in_use(void)
 
 /* Without a GIL: the records that threads are about to keep with their code objects, so that each
  * code object has one.  A thread that hangs meanwhile, as CPython ends, leaves its there. */
-static struct nogil_lock making;
-static struct code_record *in_making;
+static struct nogil_lock pending_lock;
+static struct code_record *pending_records;
 
 void code_reset_pending(void)
 {
     pthread_mutex_init(&setup_lock, NULL);
-    no_gil_setup_lock = making = (struct nogil_lock){0};
-    in_making = NULL;
+    no_gil_setup_lock = pending_lock = (struct nogil_lock){0};
+    pending_records = NULL;
 }
 
 /* Takes over the reference to the str. */
@@ -153,7 +153,7 @@ static struct utf8_str text_of(PyObject *str)
     return text;
 }
 
-static struct code_record *fill(PyObject *code)
+static struct code_record *fill_record(PyObject *code)
 {
     struct code_record *record = calloc(1, sizeof *record);
     if (!record)
@@ -169,7 +169,7 @@ static struct code_record *fill(PyObject *code)
 }
 
 /* Stands for every code object of which no record could be kept. */
-static struct code_record unknown;
+static struct code_record no_record;
 
 /* Of an interpreter that is not foreign. */
 static inline struct code_record *extra_of(PyObject *object)
@@ -186,7 +186,7 @@ static inline struct code_record *extra_of(PyObject *object)
  * threads had in their frames, and runs __del__() (Python/pystate.c, PyInterpreterState_Clear). */
 static inline bool has_none(void)
 {
-    return __builtin_expect(py.finalizing && *py.finalizing, 0) || is_foreign();
+    return __builtin_expect(py.finalizing && *py.finalizing, 0) || interpreter_is_excluded();
 }
 
 struct code_record *code_record_if_any(PyObject *object)
@@ -196,33 +196,33 @@ struct code_record *code_record_if_any(PyObject *object)
 
 /* The record of the code object that there is already; or this one, which the calling thread is to
  * keep.  CPython takes no lock to read it (Objects/codeobject.c, PyUnstable_Code_GetExtra). */
-static struct code_record *first_of(PyObject *code, struct code_record *record)
+static struct code_record *pending_find_or_add(PyObject *code, struct code_record *record)
 {
-    nogil_lock(&making);
+    nogil_lock(&pending_lock);
     struct code_record *first = extra_of(code);
-    for (struct code_record *other = first ? NULL : in_making; other; other = other->next)
+    for (struct code_record *other = first ? NULL : pending_records; other; other = other->next)
         if (other->code == code)
             first = other;
     if (!first) {
-        record->next = in_making;
-        in_making = first = record;
+        record->next = pending_records;
+        pending_records = first = record;
     }
-    nogil_unlock(&making);
+    nogil_unlock(&pending_lock);
     return first;
 }
 
-static void is_made(struct code_record *record)
+static void pending_remove(struct code_record *record)
 {
-    nogil_lock(&making);
-    struct code_record **link = &in_making;
+    nogil_lock(&pending_lock);
+    struct code_record **link = &pending_records;
     while (*link && *link != record)
         link = &(*link)->next;
     if (*link)
         *link = record->next;
-    nogil_unlock(&making);
+    nogil_unlock(&pending_lock);
 }
 
-static bool keep(PyObject *code, struct code_record *record)
+static bool store_record(PyObject *code, struct code_record *record)
 {
     bool kept = py._PyCode_SetExtra(code, extra_index, record) == 0;
     if (!kept)
@@ -232,17 +232,17 @@ static bool keep(PyObject *code, struct code_record *record)
 
 static struct code_record *code_make(PyObject *code)
 {
-    struct code_record *record = fill(code);
+    struct code_record *record = fill_record(code);
     if (!record)
         return NULL;
-    struct code_record *first = py.free_threaded ? first_of(code, record) : record;
+    struct code_record *first = py.free_threaded ? pending_find_or_add(code, record) : record;
     if (first != record) {
         code_free(record);
         return first;
     }
-    bool kept = keep(code, record);
+    bool kept = store_record(code, record);
     if (py.free_threaded) /* others may use it by now, and it stays */
-        is_made(record);
+        pending_remove(record);
     else if (!kept)
         code_free(record);
     return kept ? record : NULL;
@@ -251,22 +251,22 @@ static struct code_record *code_make(PyObject *code)
 struct code_record *code_record_of(PyObject *code)
 {
     if (has_none())
-        return &unknown;
+        return &no_record;
     struct code_record *record = extra_of(code);
     if (!record)
         record = code_make(code);
-    return record ? record : &unknown;
+    return record ? record : &no_record;
 }
 
 bool code_is_generator(PyObject *code, const struct code_record *record)
 {
-    return record == &unknown ? cpython_int_attr(code, "co_flags") & CO_GENERATORS
-                              : record->generator;
+    return record == &no_record ? cpython_int_attr(code, "co_flags") & CO_GENERATORS
+                                : record->generator;
 }
 
 int code_line_at(PyObject *code, struct code_record *record, int offset)
 {
-    if (record == &unknown)
+    if (record == &no_record)
         return py.PyCode_Addr2Line(code, offset);
     if (offset < 0)
         return record->first_line;
@@ -303,7 +303,7 @@ static PyObject *name_in(PyObject *globals)
 static void keep_module(struct code_record *record, PyObject *name, const char *utf8,
                         Py_ssize_t length)
 {
-    if (record == &unknown || atomic_flag_test_and_set(&record->module_claimed))
+    if (record == &no_record || atomic_flag_test_and_set(&record->module_claimed))
         return;
     py.Py_IncRef(name);
     record->first_module = (struct utf8_str){name, utf8, length};

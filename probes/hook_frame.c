@@ -47,7 +47,7 @@ static void *hook(void);
 /* ---------------------------------------------------------------- firing */
 
 /* Fires with an exception that may be in flight put aside. */
-static void fire_aside(void (*fire)(void *), void *frame, bool exception)
+static void with_exception_saved(void (*fire)(void *), void *frame, bool exception)
 {
     PyObject *type, *value, *traceback;
     if (exception)
@@ -75,7 +75,11 @@ static __attribute__((noinline)) void leave(void (*fire)(void *, struct outcome)
 
 /* Called first for each frame, unless it would find nothing new to the thread (a tracer, a trace
  * function of the program).  It sees to that, with an exception that may be in flight put aside. */
-static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread, bool exception)
+static enum {
+    HOOK_FRAME,
+    PASS_FRAME,
+    HOOK_QUIETLY
+} prepare_thread(PyThreadState *thread, bool exception)
 {
     /* The frame hook may be set only to make this interpreter re-read the wanted markers, and the
      * markers can't be had here. */
@@ -98,7 +102,7 @@ static enum { HOOK_FRAME, PASS_FRAME, HOOK_QUIETLY } visit(PyThreadState *thread
     return trace_suspend(thread) ? HOOK_QUIETLY : HOOK_FRAME;
 }
 
-static inline bool visited(PyThreadState *thread)
+static inline bool thread_is_prepared(PyThreadState *thread)
 {
     return __builtin_expect(hook_wanted && !rearm_is_requested() && trace_is_installed(thread), 1);
 }
@@ -115,7 +119,7 @@ static inline bool is_default(void)
 
 /* The program may have put its evaluator in front of ours once more, which is then both behind ours
  * and in front of it: a frame that reaches ours again has been through both. */
-static inline bool comes_back(void *frame)
+static inline bool unwind_entry(void *frame)
 {
     return !is_default() && passed == frame && eval_frame_default();
 }
@@ -150,7 +154,7 @@ static __attribute__((noinline)) PyObject *pass_39(PyThreadState *thread, void *
 /* With a hook in place CPython 3.11 calls the evaluator for each Python call, where without one it
  * stays in the same C frame.  A program that recurses deeper than the C stack allows so gets the
  * default evaluator for what lies deeper: those calls are not seen, and the program lives. */
-static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
+static PyObject *evaluate_unhooked(PyThreadState *thread, void *frame)
 {
     static bool said;
     if (!said)
@@ -167,7 +171,7 @@ static PyObject *evaluate_unseen(PyThreadState *thread, void *frame)
 }
 
 /* On the first frame. */
-static void look_311(void *frame)
+static void check_frame_311(void *frame)
 {
     if (!check_layout_311(frame))
         hook_wanted = 0;
@@ -182,8 +186,8 @@ static inline __attribute__((always_inline)) PyObject *code_in(void *frame, bool
 }
 
 /* The record of a frame's code; NULL: there is none yet.  An exception may be in flight. */
-static inline __attribute__((always_inline)) struct code_record *record_known(void *frame,
-                                                                              bool is_311)
+static inline __attribute__((always_inline)) struct code_record *record_if_any(void *frame,
+                                                                               bool is_311)
 {
     PyObject *code = code_in(frame, is_311);
     return code ? code_record_if_any(code) : NULL;
@@ -202,22 +206,24 @@ static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_
 }
 
 /* A frame that is passed like this is one that began before any tracer that may come. */
-static inline bool is_left_out(bool passes)
+static inline bool is_left_out(bool matches_filter)
 {
-    return !passes && !marker_is_armed(FUNCTION_MARKERS) && !sums_enabled(SUMS_CALLS | SUMS_TIMES);
+    return !matches_filter && !marker_is_armed(FUNCTION_MARKERS) &&
+           !sums_enabled(SUMS_CALLS | SUMS_TIMES);
 }
 
 /* Entries begin with the hook that is set for them, which enters the frames that run already. */
-static inline bool enters(bool passes)
+static inline bool fires_entry(bool matches_filter)
 {
-    return MARKER_ARMED(function__entry) || (passes && MARKER_ARMED(filtered__function__entry));
+    return MARKER_ARMED(function__entry) ||
+           (matches_filter && MARKER_ARMED(filtered__function__entry));
 }
 
 /* The return of a frame that began before the tracer attached is reported by trace.c. */
-static inline bool returns(bool passes, unsigned tracer)
+static inline bool fires_return(bool matches_filter, unsigned tracer)
 {
     return (MARKER_ARMED(function__return) ||
-            (passes && MARKER_ARMED(filtered__function__return))) &&
+            (matches_filter && MARKER_ARMED(filtered__function__return))) &&
            tracer == atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
@@ -232,10 +238,10 @@ struct parts {
 };
 
 /* What was counted of a frame's function; NULL: nothing yet.  An exception may be in flight. */
-static inline __attribute__((always_inline)) struct function_sums *tally_known(void *frame,
-                                                                               bool is_311)
+static inline __attribute__((always_inline)) struct function_sums *sums_if_counted(void *frame,
+                                                                                   bool is_311)
 {
-    struct code_record *record = record_known(frame, is_311);
+    struct code_record *record = record_if_any(frame, is_311);
     return record ? tally_in(record) : NULL;
 }
 
@@ -246,10 +252,10 @@ static inline __attribute__((always_inline)) struct function_sums *tally_known(v
 static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *thread, void *frame,
                                                                 int throw, const struct parts parts)
 {
-    if (comes_back(frame))
+    if (unwind_entry(frame))
         return parts.by_default(thread, frame, throw);
-    if (!visited(thread)) {
-        int way = visit(thread, throw);
+    if (!thread_is_prepared(thread)) {
+        int way = prepare_thread(thread, throw);
         if (way == HOOK_QUIETLY) {
             PyObject *result = parts.again(thread, frame, throw);
             trace_resume(thread);
@@ -263,30 +269,30 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
             return parts.pass(thread, frame, throw);
     } else if (!throw) { /* no exception in flight */
         if (stack_limit_exceeded())
-            return evaluate_unseen(thread, frame);
+            return evaluate_unhooked(thread, frame);
         if (is_return_generator_311(frame))
             return parts.pass(thread, frame, throw);
     }
     unsigned tracer = replay_generation;
-    bool passes = may_pass(frame, parts.is_311);
-    if (is_left_out(passes))
+    bool matches_filter = may_pass(frame, parts.is_311);
+    if (is_left_out(matches_filter))
         return parts.pass(thread, frame, throw);
-    if (enters(passes))
-        fire_aside(parts.entry, frame, throw);
+    if (fires_entry(matches_filter))
+        with_exception_saved(parts.entry, frame, throw);
     if (sums_enabled(SUMS_CALLS)) {
-        struct function_sums *tally = tally_known(frame, parts.is_311);
+        struct function_sums *tally = sums_if_counted(frame, parts.is_311);
         if (tally)
             sums_call_begin(tally);
         else
-            fire_aside(parts.count, frame, throw);
+            with_exception_saved(parts.count, frame, throw);
     }
     PyObject *result = parts.pass(thread, frame, throw);
     if (sums_enabled(SUMS_TIMES)) {
-        struct function_sums *tally = tally_known(frame, parts.is_311);
+        struct function_sums *tally = sums_if_counted(frame, parts.is_311);
         if (tally)
             sums_call_end(tally);
     }
-    if (returns(passes, tracer))
+    if (fires_return(matches_filter, tracer))
         leave(parts.leave, frame, result);
     return result;
 }
@@ -327,7 +333,7 @@ static PyObject *hook_39(PyThreadState *thread, void *frame, int throw)
 static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
 {
     if (__builtin_expect(layout_311 == LAYOUT_311_UNTRIED, 0))
-        fire_aside(look_311, frame, throw);
+        with_exception_saved(check_frame_311, frame, throw);
     return evaluate(thread, frame, throw,
                     (struct parts){hook_311, pass_39, default_39, fire_entry_311, fire_return_311,
                                    count_entry_311, true});
@@ -340,7 +346,7 @@ static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
     if (eval_frame_get(state) == hook())
         eval_frame_set(state, next_evaluator);
     rearm_current();
-    return (comes_back(frame) ? default_39 : pass_39)(thread, frame, throw);
+    return (unwind_entry(frame) ? default_39 : pass_39)(thread, frame, throw);
 }
 
 /* ---------------------------------------------------------------- setting */
@@ -370,7 +376,7 @@ static bool is_in_place_somewhere(void)
     return state;
 }
 
-static bool put_in_place(struct interp *interp)
+static bool install_hook(struct interp *interp)
 {
     void *now = eval_frame_get(interp->state);
     if (now == hook() || (interp->chained_eval_frame && now == interp->chained_eval_frame))
@@ -389,7 +395,7 @@ static bool put_in_place(struct interp *interp)
 
 bool frame_eval_force_rearm(struct interp *interp, bool again)
 {
-    if (!can_be_set(interp->state) || !put_in_place(interp))
+    if (!can_be_set(interp->state) || !install_hook(interp))
         return false;
     /* For a thread that calls no Python function for a while, as it is in a long loop of one frame.
      * Not at once, as the program would find in its own profile function's events that another one
@@ -434,7 +440,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
             now; /* ours stays behind it, silent while no tracer is attached */
         has_front = true;
     }
-    if (wanted && !put_in_place(interp))
+    if (wanted && !install_hook(interp))
         return HOOK_NEVER;
     if (!wanted && now == hook())
         eval_frame_set(interp->state, next_evaluator);

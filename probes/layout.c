@@ -26,8 +26,8 @@ _Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
 atomic_bool offsets_decided = true; /* until there is a page */
 
 static struct offsets_page page = {.magic = OFFSETS_MAGIC};
-static void *place;   /* one of the two addresses, where the page is; NULL: there is none */
-static bool is_known; /* there is a page, and this CPython's layouts are in cpython_layout.h */
+static void *mapped_page; /* one of the two addresses, where the page is; NULL: there is none */
+static bool is_known;     /* there is a page, and this CPython's layouts are in cpython_layout.h */
 
 /* The tapset may read at any time, so a whole new page takes the old one's place: at worst there is
  * none for a moment. */
@@ -38,7 +38,7 @@ static bool replace_page(void)
         return false;
     memcpy(fresh, &page, sizeof page);
     if (mprotect(fresh, PAGE, PROT_READ) == 0 &&
-        mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) != MAP_FAILED)
+        mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, mapped_page) != MAP_FAILED)
         return true;
     munmap(fresh, PAGE);
     return false;
@@ -51,8 +51,8 @@ void offsets_publish(void)
         debug_log("no stack traces: this is a program of %zu bits", 8 * sizeof(void *));
         return;
     }
-    place = map_fixed_page(addresses, 2, PAGE, PROT_READ);
-    if (!place) {
+    mapped_page = map_fixed_page(addresses, 2, PAGE, PROT_READ);
+    if (!mapped_page) {
         debug_log("no stack traces: the program uses the addresses %#llx and %#llx, where the "
                   "shim's page belongs",
                   OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS);
@@ -129,7 +129,7 @@ static void *frame_of(PyFrameObject *object)
     return py.minor >= 11 ? frame_interpreter_frame(object) : object;
 }
 
-static bool is_right_for_code(PyObject *code)
+static bool code_is_right(PyObject *code)
 {
     return has_attribute_at(code, page.co_filename, "co_filename") &&
            has_attribute_at(code, page.co_name, "co_name") &&
@@ -153,7 +153,7 @@ static const char *instructions_of(const void *frame, const char *code)
     return table->entries[copy];
 }
 
-static bool is_right_for_instruction(PyFrameObject *object, const void *frame, const char *code)
+static bool instr_ptr_is_right(PyFrameObject *object, const void *frame, const char *code)
 {
     if (py.minor >= 11) { /* a frame that has not begun stands before its first instruction */
         const char *first = instructions_of(frame, code);
@@ -170,41 +170,41 @@ static bool is_right_for_instruction(PyFrameObject *object, const void *frame, c
 }
 
 /* The frame is one of Python code. */
-static bool is_right_for_owner(const char *frame)
+static bool owner_is_right(const char *frame)
 {
     return !page.frame_owner ||
            (unsigned char)frame[page.frame_owner] < (unsigned char)FRAME_OWNED_BY_CSTACK;
 }
 
-enum answer { RIGHT, WRONG, NOT_TOLD };
+enum check_result { RIGHT, WRONG, INCONCLUSIVE };
 
 /* Whether the frame's caller is where it is looked for, perhaps behind frames between C and Python:
  * one for each call from C, and from 3.15 on one below all others of a thread.  A frame that has
  * none says only that there is none. */
-static enum answer is_right_for_back(PyFrameObject *object, const void *frame)
+static enum check_result previous_is_right(PyFrameObject *object, const void *frame)
 {
     PyFrameObject *back = frame_back(object);
     char *caller = read_word(frame, page.frame_previous), *wanted = back ? frame_of(back) : NULL;
     for (int passed = 0; py.minor >= 12 && passed < 2 && caller && caller != wanted; passed++)
         caller = read_word(caller, page.frame_previous);
-    enum answer answer = caller != wanted ? WRONG : back ? RIGHT : NOT_TOLD;
+    enum check_result check_result = caller != wanted ? WRONG : back ? RIGHT : INCONCLUSIVE;
     if (back)
         py.Py_DecRef((PyObject *)back);
-    return answer;
+    return check_result;
 }
 
-static enum answer check_frame(PyFrameObject *object, PyObject *code)
+static enum check_result check_frame(PyFrameObject *object, PyObject *code)
 {
     fill_in_frame();
     fill_in_code(code);
     void *frame = frame_of(object);
-    if (!is_right_for_code(code) || !frame ||
+    if (!code_is_right(code) || !frame ||
         ((uintptr_t)read_word(frame, page.frame_executable) & ~CODE_TAG) != (uintptr_t)code ||
-        !is_right_for_instruction(object, frame, (char *)code) || !is_right_for_owner(frame)) {
+        !instr_ptr_is_right(object, frame, (char *)code) || !owner_is_right(frame)) {
         debug_log("no stack traces: frames in this CPython are not as in the release");
         return WRONG;
     }
-    enum answer back = is_right_for_back(object, frame);
+    enum check_result back = previous_is_right(object, frame);
     if (back == WRONG)
         debug_log("no stack traces: the callers of frames are not found");
     else
@@ -248,7 +248,7 @@ static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
 }
 
 /* Not by the frame that a marker reports, which a hook may be about to start. */
-static enum answer check_thread(void)
+static enum check_result check_thread(void)
 {
     const char *why;
     PyThreadState *state = py.PyThreadState_Get();
@@ -256,11 +256,11 @@ static enum answer check_thread(void)
     /* Not in a thread that runs another interpreter than it began with. */
     if (!innermost || py.PyGILState_GetThisThreadState() != state ||
         !fill_in_thread_frame(state, frame_of(innermost)))
-        return NOT_TOLD;
+        return INCONCLUSIVE;
     if (!page.tstate_tls)
         page.tstate_tls = tls_slot_find(&why);
     if (page.tstate_tls)
-        return offsets_fill_interpreter(&page, state) ? RIGHT : NOT_TOLD;
+        return offsets_fill_interpreter(&page, state) ? RIGHT : INCONCLUSIVE;
     debug_log("no stack traces without a marker: %s", why);
     return WRONG;
 }
@@ -269,13 +269,13 @@ static enum answer check_thread(void)
 
 /* After so many frames it is as well as it can be told. */
 enum { MOST_FRAMES = 100 };
-static unsigned frames_seen;
+static unsigned frames_checked;
 
 /* What is not told is published as far as it goes, and compared again with the next frame. */
 static void check(PyFrameObject *object, PyObject *code)
 {
     struct offsets_page before = page;
-    enum answer frame = check_frame(object, code), thread = NOT_TOLD;
+    enum check_result frame = check_frame(object, code), thread = INCONCLUSIVE;
     page.lines = LINES_UNKNOWN;
     if (frame != WRONG) {
         page.lines = py.minor >= 11   ? LINES_LOCATIONS
@@ -286,9 +286,9 @@ static void check(PyFrameObject *object, PyObject *code)
         page.tstate_tls = 0;
     if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
         debug_log("no stack traces: their page could not be mapped");
-    bool told = frame == WRONG || (frame == RIGHT && thread != NOT_TOLD);
-    offsets_decided = told || ++frames_seen >= MOST_FRAMES;
-    if (!told && offsets_decided && thread == NOT_TOLD)
+    bool told = frame == WRONG || (frame == RIGHT && thread != INCONCLUSIVE);
+    offsets_decided = told || ++frames_checked >= MOST_FRAMES;
+    if (!told && offsets_decided && thread == INCONCLUSIVE)
         debug_log(
             "no stack traces without a marker: the frame of a thread was not found in its state");
 }
@@ -299,7 +299,7 @@ void offsets_forget_tls(void)
         return;
     page.tstate_tls = 0;
     page.tstate_interp = 0;
-    frames_seen = 0;
+    frames_checked = 0;
     offsets_decided = false;
 }
 

@@ -168,7 +168,7 @@ static void *attach_again(void)
 }
 
 /* library: as cpython_load_symbols() takes it. */
-static void load(const char *library)
+static void start_shim(const char *library)
 {
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
     debug_on = debug && *debug;
@@ -203,20 +203,20 @@ static void load(const char *library)
         wait_for_interpreters();
 }
 
-static bool begun;
+static bool loaded_once;
 
 /* Called by the dynamic linker, under its lock; no GIL, or the caller's of dlopen(). */
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void on_load(void)
 {
-    load(NULL);
-    begun = true;
+    start_shim(NULL);
+    loaded_once = true;
 }
 
 static void find_library(const void *within)
 {
     Dl_info library;
     if (!loaded && dladdr(within, &library) && is_libpython(library.dli_fname))
-        load(library.dli_fname);
+        start_shim(library.dli_fname);
 }
 
 /* The C library's start files have each library that is loaded call this first of all (crti.S,
@@ -228,7 +228,7 @@ void __gmon_start__(void)
     __attribute__((visibility("default"), no_sanitize("address", "undefined")));
 void __gmon_start__(void)
 {
-    if (begun)
+    if (loaded_once)
         find_library(__builtin_return_address(0));
 }
 
@@ -239,7 +239,7 @@ static int exec_module(PyObject *module)
 {
     (void)module;
     if (!loaded) /* perhaps preloaded into a program that found its Python only later */
-        load(NULL);
+        start_shim(NULL);
     if (loaded)
         attach_here();
     return 0;

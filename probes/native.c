@@ -74,7 +74,7 @@ struct file {
 
 /* The bytes from offset on, or NULL if the file has fewer.  They are read, as those of a mapped
  * file are gone when it is truncated. */
-static const void *part(const struct file *file, size_t offset, size_t size)
+static const void *note_part(const struct file *file, size_t offset, size_t size)
 {
     if (offset > file->size || size > file->size - offset)
         return NULL;
@@ -89,20 +89,20 @@ static const void *part(const struct file *file, size_t offset, size_t size)
  * now.  The notes of a segment have the build's id. */
 static const ElfW(Ehdr) * header_of(const struct file *file, const struct object *object)
 {
-    const ElfW(Ehdr) *header = part(file, 0, sizeof *header);
+    const ElfW(Ehdr) *header = note_part(file, 0, sizeof *header);
     size_t size = object->count * sizeof *object->headers;
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_phentsize != sizeof *object->headers || header->e_phnum != object->count ||
         header->e_shentsize != sizeof(ElfW(Shdr)) || header->e_shoff % sizeof(void *) != 0)
         return NULL;
-    const void *headers = part(file, header->e_phoff, size);
+    const void *headers = note_part(file, header->e_phoff, size);
     if (!headers || memcmp(headers, object->headers, size) != 0)
         return NULL;
     for (const ElfW(Phdr) *segment = object->headers; segment < object->headers + object->count;
          segment++) {
         if (segment->p_type != PT_NOTE || !has(object, segment->p_vaddr, segment->p_filesz, PF_R))
             continue;
-        const void *notes = part(file, segment->p_offset, segment->p_filesz);
+        const void *notes = note_part(file, segment->p_offset, segment->p_filesz);
         if (!notes || memcmp(notes, (void *)(object->bias + segment->p_vaddr), segment->p_filesz))
             return NULL;
     }
@@ -114,7 +114,7 @@ static const ElfW(Shdr) *
 {
     const ElfW(Shdr) *section = NULL;
     if (index < header->e_shnum)
-        section = part(file, header->e_shoff + index * sizeof *section, sizeof *section);
+        section = note_part(file, header->e_shoff + index * sizeof *section, sizeof *section);
     return section;
 }
 
@@ -126,7 +126,7 @@ static ElfW(Addr) base_of(const struct file *file, const ElfW(Ehdr) * header)
     for (size_t i = 0; names && i < header->e_shnum; i++) {
         const ElfW(Shdr) *section = section_of(file, header, i);
         const char *name =
-            section ? part(file, names->sh_offset + section->sh_name, sizeof base) : NULL;
+            section ? note_part(file, names->sh_offset + section->sh_name, sizeof base) : NULL;
         if (name && memcmp(name, base, sizeof base) == 0)
             return section->sh_addr;
     }
@@ -145,7 +145,7 @@ static const struct {
 };
 
 /* The marker, if it fires in this version; else MARKERS. */
-static enum marker firing(const char *name)
+static enum marker enabled_in(const char *name)
 {
     for (size_t i = 0; i < sizeof fires / sizeof *fires; i++)
         if (strcmp(marker_info[fires[i].marker].name, name) == 0 && py.minor >= fires[i].first &&
@@ -172,7 +172,7 @@ static void read_descriptor(const struct object *object, ElfW(Addr) base, const 
         return;
     if (base && link.base)
         link.semaphore += base - link.base;
-    enum marker marker = firing(name);
+    enum marker marker = enabled_in(name);
     if (marker != MARKERS && link.semaphore % sizeof(unsigned short) == 0 &&
         has(object, link.semaphore, sizeof(unsigned short), PF_R | PF_W))
         semaphores[marker] = (semaphore)(object->bias + link.semaphore);
@@ -186,14 +186,15 @@ static size_t padded(size_t size)
 static void read_section(const struct file *file, const ElfW(Shdr) * section,
                          const struct object *object, ElfW(Addr) base)
 {
-    struct file notes = {part(file, section->sh_offset, section->sh_size), section->sh_size, NULL};
+    struct file notes = {note_part(file, section->sh_offset, section->sh_size), section->sh_size,
+                         NULL};
     const ElfW(Nhdr) * note;
     size_t at = 0;
-    while (notes.bytes && (note = part(&notes, at, sizeof *note))) {
+    while (notes.bytes && (note = note_part(&notes, at, sizeof *note))) {
         size_t name_at = at + sizeof *note;
         size_t bytes_at = name_at + padded(note->n_namesz);
-        const char *name = part(&notes, name_at, note->n_namesz);
-        const char *bytes = part(&notes, bytes_at, note->n_descsz);
+        const char *name = note_part(&notes, name_at, note->n_namesz);
+        const char *bytes = note_part(&notes, bytes_at, note->n_descsz);
         if (!name || !bytes)
             break;
         if (note->n_type == NOTE_TYPE_SDT && note->n_namesz == sizeof "stapsdt" &&

@@ -18,25 +18,25 @@ struct call {
 
 /* The calls of a thread, the innermost last; and how many there are of the functions that share a
  * place: of a function whose place has none, none is open. */
-enum { PLACES = 256 };
+enum { SLOTS = 256 };
 struct block {
-    uint32_t at_place[PLACES];
+    uint32_t at_place[SLOTS];
     struct call call[];
 };
 
 static __thread struct calls {
     struct block *block;
     uint32_t depth, room;
-    unsigned turn;
+    unsigned epoch;
 } calls;
 
 /* Another one for each time that times are wanted, or no longer, in each child, and where too many
  * calls are open: those that were open then are forgotten. */
-static atomic_uint turn = 1;
+static atomic_uint epoch = 1;
 
 /* Calls that lose their ends stay: where a greenlet is given up that has not ended.  So there is an
  * end to it. */
-enum { ROOM = 64, MOST = 128 * 1024 };
+enum { ROOM = 64, MAX_CALLS = 128 * 1024 };
 
 static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -63,8 +63,8 @@ static void forget_here(void)
 /* False: memory ran out. */
 static __attribute__((noinline)) bool make_room(void)
 {
-    if (calls.room >= MOST) { /* what is open in other threads goes with it */
-        calls.turn = ++turn;
+    if (calls.room >= MAX_CALLS) { /* what is open in other threads goes with it */
+        calls.epoch = ++epoch;
         forget_here();
         return true;
     }
@@ -84,7 +84,7 @@ static __attribute__((noinline)) bool make_room(void)
 
 static inline uint32_t *place_of(const void *function)
 {
-    return &calls.block->at_place[((uintptr_t)function >> 6) % PLACES];
+    return &calls.block->at_place[((uintptr_t)function >> 6) % SLOTS];
 }
 
 /* Behind the innermost call of it; 0: there is none. */
@@ -98,9 +98,9 @@ static inline size_t find(const void *function)
 
 void open_calls_begin(const void *function)
 {
-    unsigned now = atomic_load_explicit(&turn, memory_order_relaxed);
-    if (__builtin_expect(calls.turn != now, 0)) {
-        calls.turn = now;
+    unsigned now = atomic_load_explicit(&epoch, memory_order_relaxed);
+    if (__builtin_expect(calls.epoch != now, 0)) {
+        calls.epoch = now;
         forget_here();
     }
     if (__builtin_expect(calls.depth == calls.room, 0) && !make_room())
@@ -116,7 +116,7 @@ void open_calls_begin(const void *function)
 bool open_calls_end(const void *function, bool is_c, struct ended_call *ended)
 {
     uint64_t now = ticks_now();
-    if (calls.turn != atomic_load_explicit(&turn, memory_order_relaxed))
+    if (calls.epoch != atomic_load_explicit(&epoch, memory_order_relaxed))
         return false;
     size_t behind = find(function);
     if (behind == 0)
@@ -136,7 +136,7 @@ bool open_calls_end(const void *function, bool is_c, struct ended_call *ended)
 
 void open_calls_invalidate(void)
 {
-    turn++;
+    epoch++;
 }
 
 void open_calls_after_fork(void)

@@ -16,7 +16,7 @@
 enum { WAITS = 100, WAIT_US = 500 };
 
 /* The watcher may be telling just now. */
-static void tell(void)
+static void flush_function(void)
 {
     static atomic_uint nobody_wakes;
     for (int i = 0; i < WAITS && !sums_flush(); i++)
@@ -26,10 +26,10 @@ static void tell(void)
 typedef void *(*c_function)(void *, void *, void *, void *, void *);
 
 /* PARTING(NAME): a function of posix. */
-#define PARTINGS(PARTING) PARTING(_exit) PARTING(execv) PARTING(execve)
+#define EXIT_FUNCTIONS(PARTING) PARTING(_exit) PARTING(execv) PARTING(execve)
 
 #define NUMBER(name) NUMBER_##name,
-enum { PARTINGS(NUMBER) COUNT };
+enum { EXIT_FUNCTIONS(NUMBER) COUNT };
 
 static struct {
     PyMethodDef *definition; /* NULL: not found */
@@ -39,16 +39,16 @@ static struct {
 #define CALL(name) \
     static void *call_##name(void *a, void *b, void *c, void *d, void *e) \
     { \
-        tell(); \
+        flush_function(); \
         return ((c_function)(void *)found[NUMBER_##name].before)(a, b, c, d, e); \
     }
-PARTINGS(CALL)
+EXIT_FUNCTIONS(CALL)
 
 #define OURS(name) {#name, call_##name},
 static const struct {
     const char *name;
     c_function function;
-} ours[COUNT] = {PARTINGS(OURS)};
+} ours[COUNT] = {EXIT_FUNCTIONS(OURS)};
 
 /* Threads that call the function meanwhile read one word, the old one or the new. */
 void exit_flush_set(bool wanted)

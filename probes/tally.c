@@ -33,7 +33,7 @@ struct part {
     _Alignas(CACHE_LINE) struct sums sums;
 };
 
-enum { OTHERS = 8 };
+enum { OTHER_THREADS = 8 };
 
 struct function_sums {
     struct code_sums code; /* first: struct code_record has its address */
@@ -56,15 +56,15 @@ struct function_sums {
 static struct function_sums *_Atomic tallies;
 
 /* Taken off the list, to be freed. */
-static struct function_sums *_Atomic off_list;
+static struct function_sums *_Atomic unlisted;
 
 atomic_uint sums_enabled_word;
 
 /* How often the sums were told; never 0. */
-static atomic_uint times_told = 1;
+static atomic_uint flush_epoch = 1;
 
 /* Held by the thread that tells. */
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t flush_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void sums_set_enabled(unsigned wanted)
 {
@@ -93,8 +93,8 @@ static inline unsigned number_here(void)
 
 static void free_off_list(void)
 {
-    struct function_sums *tally = atomic_load_explicit(&off_list, memory_order_relaxed)
-                                      ? atomic_exchange(&off_list, NULL)
+    struct function_sums *tally = atomic_load_explicit(&unlisted, memory_order_relaxed)
+                                      ? atomic_exchange(&unlisted, NULL)
                                       : NULL;
     while (tally) {
         struct function_sums *next = tally->next;
@@ -146,7 +146,7 @@ static struct function_sums *make(const char *filename, const char *funcname, co
 }
 
 /* From now on its sums are reported. */
-static void put_on_list(struct function_sums *tally)
+static void link_new(struct function_sums *tally)
 {
     tally->next = tallies;
     while (!atomic_compare_exchange_weak(&tallies, (struct function_sums **)&tally->next, tally))
@@ -170,7 +170,7 @@ struct function_sums *sums_of_code(struct code_record *record, PyObject *globals
         free(tally);
         return tally_in(record);
     }
-    put_on_list(tally);
+    link_new(tally);
     return tally;
 }
 
@@ -215,7 +215,7 @@ static struct function_sums *put_in_place(const PyMethodDef *definition,
     nogil_lock(&making);
     struct c_function *known = find(definition);
     if (!known) {
-        put_on_list(tally);
+        link_new(tally);
         struct c_function *_Atomic *place = place_of(definition);
         *function = (struct c_function){
             *place, definition, definition->ml_name, definition->ml_meth, cpython_interpreter(),
@@ -271,14 +271,14 @@ static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order
 static __attribute__((noinline)) struct sums *other_sums(struct function_sums *tally)
 {
     struct part *others = atomic_load_explicit(&tally->others, memory_order_acquire), *fresh;
-    if (!others && (fresh = aligned_alloc(CACHE_LINE, OTHERS * sizeof *fresh))) {
-        memset(fresh, 0, OTHERS * sizeof *fresh);
+    if (!others && (fresh = aligned_alloc(CACHE_LINE, OTHER_THREADS * sizeof *fresh))) {
+        memset(fresh, 0, OTHER_THREADS * sizeof *fresh);
         if (atomic_compare_exchange_strong(&tally->others, &others, fresh))
             others = fresh;
         else
             free(fresh);
     }
-    return others ? &others[number_here() % OTHERS].sums : tally->first;
+    return others ? &others[number_here() % OTHER_THREADS].sums : tally->first;
 }
 
 /* Those to which this thread adds. */
@@ -288,7 +288,7 @@ static inline struct sums *sums_here(struct function_sums *tally)
                                                                      : other_sums(tally);
 }
 
-static __attribute__((noinline)) void say_it_runs(unsigned times)
+static __attribute__((noinline)) void report_thread(unsigned times)
 {
     thread.times = times;
     if (MARKER_ON(thread__runs))
@@ -297,9 +297,9 @@ static __attribute__((noinline)) void say_it_runs(unsigned times)
 
 void sums_call_begin(struct function_sums *tally)
 {
-    unsigned times = atomic_load_explicit(&times_told, memory_order_relaxed);
+    unsigned times = atomic_load_explicit(&flush_epoch, memory_order_relaxed);
     if (__builtin_expect(thread.times != times, 0))
-        say_it_runs(times);
+        report_thread(times);
     add(&sums_here(tally)->begun, 1, memory_order_relaxed);
     if (sums_enabled(SUMS_TIMES))
         open_calls_begin(tally);
@@ -330,7 +330,7 @@ static uint64_t sum_of(const struct function_sums *tally, size_t offset)
 {
     uint64_t sum = sum_in(tally->first, offset);
     const struct part *others = tally->others;
-    for (int i = 0; others && i < OTHERS; i++)
+    for (int i = 0; others && i < OTHER_THREADS; i++)
         sum += sum_in(&others[i].sums, offset);
     return sum;
 }
@@ -345,7 +345,7 @@ static uint64_t grown(uint64_t now, uint64_t *before)
 /* How much a sum has grown since it was last told. */
 #define SINCE(tally, sum) grown(sum_of(tally, offsetof(struct sums, sum)), &(tally)->told.sum)
 
-static void tell_begun(struct function_sums *tally, long number)
+static void flush_begin(struct function_sums *tally, long number)
 {
     if (tally->is_c && MARKER_ON(cfunction__count))
         marker_cfunction__count(tally->funcname, tally->module, number);
@@ -354,7 +354,7 @@ static void tell_begun(struct function_sums *tally, long number)
                                number);
 }
 
-static void tell_times(struct function_sums *tally, long number, long time, long own)
+static void flush_times(struct function_sums *tally, long number, long time, long own)
 {
     if (tally->is_c && MARKER_ON(cfunction__summary))
         marker_cfunction__summary(tally->funcname, tally->module, number, time, own);
@@ -372,33 +372,33 @@ static long part_of(uint64_t *sum)
 }
 
 /* In several events if it must be. */
-static void tell_ended(struct function_sums *tally, long number, uint64_t time, uint64_t own)
+static void flush_end(struct function_sums *tally, long number, uint64_t time, uint64_t own)
 {
     do {
-        tell_times(tally, number, part_of(&time), part_of(&own));
+        flush_times(tally, number, part_of(&time), part_of(&own));
         number = 0;
     } while (time || own);
 }
 
-static void tell(struct function_sums *tally)
+static void flush_function(struct function_sums *tally)
 {
     uint64_t begun = SINCE(tally, begun);
     if (begun)
-        tell_begun(tally, (long)begun);
+        flush_begin(tally, (long)begun);
     uint64_t ended = SINCE(tally, ended);
     if (!ended)
         return;
     uint64_t time = ticks_to_ns(SINCE(tally, ticks));
     uint64_t own = ticks_to_ns(SINCE(tally, own_ticks));
-    tell_ended(tally, (long)ended, time, own);
+    flush_end(tally, (long)ended, time, own);
 }
 
-static void take_off(struct function_sums *tally, struct function_sums *before)
+static void unlink_released(struct function_sums *tally, struct function_sums *before)
 {
     code_sums_freed--;
     before->next = tally->next;
-    tally->next = off_list;
-    while (!atomic_compare_exchange_weak(&off_list, (struct function_sums **)&tally->next, tally))
+    tally->next = unlisted;
+    while (!atomic_compare_exchange_weak(&unlisted, (struct function_sums **)&tally->next, tally))
         ;
 }
 
@@ -411,7 +411,7 @@ static void for_each(void (*act)(struct function_sums *))
         act(tally);
         next = tally->next;
         if (freed && before)
-            take_off(tally, before);
+            unlink_released(tally, before);
         else
             before = tally;
     }
@@ -421,12 +421,12 @@ bool sums_flush(void)
 {
     if (!tallies)
         return true;
-    if (pthread_mutex_trylock(&telling) != 0)
+    if (pthread_mutex_trylock(&flush_lock) != 0)
         return false;
     ticks_calibrate();
-    times_told++;
-    for_each(tell);
-    pthread_mutex_unlock(&telling);
+    flush_epoch++;
+    for_each(flush_function);
+    pthread_mutex_unlock(&flush_lock);
     return true;
 }
 
@@ -442,15 +442,15 @@ static void forget(struct function_sums *tally)
 static void forget_all(void)
 {
     open_calls_invalidate();
-    if (pthread_mutex_trylock(&telling) != 0)
+    if (pthread_mutex_trylock(&flush_lock) != 0)
         return;
     for_each(forget);
-    pthread_mutex_unlock(&telling);
+    pthread_mutex_unlock(&flush_lock);
 }
 
 void sums_after_fork(void)
 {
-    pthread_mutex_init(&telling, NULL);
+    pthread_mutex_init(&flush_lock, NULL);
     forget_all();
     making = (struct nogil_lock){0};
     open_calls_after_fork();
@@ -471,7 +471,7 @@ void sums_flush_tick(unsigned wanted)
 }
 
 /* What the program has run after its atexit functions. */
-__attribute__((destructor)) static void tell_the_rest(void)
+__attribute__((destructor)) static void flush_remaining(void)
 {
     sums_flush();
 }

@@ -29,7 +29,7 @@ static char *thread_pointer(void)
 
 /* Whether CPython knows no thread state in this thread once the word is cleared, which nothing but
  * the two lines here may see: signals are blocked. */
-static bool is_cpythons(void *volatile *word)
+static bool holds_current_tstate(void *volatile *word)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -46,7 +46,7 @@ static void **find_within(void *from, size_t bytes, const PyThreadState *state)
 {
     void **word = from;
     for (size_t i = 0; i < bytes / sizeof *word; i++)
-        if (word[i] == state && is_cpythons(&word[i]))
+        if (word[i] == state && holds_current_tstate(&word[i]))
             return &word[i];
     return NULL;
 }
@@ -100,13 +100,13 @@ static struct key_value *first_values(void)
 /* Those of files that a program begins with are at the same place in each thread, beside the thread
  * pointer: below it on x86-64, above it elsewhere.  Those of a file that was loaded late may be on
  * the heap, elsewhere in each. */
-enum { FARTHEST = 1 << 16 };
-static bool is_beside(ptrdiff_t distance)
+enum { MAX_DISTANCE = 1 << 16 };
+static bool near_thread_pointer(ptrdiff_t distance)
 {
 #if defined(__x86_64__) || defined(__s390x__)
-    return distance < 0 && distance > -FARTHEST;
+    return distance < 0 && distance > -MAX_DISTANCE;
 #else
-    return distance > 0 && distance < FARTHEST;
+    return distance > 0 && distance < MAX_DISTANCE;
 #endif
 }
 
@@ -134,7 +134,7 @@ static int on_file(struct dl_phdr_info *info, size_t size, void *data)
     if (!is_it)
         return 0;
     ptrdiff_t distance = (char *)info->dlpi_tls_data - thread_pointer();
-    if (info->dlpi_tls_data && is_beside(distance)) {
+    if (info->dlpi_tls_data && near_thread_pointer(distance)) {
         variables.distance = distance;
         variables.size = block;
     }

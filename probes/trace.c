@@ -120,7 +120,7 @@ static void set_tracing(PyThreadState *state, bool on)
 
 /* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
  * frames must not begin it again. */
-static __thread bool setting;
+static __thread bool installing;
 
 /* Sets a trace function by CPython's own, on the calling thread, with the object that is there, or
  * was: the thread state may hold the only reference to it, and 3.9 drops that before it takes the
@@ -132,14 +132,14 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
         py.Py_IncRef(object);
     struct cpython_retries attempts = {0};
     bool was_busy = set_thread_is_arming(true);
-    setting = true;
+    installing = true;
     do {
         if (py._PyEval_SetTrace) /* 3.9: the public one prints if a hook refuses */
             py._PyEval_SetTrace(state, function, object);
         else
             py.PyEval_SetTrace(function, object);
     } while (cpython_retry(&attempts, !py.PyErr_Occurred()));
-    setting = false;
+    installing = false;
     set_thread_is_arming(was_busy);
     if (object)
         py.Py_DecRef(object);
@@ -167,14 +167,14 @@ static void set_profile(PyThreadState *state, Py_tracefunc function)
 /* ---------------------------------------------------------------- what is wanted */
 
 /* Up to 3.9 an audit hook of the program may refuse: it would be asked again at every call. */
-static bool refused_trace;
+static bool audit_refused_trace;
 
 /* function__return is wanted, for the frames of threads that ran already. */
 static bool returns_wanted;
 
 static bool wants_trace(void)
 {
-    return (trace_markers & TRACE_MARKERS) && !refused_trace;
+    return (trace_markers & TRACE_MARKERS) && !audit_refused_trace;
 }
 
 static bool wants_profile(const struct traced_thread *thread)
@@ -195,7 +195,7 @@ static bool runs(const struct traced_thread *thread, PyFrameObject *frame)
 }
 
 /* Forgets the frames that returned while the program's function stood in place of ours. */
-static void forget_returned(struct traced_thread *thread)
+static void drop_returned(struct traced_thread *thread)
 {
     PyFrameObject **frames;
     size_t depth = frame_stack(frame_current(), &frames), i = 0;
@@ -263,7 +263,7 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
                   py.PyFrame_GetLineNumber(frame));
     if (runs && EVENT_ON(exception__raise))
         fire_raise(frame, what, argument);
-    if (!wants_trace() && !setting) {
+    if (!wants_trace() && !installing) {
         PyThreadState *state = py.PyThreadState_Get();
         set_trace(state, program);
         /* Up to 3.9 that runs audit hooks of the program, which may set another one. */
@@ -295,7 +295,8 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
 
 /* The return of a frame that the frame hook saw begin is fired there.  result: NULL where an
  * exception leaves the frame, which CPython has put aside. */
-static void fire_old_return(struct traced_thread *thread, PyFrameObject *frame, PyObject *result)
+static void fire_running_return(struct traced_thread *thread, PyFrameObject *frame,
+                                PyObject *result)
 {
     if (thread->running_count == 0 || thread->running_frames[thread->running_count - 1] != frame)
         return;
@@ -324,17 +325,17 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
         catch_up(thread, frame);
     }
     if (runs && what == TRACE_RETURN)
-        fire_old_return(thread, frame, argument);
+        fire_running_return(thread, frame, argument);
     else if (runs && (what == TRACE_C_CALL || what == TRACE_C_EXCEPTION || what == TRACE_C_RETURN))
         fire_cfunction(frame, what, argument);
-    if (!wants_profile(thread) && !setting)
+    if (!wants_profile(thread) && !installing)
         set_profile(thread->state, program);
     return program ? program(object, frame, what, argument) : 0;
 }
 
 /* ---------------------------------------------------------------- setting */
 
-static void take_profile(struct traced_thread *thread, struct PyThreadState_tracing *functions)
+static void save_profile(struct traced_thread *thread, struct PyThreadState_tracing *functions)
 {
     if (functions->c_profilefunc == on_profile)
         return;
@@ -350,23 +351,23 @@ static void put_in_place(struct traced_thread *thread)
         thread->trace = functions->c_tracefunc;
         set_trace(thread->state, on_trace);
         if (functions->c_tracefunc != on_trace) {
-            refused_trace = true;
+            audit_refused_trace = true;
             debug_log("the program's own audit hook refused a trace function");
         }
     }
     if (wants_profile(thread) && layout_is_known())
-        take_profile(thread, functions);
+        save_profile(thread, functions);
 }
 
 void trace_install(void *state)
 {
-    struct traced_thread *thread = setting ? NULL : record_here();
+    struct traced_thread *thread = installing ? NULL : record_here();
     if (!thread || thread->state != state)
         return;
     if (replay_is_due(&thread->replayed)) {
         catch_up(thread, frame_current()); /* the hooked frame's caller */
     } else if (thread->running_count && functions_of(state)->c_profilefunc != on_profile) {
-        forget_returned(thread);
+        drop_returned(thread);
     }
     put_in_place(thread);
 }
@@ -391,11 +392,11 @@ void trace_resume(PyThreadState *state)
     struct traced_thread *thread = record_of(state);
     thread->suspended = false;
     if (!functions_of(state)->c_profilefunc) /* else the program's, or ours by trace_arm() */
-        take_profile(thread, functions_of(state));
+        save_profile(thread, functions_of(state));
 }
 
 /* This and the next one run under the lock of tstate_for_each(). */
-static void reach(PyThreadState *state, void *own)
+static void install_on(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
     struct PyThreadState_tracing *functions = functions_of(state);
@@ -403,38 +404,39 @@ static void reach(PyThreadState *state, void *own)
         return;
     /* What is on its stack it finds out itself, in its next event. */
     if (returns_wanted || wants_profile(thread))
-        take_profile(thread, functions);
+        save_profile(thread, functions);
     if (wants_trace() && py.minor >= 10 && functions->c_tracefunc != on_trace) {
         thread->trace = functions->c_tracefunc;
         set_trace(state, on_trace);
     }
 }
 
-static void reach_to_knock(PyThreadState *state, void *own)
+static void force_rearm_on(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
     if (thread)
-        take_profile(thread, functions_of(state));
+        save_profile(thread, functions_of(state));
 }
 
 /* A thread that can't be reached answers in the frame hook alone, or when the watcher next asks. */
 void trace_force_rearm(PyInterpreterState *interpreter)
 {
     if (layout_is_known())
-        tstate_for_each(interpreter, reach_to_knock, py.PyThreadState_Get());
+        tstate_for_each(interpreter, force_rearm_on, py.PyThreadState_Get());
 }
 
 bool trace_arm(unsigned wanted, bool here)
 {
     trace_markers = wanted & (TRACE_MARKERS | CFUNCTION_MARKERS);
     returns_wanted = wanted & MARKER_BITS(function__return);
-    refused_trace = false;
+    audit_refused_trace = false;
     if (!here || (!trace_markers && !returns_wanted))
         return true;
     PyThreadState *own = py.PyThreadState_Get();
     if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */
         trace_install(own);
-    return !layout_is_known() || tstate_for_each(cpython_interpreter(), reach, own) != WALK_LATER;
+    return !layout_is_known() ||
+           tstate_for_each(cpython_interpreter(), install_on, own) != WALK_LATER;
 }
 
 /* Looks at the calling thread's: the interpreter stands before the functions, and the type of the

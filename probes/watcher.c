@@ -53,19 +53,19 @@ enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 /* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
 struct watcher {
     pthread_t thread;
-    pid_t id;          /* the kernel's, which the thread sets first */
-    bool attaches;     /* it has attach_interpreter() called first */
-    bool detaches;     /* as its name says */
-    unsigned looks;    /* for filters, before its end */
-    bool left_files;   /* by descriptors_leave() */
-    atomic_uint state; /* the bits below */
+    pid_t id;                /* the kernel's, which the thread sets first */
+    bool attaches;           /* it has attach_interpreter() called first */
+    bool detaches;           /* as its name says */
+    unsigned looks;          /* for filters, before its end */
+    bool descriptors_closed; /* by descriptors_leave() */
+    atomic_uint state;       /* the bits below */
 };
 enum {
     STOPPING = 1,
-    AWAKE = 2,     /* it may be looking at CPython's memory */
-    TAKES_GIL = 4, /* it asks, and has the GIL or waits for it */
-    IDLE = 8,      /* the interpreter has ended */
-    LEFT = 16,     /* it is not joined */
+    ST_AWAKE = 2,             /* it may be looking at CPython's memory */
+    ST_TAKES_GIL = 4,         /* it asks, and has the GIL or waits for it */
+    ST_INTERPRETER_ENDED = 8, /* the interpreter has ended */
+    ST_DETACHED = 16,         /* it is not joined */
     ENDED = 32,
     GONE = 64, /* it has detached, and is not joined, but for one that was STOPPING before */
 };
@@ -92,11 +92,11 @@ static unsigned settled;
 /* False: it is to stop, or can't sleep. */
 static bool sleep_ms(struct watcher *self, long ms)
 {
-    atomic_fetch_and(&self->state, ~(unsigned)(AWAKE | TAKES_GIL));
+    atomic_fetch_and(&self->state, ~(unsigned)(ST_AWAKE | ST_TAKES_GIL));
     if (!futex_wait_us(&self->state, 0, ms * 1000))
         return false;
     unsigned asleep = 0;
-    return atomic_compare_exchange_strong(&self->state, &asleep, AWAKE);
+    return atomic_compare_exchange_strong(&self->state, &asleep, ST_AWAKE);
 }
 
 /* ---------------------------------------------------------------- asking */
@@ -120,7 +120,7 @@ static enum begin wait_for(struct watcher *self, bool (*done)(void))
 
 /* A child that is forked by C, by the thread that has the GIL, would have a waiter for it that is
  * not there, if this thread waited for it.  BEGUN: it was answered. */
-static enum begin ask_without_gil(struct watcher *self)
+static enum begin rearm_nogil(struct watcher *self)
 {
     if (!py.Py_IsInitialized() || !rearm_main_nogil())
         return BEGIN_LATER;
@@ -133,9 +133,9 @@ static bool needs_no_gil(void)
 }
 
 /* Takes the GIL if asking needs it. */
-static enum begin begin_to_ask(struct watcher *self)
+static enum begin prepare_to_rearm(struct watcher *self)
 {
-    unsigned awake = AWAKE;
+    unsigned awake = ST_AWAKE;
     if (!py.Py_IsInitialized()) /* a program may have taken our function out of atexit */
         return BEGIN_LATER;
     if (wait_for(self, needs_no_gil) == BEGIN_NEVER)
@@ -149,7 +149,7 @@ static enum begin begin_to_ask(struct watcher *self)
     }
     if (!rearm_needs_gil())
         return BEGUN;
-    if (!atomic_compare_exchange_strong(&self->state, &awake, AWAKE | TAKES_GIL)) {
+    if (!atomic_compare_exchange_strong(&self->state, &awake, ST_AWAKE | ST_TAKES_GIL)) {
         rearm_unlock();
         return BEGIN_NEVER;
     }
@@ -186,7 +186,7 @@ static bool begins_to_leave(struct watcher *self)
     if (!is_to_detach(self) || settled != 0 || !ask_is_clear() ||
         self->looks++ % PERIODS_UNTIL_LOOK != 0)
         return false;
-    descriptors_leave(&self->left_files);
+    descriptors_leave(&self->descriptors_closed);
     bool leaves = !any_thread_has_seccomp() && detach_begin(semaphores_sum());
     if (leaves)
         monitoring_leave();
@@ -211,7 +211,7 @@ static bool has_detached_first(struct watcher *self)
     struct watcher *expected = self;
     if (!begins_to_leave(self) || !atomic_compare_exchange_strong(&attaching, &expected, NULL))
         return false;
-    atomic_fetch_or(&self->state, LEFT);
+    atomic_fetch_or(&self->state, ST_DETACHED);
     pthread_detach(pthread_self());
     detach_done();
     return true;
@@ -219,7 +219,7 @@ static bool has_detached_first(struct watcher *self)
 
 /* In a Python that runs already: until watcher_start() has been called on a thread of the
  * program's.  False: it is to end.  No lock, no GIL. */
-static bool attach_first(struct watcher *self)
+static bool run_until_attached(struct watcher *self)
 {
     bool asked = false;
     for (unsigned periods = 0; running != self; periods++) {
@@ -227,7 +227,7 @@ static bool attach_first(struct watcher *self)
             return false;
         if (!asked && !self->detaches && periods % PERIODS_UNTIL_LOOK == 0) {
             /* At the end of Python no thread waits for the attaching one. */
-            enum begin begin = begin_to_ask(self);
+            enum begin begin = prepare_to_rearm(self);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
                 if (begin == BEGUN)
                     rearm_release();
@@ -252,10 +252,10 @@ static bool attach_first(struct watcher *self)
 
 /* The wanted markers, once a tracer has raised, or lowered, all of its semaphores.  False: it is to
  * end. */
-static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
+static bool stable_markers(struct watcher *self, unsigned *wanted)
 {
     if (semaphores_sum())
-        descriptors_leave(&self->left_files);
+        descriptors_leave(&self->descriptors_closed);
     *wanted = markers_enabled();
     bool rests = *wanted == settled;
     for (int i = 0; i < RESTS && !rests; i++) {
@@ -269,12 +269,12 @@ static bool wanted_at_rest(struct watcher *self, unsigned *wanted)
 }
 
 /* Asks the interpreters for the wanted markers. */
-static enum begin ask(struct watcher *self, unsigned wanted, bool change, bool look)
+static enum begin rearm(struct watcher *self, unsigned wanted, bool change, bool look)
 {
-    enum begin begin = change ? ask_without_gil(self) : BEGIN_LATER;
+    enum begin begin = change ? rearm_nogil(self) : BEGIN_LATER;
     if (begin != BEGIN_LATER)
         return begin;
-    begin = begin_to_ask(self);
+    begin = prepare_to_rearm(self);
     if (begin != BEGUN)
         return begin;
     if (watcher_allowed)
@@ -285,7 +285,7 @@ static enum begin ask(struct watcher *self, unsigned wanted, bool change, bool l
 
 static void *end(struct watcher *self)
 {
-    if (atomic_fetch_or(&self->state, ENDED) & LEFT)
+    if (atomic_fetch_or(&self->state, ENDED) & ST_DETACHED)
         free(self);
     return NULL;
 }
@@ -301,13 +301,13 @@ static void *watch(void *data)
     self->id = gettid();
     watcher_name_first(self->attaches);
     thread_begun();
-    if (self->attaches && !attach_first(self))
+    if (self->attaches && !run_until_attached(self))
         return end(self);
     do {
         watcher_name_change(self->detaches ? WATCHER_DETACHES
                             : filtered     ? WATCHER_IS_FILTERED
                                            : WATCHER_IS_ACTIVE);
-        if (!wanted_at_rest(self, &wanted) || is_last_thread())
+        if (!stable_markers(self, &wanted) || is_last_thread())
             break;
         sums_flush_tick(wanted);
         filter_refresh_tick(wanted);
@@ -323,7 +323,7 @@ static void *watch(void *data)
         bool look = ++periods % PERIODS_UNTIL_LOOK == 0;
         if (look || (change && !filtered && periods % wait == 0)) {
             bool was_filtered = filtered;
-            descriptors_leave(&self->left_files);
+            descriptors_leave(&self->descriptors_closed);
             watcher_name_safe();
             filtered = any_thread_has_seccomp();
             if (filtered && !was_filtered)
@@ -332,7 +332,7 @@ static void *watch(void *data)
                 continue;
             if (change)
                 settled = ~0u;
-            enum begin begin = ask(self, wanted, change, look);
+            enum begin begin = rearm(self, wanted, change, look);
             if (begin == BEGIN_NEVER)
                 break;
             if (begin == BEGUN)
@@ -342,8 +342,9 @@ static void *watch(void *data)
             settled = wanted;
     } while (sleep_ms(self, PERIOD_MS));
     /* The end of a thread takes more system calls: the process is to end first. */
-    for (int i = 0; i < PERIODS_UNTIL_LOOK && self->state == IDLE && !is_last_thread(); i++)
-        if (!futex_wait_us(&self->state, IDLE, PERIOD_MS * 1000L))
+    for (int i = 0;
+         i < PERIODS_UNTIL_LOOK && self->state == ST_INTERPRETER_ENDED && !is_last_thread(); i++)
+        if (!futex_wait_us(&self->state, ST_INTERPRETER_ENDED, PERIOD_MS * 1000L))
             break;
     return end(self);
 }
@@ -354,7 +355,7 @@ static struct watcher *make_watcher(bool attaches)
     if (!watcher)
         return NULL;
     watcher->attaches = attaches;
-    watcher->state = AWAKE;
+    watcher->state = ST_AWAKE;
     return watcher;
 }
 
@@ -365,13 +366,13 @@ static bool is_left;
 
 /* 0 in the child of a fork that the C library does not know of (_Fork(), clone()): our thread is
  * not there, and the child's own first fork would wait for it forever. */
-static int never_wiped = 1, *here = &never_wiped;
+static int fallback_word = 1, *in_parent_word = &fallback_word;
 
 void watcher_detect_children(void)
 {
     int *word = zero_in_child_word();
     if (word)
-        here = word;
+        in_parent_word = word;
 }
 
 void watcher_after_fork(bool told)
@@ -381,15 +382,15 @@ void watcher_after_fork(bool told)
     detach_forked();
     changing = (struct nogil_lock){0};
     rearm_lock_reset();
-    *here = 1;
+    *in_parent_word = 1;
     tstate_list_after_fork(told);
     rearm_after_fork();
 }
 
 /* Takes the lock `changing`, which a thread of the parent may have held. */
-static void begin_to_change(void)
+static void lock_changing(void)
 {
-    if (!__atomic_exchange_n(here, 1, __ATOMIC_ACQ_REL))
+    if (!__atomic_exchange_n(in_parent_word, 1, __ATOMIC_ACQ_REL))
         watcher_after_fork(false);
     nogil_lock_detached(&changing);
 }
@@ -414,7 +415,7 @@ static void stop(struct watcher *watcher)
 {
     running = NULL;
     unsigned before = atomic_fetch_or(&watcher->state, STOPPING);
-    bool release = before & TAKES_GIL; /* it won't begin to */
+    bool release = before & ST_TAKES_GIL; /* it won't begin to */
     PyThreadState *state = release ? py.PyEval_SaveThread() : NULL;
     join(watcher, before);
     if (release)
@@ -427,19 +428,19 @@ static void stop_for_fork(struct watcher *watcher)
 {
     running = NULL;
     unsigned before = atomic_fetch_or(&watcher->state, STOPPING);
-    if (!(before & TAKES_GIL)) {
+    if (!(before & ST_TAKES_GIL)) {
         join(watcher, before);
         return;
     }
     pthread_detach(watcher->thread);
     is_left = true;
-    if (atomic_fetch_or(&watcher->state, LEFT) & ENDED)
+    if (atomic_fetch_or(&watcher->state, ST_DETACHED) & ENDED)
         free(watcher);
 }
 
 void watcher_stop_for_fork(void)
 {
-    begin_to_change();
+    lock_changing();
     if (running)
         stop_for_fork(running);
     nogil_unlock(&changing);
@@ -447,9 +448,9 @@ void watcher_stop_for_fork(void)
 
 void watcher_stop_at_exit(void)
 {
-    begin_to_change();
+    lock_changing();
     struct watcher *watcher = running;
-    if (watcher && (atomic_fetch_or(&watcher->state, IDLE) & AWAKE))
+    if (watcher && (atomic_fetch_or(&watcher->state, ST_INTERPRETER_ENDED) & ST_AWAKE))
         stop(watcher);
     if (is_left || attaching)
         rearm_wait_idle();
@@ -460,7 +461,8 @@ void watcher_stop_at_exit(void)
 static void start(void)
 {
     struct watcher *watcher = running;
-    if (watcher && (watcher->state & (IDLE | GONE))) /* IDLE: of the interpreter before */
+    if (watcher &&
+        (watcher->state & (ST_INTERPRETER_ENDED | GONE))) /* IDLE: of the interpreter before */
         stop(watcher);
     if (running || !watcher_allowed || watcher_forbidden || detach_has_ended())
         return;
@@ -480,7 +482,7 @@ static void start(void)
 
 void watcher_start(void)
 {
-    begin_to_change();
+    lock_changing();
     start();
     nogil_unlock(&changing);
 }

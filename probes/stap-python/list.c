@@ -52,7 +52,7 @@ static unsigned shim_markers(void)
 }
 
 /* What users read for what native_marker_state() says. */
-static const char *word_for(const char *worth)
+static const char *provider_text(const char *worth)
 {
     return strcmp(worth, "fires") == 0 ? "unusable" : worth;
 }
@@ -67,7 +67,8 @@ static void print_markers(const struct interpreter *python, const char *code_nam
         const char *from = has ? "the shim" : "nothing";
         if (looked_in && strcmp(own, "live") == 0)
             from = "CPython";
-        printf("  %-26s %-14s %-9s %s\n", marker_name(i), word_for(own), has ? "yes" : "-", from);
+        printf("  %-26s %-14s %-9s %s\n", marker_name(i), provider_text(own), has ? "yes" : "-",
+               from);
         unusable |= strcmp(own, "fires") == 0;
     }
     if (unusable)

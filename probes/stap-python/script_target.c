@@ -54,23 +54,25 @@ static bool is_filtered(const char **point, size_t arguments)
 }
 
 /* How much of what a script probes CPython's own markers give it in a process. */
-enum own { NOTHING, A_PART, ALL };
+enum own { NATIVE_NONE, NATIVE_SOME, NATIVE_ALL };
 
 static enum own own_markers_for(const struct script_probes *script, const struct process *process)
 {
     unsigned probed = 0, live = 0;
     const char *code = script->code;
     if (!tapset_searches(process->code_name) || !process_shares_our_mounts(process))
-        return NOTHING;
+        return NATIVE_NONE;
     for (const char *probe = code; (probe = strstr(probe, "\nprobe python.")); probed++) {
         probe += 14;
         if (is_filtered(&probe, script->arguments))
-            return NOTHING;
+            return NATIVE_NONE;
         size_t length = strspn(probe, "abcdefghijklmnopqrstuvwxyz.");
         live += has_live_marker(process, marker_of(probe, length));
     }
     /* None of CPython's own passes a frame. */
-    return live == 0 ? NOTHING : live < probed || strstr(code, "frameptr") ? A_PART : ALL;
+    return live == 0                                   ? NATIVE_NONE
+           : live < probed || strstr(code, "frameptr") ? NATIVE_SOME
+                                                       : NATIVE_ALL;
 }
 
 /* ---------------------------------------------------------------- with -x */
@@ -136,7 +138,7 @@ static void say_what_is_left_out(pid_t pid)
 static void look_at_shim(const struct process *process, enum own own)
 {
     struct shim_status status = shim_status(process, ACTIVATION_TIMEOUT_MS);
-    if (status.state == SHIM_SILENT && own == NOTHING)
+    if (status.state == SHIM_SILENT && own == NATIVE_NONE)
         die(FAILED, "%d: %s", process->pid, shim_complaint(&status));
     if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
         warn("%d: %s", process->pid, shim_complaint(&status));
@@ -171,7 +173,7 @@ static void make_visible(const struct script_probes *script, pid_t pid)
         return;
     }
     enum own own = own_markers_for(script, &process);
-    if (own == ALL)
+    if (own == NATIVE_ALL)
         return;
     bool again = process.shim && process_lacks_watcher(&process);
     if (process.shim && !again) {
@@ -179,7 +181,7 @@ static void make_visible(const struct script_probes *script, pid_t pid)
         return;
     }
     why = attach_process(&process);
-    if (why && own == NOTHING)
+    if (why && own == NATIVE_NONE)
         die(FAILED, "%d lacks the markers, and the shim can't be loaded: %s", pid, why);
     if (why)
         warn("%d has only markers of its own, as the shim can't be loaded: %s", pid, why);
@@ -222,7 +224,7 @@ void script_list_running(const struct script_probes *script)
             silent++;
         else if (process.shim && !process_lacks_watcher(&process))
             with_shim++;
-        else if (own_markers_for(script, &process) == ALL)
+        else if (own_markers_for(script, &process) == NATIVE_ALL)
             with_own++;
     }
     /* Others may have some that we can't look into. */
