@@ -48,15 +48,15 @@ INSTALL_DATA = $(INSTALL) -m 644
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
 launcher := $(BUILD)/stap-python
-launcher_sources := $(wildcard probes/stap-python/*.c)
-objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/*.c))
+launcher_sources := $(wildcard probes/stap-python/*.c probes/stap-python/*/*.c)
+objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/shim/*/*.c))
 
 # On 32 bits files have sizes and inodes of 64 bits, too, with which plain stat() fails.
 large_files := $(if $(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null | grep __LP64__),,-D_FILE_OFFSET_BITS=64)
 # What the sources rely on, whatever CFLAGS says.  initial-exec: the hooks' thread-local words cost
 # no call.
 shim_cflags := -std=c11 -D_GNU_SOURCE $(large_files) -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden \
-	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD)/probes -MMD -MP
+	-ftls-model=initial-exec -pthread -Iprobes -I$(BUILD) -MMD -MP
 shim_ldflags := -shared -Wl,-soname,$(notdir $(shim)) -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
 
 # One for each test/long/NAME/run.
@@ -115,22 +115,23 @@ help:
 $(shim): $(objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(shim_ldflags) -o $@ $^
 
-$(BUILD)/probes/%.o: probes/%.c | $(BUILD)/probes/markers_list.h $(BUILD)/probes/native_list.h
+$(BUILD)/probes/%.o: probes/%.c | $(BUILD)/generated/markers_list.h $(BUILD)/generated/native_list.h
+	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
 # The shim asks for no date, and clocks of 64 bits on 32 came with glibc 2.34.
-$(objects): shim_cflags += -U_TIME_BITS
+$(objects): shim_cflags += -Iprobes/shim -U_TIME_BITS
 
 # uprobes on 32-bit ARM know no Thumb instructions.
-$(BUILD)/probes/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)$(if $(filter arm%,$(shell $(CC) -dumpmachine)),-marm)
+$(BUILD)/probes/shim/markers/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)$(if $(filter arm%,$(shell $(CC) -dumpmachine)),-marm)
 
 # Its symbol's version is in an asm statement, which link-time optimisation separates from it.
-$(BUILD)/probes/glibc.o: shim_cflags += -fno-lto
+$(BUILD)/probes/shim/os/glibc.o: shim_cflags += -fno-lto
 
-$(BUILD)/probes/markers_list.h: probes/generate/markers.awk probes/python.d | $(BUILD)/probes
+$(BUILD)/generated/markers_list.h: probes/generate/markers.awk probes/python.d | $(BUILD)/generated
 	awk -f $^ >$@
 
-$(BUILD)/probes/native_list.h: probes/generate/native.awk probes/native.list | $(BUILD)/probes
+$(BUILD)/generated/native_list.h: probes/generate/native.awk probes/native.list | $(BUILD)/generated
 	awk -f $^ >$@
 
 # stap-python.  installed.h has the paths of an installed one; in $(BUILD) of a checkout it uses the
@@ -140,43 +141,45 @@ launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources
 $(launcher): $(launcher_objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -ldl
 
-$(launcher_objects): | $(BUILD)/probes/installed.h $(BUILD)/probes/stap-python
+$(launcher_objects): shim_cflags += -Iprobes/stap-python
+$(launcher_objects): | $(BUILD)/generated/installed.h
 
 # What ld.so's $LIB stands for: lib/x86_64-linux-gnu on Debian, else lib64, or lib for 32 bits.
 library_folder = $(or $(addprefix lib/,$(shell $(CC) -print-multiarch 2>/dev/null)),$(shell $(CC) $(CFLAGS) \
 	-dM -E -x c /dev/null | grep -q __LP64__ && echo lib64 || echo lib))
 
 # Written only if the values have changed, so that what includes it is not recompiled.
-$(BUILD)/probes/installed.h: VERSION probes/stap-python/python_stap.pth FORCE | $(BUILD)/probes
+$(BUILD)/generated/installed.h: VERSION probes/stap-python/python_stap.pth FORCE | $(BUILD)/generated
 	@new=$$(printf '#define %s "%s"\n' PACKAGE_VERSION "$$(cat VERSION)" SHIM_PATH '$(shim_preload)' \
 		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)' \
 		PTH_LINE "$$(sed 's/[\\"]/\\&/g' probes/stap-python/python_stap.pth)"); \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@
 
-$(launcher).8: probes/stap-python/stap-python.8 VERSION | $(BUILD)/probes
+$(launcher).8: probes/stap-python/stap-python.8 VERSION | $(BUILD)/generated
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
 		-e "s/@DATE@/$$(date -u -d "@$${SOURCE_DATE_EPOCH:-$$(stat -c %Y $<)}" +%F)/" $< >$@
 
 # The driver is linked with the shim's own sites and semaphores.
 driver_objects := $(addprefix $(BUILD)/test/,driver.o driver_description.o)
 
-$(driver): $(driver_objects) $(addprefix $(BUILD)/probes/,markers.o fork_word.o code.o cpython.o)
+$(driver): $(driver_objects) $(addprefix $(BUILD)/probes/shim/,markers/markers.o os/process.o cpython/code.o cpython/symbols.o)
 	$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ -ldl
 
-$(driver_objects): $(BUILD)/test/%.o: test/%.c | $(BUILD)/test $(BUILD)/probes/markers_list.h
+$(driver_objects): shim_cflags += -Iprobes/shim
+$(driver_objects): $(BUILD)/test/%.o: test/%.c | $(BUILD)/test $(BUILD)/generated/markers_list.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(shim_cflags) -c -o $@ $<
 
-$(BUILD)/probes $(BUILD)/probes/stap-python $(BUILD)/bpftrace $(BUILD)/test:
+$(BUILD)/generated $(BUILD)/bpftrace $(BUILD)/test:
 	mkdir -p $@
 
 # What they include is compiled elsewhere.
-$(made_tapset): $(BUILD)/%.stp: tapset/generate/include.awk tapset/%.stp.in probes/layout_page.h probes/filter_match.h $(wildcard tapset/*.h) | $(BUILD)/probes
+$(made_tapset): $(BUILD)/%.stp: tapset/generate/include.awk tapset/%.stp.in $(wildcard probes/shared/*.h) $(wildcard tapset/*.h) | $(BUILD)/generated
 	awk -v folders="probes tapset" -f $(wordlist 1,2,$^) >$@
 
 # The path of this tree, which some files hold; written only if the tree was moved.
-place := $(BUILD)/probes/place.txt
+place := $(BUILD)/generated/place.txt
 
-$(place): FORCE | $(BUILD)/probes
+$(place): FORCE | $(BUILD)/generated
 	@[ "$(CURDIR)" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$(CURDIR)" >$@
 
 # $(call with_shim,PATH,SCRIPT,FILE): writes the bpftrace script for the shim at that path, in quotes if it has a space.
@@ -189,14 +192,14 @@ $(bpftrace_made): $(BUILD)/%: scripts/% $(place) | $(BUILD)/bpftrace
 # the driver is the shim.
 $(tapset_build)/tapset/python_paths.stpm: traced := $(shim)
 $(tapset_build)/test/tapset/python_paths.stpm: traced := $(driver)
-$(tapsets): tapset/generate/paths.awk probes/cpython_layout.h probes/native.list $(tapset_files) $(made_tapset) $(place)
+$(tapsets): tapset/generate/paths.awk probes/shared/versions.h probes/native.list $(tapset_files) $(made_tapset) $(place)
 	rm -rf $(@D)
 	mkdir -p $(dir $(@D))
 	cp -as $(call absolute,$(STOCK_TAPSET)) $(@D)
 	rm -f $(@D)/python.stp
 	ln -s $(foreach file,$(tapset_files) $(made_tapset),$(call absolute,$(file))) $(@D)
 	ln -s $(LOCAL_TAPSET) $(@D)/python_local.stp
-	awk -v shim=$(call absolute,$(traced)) -f tapset/generate/paths.awk probes/cpython_layout.h probes/native.list >$@
+	awk -v shim=$(call absolute,$(traced)) -f tapset/generate/paths.awk probes/shared/versions.h probes/native.list >$@
 
 man: $(man_pages)
 
@@ -295,7 +298,7 @@ install: $(shim) $(launcher) $(launcher).8 $(made_tapset) $(man_pages)
 	ln -srfn "$(DESTDIR)$(exampledir)" "$(DESTDIR)$(docdir)/scripts"
 	$(INSTALL) -d "$(DESTDIR)$(completiondir)"
 	$(INSTALL_DATA) probes/stap-python/stap-python.bash "$(DESTDIR)$(completiondir)/stap-python"
-	awk -v shim='$(shim_path)' -f tapset/generate/paths.awk probes/cpython_layout.h probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
+	awk -v shim='$(shim_path)' -f tapset/generate/paths.awk probes/shared/versions.h probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	chmod 644 "$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	$(INSTALL) -d "$(DESTDIR)$(exampledir)/bpftrace"
 	$(foreach script,$(bpftrace_scripts),$(call with_shim,$(shim_path),$(script),"$(DESTDIR)$(exampledir)/bpftrace/$(notdir $(script))") &&) :

@@ -7,7 +7,7 @@
  */
 #include "driver_description.h"
 
-#include "code.h"
+#include "cpython/code.h"
 
 #include <errno.h>
 #include <getopt.h>

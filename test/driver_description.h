@@ -6,7 +6,7 @@
 #ifndef DRIVER_DESCRIPTION_H
 #define DRIVER_DESCRIPTION_H
 
-#include "markers.h"
+#include "markers/markers.h"
 
 /* How to fire a marker from an array of numbers. */
 struct kind {

@@ -19,7 +19,7 @@ END {
   print "/* Made by native.awk from " FILENAME ". */"
   print "/* SPDX-License-Identifier: MIT */"
   print "#ifndef NATIVE_LIST_H\n#define NATIVE_LIST_H\n"
-  print "#include \"cpython_layout.h\"\n"
+  print "#include \"shared/versions.h\"\n"
   print "#define NATIVE_LIST(NATIVE)" list "\n"
   print "#define NATIVE_PATHS(PATH)" paths "\n"
   print "#endif"

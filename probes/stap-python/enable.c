@@ -1,19 +1,434 @@
 /*
- * See enable.h.
- *
  * SPDX-License-Identifier: MIT
  */
-#include "enable.h"
 
+#include "commands.h"
+#include "lib/files.h"
+#include "lib/interpreters.h"
+#include "lib/util.h"
+#include "shared/cpython_structs.h"
+#include "shared/versions.h"
+
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "command.h"
-#include "enable_python.h"
-#include "enable_service.h"
-#include "enabled.h"
-#include "text.h"
+/* ---------------------------------------------------------------- enable python */
+
+struct site {
+    const char *python;
+    char *implementation; /* "cpython" */
+    char *folder, *pth, *link;
+};
+
+/* What the interpreter is asked, with -S: no file in its site-packages runs.  So the script finds a
+ * virtual environment itself, as site.py does. */
+static const char question[] =
+    "import os, site, sys\n"
+    "folder = os.path.dirname(sys.executable)\n"
+    "for home in (folder, os.path.dirname(folder)):\n"
+    "    if folder and os.path.isfile(os.path.join(home, 'pyvenv.cfg')):\n"
+    "        sys.prefix = sys.exec_prefix = os.path.dirname(folder)\n"
+    "import sysconfig\n"
+    "folders = getattr(site, 'getsitepackages', lambda prefixes: [])([sys.prefix])\n"
+    "folders = folders or [sysconfig.get_path('purelib')]\n"
+    "print('\\nimplementation:', sys.implementation.name)\n"
+    "print('\\nsite:', sys.version_info[0], sys.version_info[1], sys.version.split()[0] "
+    "if 't' in getattr(sys, 'abiflags', '') else '-', folders[0])\n";
+
+/* The interpreter's site-packages, as it says itself, and what it says that it is.  Exits if the
+ * shim does not support that CPython. */
+static char *ask_for_folder(const char *python, char **implementation)
+{
+    int status, major, minor, at = 0;
+    char free_threaded[16]; /* its version, or "-": it is not */
+    const char *const ask[] = {python, "-IS", "-c", question, NULL};
+    char *answer = run_and_capture(ask, 20, &status);
+    char *line = strstr(answer, "\nsite: "), *name = status_field(answer, "implementation");
+    *implementation = name ? strndup(name, strcspn(name, "\n")) : "cpython";
+    if (status != 0 || !line ||
+        sscanf(line, "\nsite: %d %d %15s %n", &major, &minor, free_threaded, &at) != 3 || !at)
+        die(FAILED, "%s: not a working Python 3.6 or later", python);
+    if (major != 3 || minor < CPYTHON_OLDEST_MINOR)
+        die(FAILED, "%s: the shim does not support it: Python %d.%d is older than 3.6", python,
+            major, minor);
+    if (strcmp(free_threaded, "-") != 0 && !free_threading_supported(free_threaded))
+        die(FAILED, "%s: the shim does not support it: %s", python, FREE_THREADING_TOO_OLD);
+    char *folder = line + at;
+    folder[strcspn(folder, "\n")] = '\0';
+    return folder;
+}
+
+/* The interpreter that word names, by an absolute path. */
+static const char *find_python(const char *word)
+{
+    const char *why;
+    char *program = program_in_path(word);
+    if (!program)
+        die(FAILED, "%s: no such program", word);
+    const char *python = pyenv_program(program, &why);
+    if (!python)
+        die(FAILED, "%s: %s", program, why);
+    return *python == '/' ? python : format("%s/%s", getcwd(NULL, 0), python);
+}
+
+/* The interpreter with its files. */
+static struct site find_site(const char *python)
+{
+    struct site site = {.python = python};
+    const char *unsafe = NULL;
+    if (geteuid() == 0 && (unsafe = unsafe_python(site.python)))
+        die(FAILED, "%s: %s", site.python, unsafe);
+    site.folder = ask_for_folder(site.python, &site.implementation);
+    if (!file_exists(site.folder))
+        die(FAILED, "%s: its directory %s does not exist", site.python, site.folder);
+    if (geteuid() == 0 && (unsafe = unsafe_path(site.folder)))
+        die(FAILED, "%s: %s", site.folder, unsafe);
+    site.pth = format("%s/python_stap.pth", site.folder);
+    site.link = link_next_to(site.pth);
+    return site;
+}
+
+static void refuse_others(const struct site *site)
+{
+    static const char text[] =
+        "was not created by stap-python enable: check and remove it yourself";
+    if (is_present(site->pth) && !is_our_pth(site->pth))
+        die(FAILED, "%s %s", site->pth, text);
+    if (is_present(site->link) && !is_our_link(site->link))
+        die(FAILED, "%s %s", site->link, text);
+}
+
+static char *target_of(const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    return strndup(target, length < 0 ? 0 : (size_t)length);
+}
+
+/* Whether `make install` or a package has put both there: its link is a relative one. */
+static bool is_installed(const struct site *site)
+{
+    const char *target = target_of(site->link);
+    return is_our_pth(site->pth) && *target && *target != '/';
+}
+
+/* Exits; error is an errno. */
+static void fail_as_owner(const char *path, int error)
+{
+    die(FAILED, "%s: %s%s", path, strerror(error),
+        error == EACCES || error == EPERM ? ": run this as the owner of that directory" : "");
+}
+
+/* Creates both files: a Python that starts meanwhile finds both or no .pth.  False, with errno and
+ * *at, if that fails; then there is no .pth. */
+static bool create_pth(const struct site *site, const char *shim, const char **at)
+{
+    char *link = format("%s.%d", site->link, getpid());
+    *at = site->link;
+    if (symlink(shim, link) != 0 || rename(link, site->link) != 0) {
+        int error = errno;
+        unlink(link);
+        errno = error;
+        return false;
+    }
+    *at = site->pth;
+    /* Other users must be able to read it. */
+    if (file_replace(site->pth, pth_text, 0644))
+        return true;
+    int error = errno;
+    if (!is_present(site->pth))
+        unlink(site->link);
+    errno = error;
+    return false;
+}
+
+int enable_python(const char *word)
+{
+    const char *python = find_python(word), *shim = shim_file(), *at, *why;
+    struct interpreter found;
+    if (!interpreter_open(python, &found, &why) && found.file.other)
+        die(FAILED, "%s: %s", python, why);
+    if (found.file.is_cpython && (why = unsupported_reason(&found.file)))
+        die(FAILED, "%s: the shim does not support it: %s", python, why);
+    struct site site = find_site(python);
+    if (strcmp(site.implementation, "cpython") != 0)
+        die(FAILED, "%s: it is %s, not CPython: nothing can be seen of it", python,
+            site.implementation);
+    if (!file_exists(shim))
+        die(FAILED, "%s", shim_not_found());
+    refuse_others(&site);
+    if (is_installed(&site)) {
+        printf("already enabled, by a package or make install: %s\n", site.pth);
+        return 0;
+    }
+    if (access(site.folder, W_OK) != 0)
+        fail_as_owner(site.link, errno);
+    /* First, so that nothing is there that is not listed. */
+    bool was_listed = enabled_find(site.pth);
+    enabled_add(site.pth);
+    if (is_our_pth(site.pth) && strcmp(target_of(site.link), shim) == 0) {
+        printf("already enabled: %s\n", site.pth);
+        return 0;
+    }
+    if (!create_pth(&site, shim, &at)) {
+        int error = errno;
+        if (!was_listed)
+            enabled_drop(site.pth);
+        fail_as_owner(at, error);
+    }
+    printf("enabled: %s\n", site.pth);
+    return 0;
+}
+
+int disable_python(const char *word)
+{
+    struct site site = find_site(find_python(word));
+    refuse_others(&site);
+    if (is_installed(&site))
+        die(FAILED, "%s was installed by a package or make install: remove that package", site.pth);
+    if (!is_present(site.pth) && !is_present(site.link)) {
+        enabled_drop(site.pth);
+        printf("not enabled: there is no %s\n", site.pth);
+        return 0;
+    }
+    if (access(site.folder, W_OK) != 0)
+        fail_as_owner(site.pth, errno);
+    const char *why = enabled_remove(site.pth);
+    if (why)
+        die(FAILED, "%s: %s", site.pth, why);
+    printf("disabled: %s\n", site.pth);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- enable service */
+
+/* ---------------------------------------------------------------- systemd */
+
+static bool systemd_runs(void)
+{
+    return file_exists(under_root("/run/systemd/system"));
+}
+
+/* Runs systemctl with these arguments (the last may be NULL), and returns its output. */
+static char *systemctl(const char *verb, const char *properties, const char *unit)
+{
+    int status;
+    const char *unsafe, *program = program_in_path("systemctl");
+    if (!program)
+        die(FAILED, "systemd runs, but there is no systemctl in PATH");
+    if (geteuid() == 0 && (unsafe = unsafe_path(program)))
+        die(FAILED, "%s: %s", program, unsafe);
+    const char *const arguments[] = {program, verb, properties, unit, NULL};
+    char *output = run_and_capture(arguments, 30, &status);
+    if (status != 0)
+        die(FAILED, "systemctl %s failed: %s", verb, strndup(output, strcspn(output, "\n")));
+    return output;
+}
+
+void reload_services(void)
+{
+    if (systemd_runs())
+        systemctl("daemon-reload", NULL, NULL);
+}
+
+/* The value of a line "name=value" of what systemctl shows; NULL if there is none. */
+static char *property(const char *shown, const char *name)
+{
+    char *line = strstr(format("\n%s", shown), format("\n%s=", name));
+    return line ? strndup(line + strlen(name) + 2, strcspn(line + strlen(name) + 2, "\n")) : NULL;
+}
+
+/* The next word of *text, without the double quotes that systemctl puts around it; NULL at the end.
+ */
+static char *next_word(const char **text)
+{
+    *text += strspn(*text, " ");
+    bool quoted = **text == '"';
+    const char *at = *text + quoted;
+    char *word = strdup(at), *end = word;
+    if (!**text)
+        return NULL;
+    for (; *at && *at != (quoted ? '"' : ' '); at++) {
+        at += quoted && *at == '\\' && at[1];
+        *end++ = *at;
+    }
+    *end = '\0';
+    *text = at + (quoted && *at);
+    return word;
+}
+
+/* The value of LD_PRELOAD among the assignments that systemctl shows, "" if it is not set. */
+static char *preload_in(const char *assignments)
+{
+    static const char key[] = "LD_PRELOAD=";
+    char *value = "";
+    for (char *word; (word = next_word(&assignments));)
+        if (strncmp(word, key, sizeof key - 1) == 0)
+            value = word + sizeof key - 1;
+    return value;
+}
+
+/* Exits if one of the EnvironmentFiles=/etc/default/x (ignore_errors=yes) sets LD_PRELOAD: it would
+ * override the drop-in's. */
+static void refuse_environment_files(const char *shown)
+{
+    static const char key[] = "EnvironmentFiles=";
+    char *rest = strdup(shown);
+    for (char *line; rest && (line = strsep(&rest, "\n"));) {
+        if (strncmp(line, key, sizeof key - 1) != 0)
+            continue;
+        char *file = strdup(line + sizeof key - 1), *end = strstr(file, " (");
+        if (end)
+            *end = '\0';
+        char *text = read_file(under_root(file), 65536);
+        if (text && strstr(format("\n%s", text), "\nLD_PRELOAD="))
+            die(FAILED, "%s sets LD_PRELOAD, which no drop-in can change: add %s to it there", file,
+                shim_preload());
+    }
+}
+
+/* The LD_PRELOAD that a service has from its unit.  Exits if there is no such unit. */
+static char *preload_of(const char *unit)
+{
+    /* A template is not a unit that systemd could show. */
+    if (!systemd_runs() || strstr(unit, "@.service"))
+        return "";
+    char *shown = systemctl("show", "--property=LoadState,Environment,EnvironmentFiles", unit);
+    char *state = property(shown, "LoadState"), *set = property(shown, "Environment");
+    if (!state || strcmp(state, "not-found") == 0)
+        die(FAILED, "%s: systemd knows no such unit", unit);
+    refuse_environment_files(shown);
+    return preload_in(set ? set : "");
+}
+
+/* ---------------------------------------------------------------- the drop-in */
+
+/* The name of a service, with its suffix.  Exits if it can't be one. */
+static char *unit_of(const char *word)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@";
+    size_t length = strlen(word);
+    if (!length || length > 200 || word[strspn(word, allowed)] || strchr(".-@", *word))
+        die(USAGE, "'%s' is not the name of a service", word);
+    bool has_suffix = length > 8 && strcmp(word + length - 8, ".service") == 0;
+    return format("%s%s", word, has_suffix ? "" : ".service");
+}
+
+static char *drop_in_of(const char *unit)
+{
+    return format("%s/%s.d/50-systemtap-cpython.conf", under_root("/etc/systemd/system"), unit);
+}
+
+/* LD_PRELOAD's value without other shims: those of a checkout, or of the drop-in that is there. */
+static char *without_shims(const char *value)
+{
+    char *rest = strdup(value), *kept = "";
+    for (char *file; (file = strsep(&rest, " :"));)
+        if (*file && !strstr(file, "/libpython-stap.so"))
+            kept = format("%s%s%s", kept, *kept ? ":" : "", file);
+    return kept;
+}
+
+/* The drop-in's text.  % begins a specifier of systemd's; in quotes \ and " are escaped. */
+static char *text_for(const char *preload)
+{
+    char *escaped = "";
+    for (; *preload; preload++)
+        escaped = format("%s%s%c", escaped,
+                         *preload == '%'            ? "%"
+                         : strchr("\\\"", *preload) ? "\\"
+                                                    : "",
+                         *preload);
+    return format("%s%s\"\n", drop_in_head, escaped);
+}
+
+static void fail_as_user(const char *path, int error) __attribute__((noreturn));
+
+static void fail_as_user(const char *path, int error)
+{
+    die(FAILED, "%s: %s%s", path, strerror(error),
+        error == EACCES || error == EPERM ? ": run this as root" : "");
+}
+
+/* Creates the drop-in and what leads to it. */
+static void create_drop_in(const char *path, const char *text)
+{
+    char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
+    const char *unsafe;
+    bool was_there = file_exists(folder), was_listed = enabled_find(path);
+    if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+        fail_as_user(folder, errno);
+    if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
+        die(FAILED, "%s: %s", folder, unsafe);
+    if (access(folder, W_OK) != 0)
+        fail_as_user(path, errno);
+    enabled_add(path);
+    if (!file_replace(path, text, 0644)) {
+        int error = errno;
+        if (!was_listed)
+            enabled_drop(path);
+        if (!was_there)
+            rmdir(folder);
+        fail_as_user(path, error);
+    }
+}
+
+static void say_what_next(const char *unit)
+{
+    if (systemd_runs())
+        printf("restart it: systemctl restart %s\n", unit);
+}
+
+int enable_service(const char *word)
+{
+    char *unit = unit_of(word), *path = drop_in_of(unit);
+    if (!enabled_is_ours(path))
+        die(FAILED,
+            "%s was not created by stap-python enable, or changed since: check and remove it "
+            "yourself",
+            path);
+    char *text = text_for(preload_with(without_shims(preload_of(unit))));
+    char *present = read_file(path, 65536);
+    if (present && strcmp(present, text) == 0) {
+        if (access(path, W_OK) == 0)
+            enabled_add(path);
+        printf("already enabled: %s\n", path);
+        return 0;
+    }
+    create_drop_in(path, text);
+    reload_services();
+    printf("enabled: %s\n", path);
+    say_what_next(unit);
+    return 0;
+}
+
+int disable_service(const char *word)
+{
+    char *unit = unit_of(word), *path = drop_in_of(unit);
+    if (!file_exists(path)) {
+        enabled_drop(path);
+        printf("not enabled: there is no %s\n", path);
+        return 0;
+    }
+    const char *why =
+        enabled_find(path) || enabled_is_ours(path)
+            ? enabled_remove(path)
+            : "it was not created by stap-python enable: check and remove it yourself";
+    if (why)
+        die(FAILED, "%s: %s", path, why);
+    reload_services();
+    printf("disabled: %s\n", path);
+    say_what_next(unit);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- enable */
 
 static const char enable_usage[] =
     "usage: stap-python enable [PYTHON]\n"

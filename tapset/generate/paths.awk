@@ -1,7 +1,7 @@
 # paths.awk: makes python_paths.stpm, the macros with the files that the tapset probes, from the list that
 # the shim uses too, and the range of supported CPythons.
 #
-#   awk -v shim=/usr/lib64/libpython-stap.so.0 -f paths.awk probes/cpython_layout.h probes/native.list
+#   awk -v shim=/usr/lib64/libpython-stap.so.0 -f paths.awk probes/shared/versions.h probes/native.list
 #
 # @__python_native_MARKER: where the marker is live; @__python_native_partly_MARKER: where it is partly live.
 #

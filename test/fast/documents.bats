@@ -116,7 +116,7 @@ SAID
 }
 
 @test "the documents have the supported versions of CPython" {
-  local layout=probes/cpython_layout.h oldest newest document missing=''
+  local layout=probes/shared/versions.h oldest newest document missing=''
   cd "$top"
   oldest=$(grep -oE 'CPYTHON_OLDEST_MINOR[ =]+[0-9]+' "$layout" | grep -oE '[0-9]+$')
   newest=$(grep -oE 'CPYTHON_NEWEST_MINOR[ =]+[0-9]+' "$layout" | grep -oE '[0-9]+$')

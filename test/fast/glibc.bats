@@ -1,4 +1,4 @@
-# Which glibc the shim needs: 2.17, or the oldest that the architecture has (probes/glibc.c).
+# Which glibc the shim needs: 2.17, or the oldest that the architecture has (probes/shim/os/glibc.c).
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2089,SC2090

@@ -20,16 +20,16 @@ refused() {
 }
 
 @test "a mutant that has lost its place or its test is named" {
-  refused "lost: probes/hook_gc.c doesn't have the line" <<'LIST'
+  refused "lost: probes/shim/hooks/gc.c doesn't have the line" <<'LIST'
 mutant: lost
-file: probes/hook_gc.c
+file: probes/shim/hooks/gc.c
 test: host/markers.bats gc
 -nowhere
 +anywhere
 LIST
-  refused 'twice: probes/hook_gc.c has the line(s) that it changes more than once' <<'LIST'
+  refused 'twice: probes/shim/hooks/gc.c has the line(s) that it changes more than once' <<'LIST'
 mutant: twice
-file: probes/hook_gc.c
+file: probes/shim/hooks/gc.c
 test: host/markers.bats gc
 -    py.PyErr_Clear();
 +    /* none */

@@ -58,8 +58,8 @@ load ../lib/launcher
   printf '#!/bin/sh\ncase $* in -print-multiarch) echo $MULTIARCH ;; *-dM*) echo "#define ${WIDE:-__ILP32__} 1" ;; esac\n' >"$cc"
   chmod +x "$cc"
   folder_of() {
-    env "$@" make -s -C "$top" CC="$cc" BUILD="$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/probes/installed.h"
-    sed -n 's/^#define MULTIARCH //p' "$BATS_TEST_TMPDIR/probes/installed.h"
+    env "$@" make -s -C "$top" CC="$cc" BUILD="$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/generated/installed.h"
+    sed -n 's/^#define MULTIARCH //p' "$BATS_TEST_TMPDIR/generated/installed.h"
   }
   [ "$(folder_of MULTIARCH=lib-x WIDE=__LP64__)" = '"lib/lib-x"' ]
   [ "$(folder_of WIDE=__LP64__)" = '"lib64"' ]

@@ -8,6 +8,11 @@ setup() {
   cd "$top" || return
 }
 
+# The C files of the shim and of stap-python.
+c_files() {
+  find probes -name '*.[ch]' | sort
+}
+
 # bats test_tags=slow
 @test "ShellCheck finds nothing" {
   need shellcheck
@@ -24,13 +29,14 @@ setup() {
   need clang-format
   [[ $(clang-format --version) == *"version 14."* ]] ||
     skip "needs clang-format 14, with which the code is formatted: others differ in details"
-  clang-format --dry-run -Werror probes/*.[ch] probes/stap-python/*.[ch] test/*.[ch] test/long/fuzz/*.[ch] test/long/stress/*.c test/long/cpython/*.c test/long/freethreaded/*.c test/tapset/*.c
+  c_files | xargs clang-format --dry-run -Werror test/*.[ch] test/long/fuzz/*.[ch] test/long/stress/*.c test/long/cpython/*.c test/long/freethreaded/*.c test/tapset/*.c
 }
 
 @test "no function has more than 60 lines, or five levels (.clang-tidy)" {
   need clang-tidy
-  local long
-  long=$(clang-tidy --quiet probes/*.c probes/stap-python/*.c test/*.c -- -std=c11 -D_GNU_SOURCE -Iprobes -Ibuild/probes 2>&1 |
+  local long sources
+  mapfile -t sources < <(c_files | grep 'c$')
+  long=$(clang-tidy --quiet "${sources[@]}" test/*.c -- -std=c11 -D_GNU_SOURCE -Iprobes -Iprobes/shim -Iprobes/stap-python -Ibuild 2>&1 |
     grep -E ': (warning|error): ' || true)
   [ -z "$long" ] || {
     echo "$long"
@@ -41,13 +47,14 @@ setup() {
 # bats test_tags=slow
 @test "the shim, the launcher and the driver compile without a warning with gcc and with clang" {
   need gcc clang
-  local compiler build
+  local compiler build sources
+  mapfile -t sources < <(c_files | grep 'c$')
   for compiler in gcc clang; do
     # what other suites use is not made anew
     build=$BATS_TEST_TMPDIR/$compiler
-    make -s CC=$compiler BUILD="$build" "$build"/probes/{markers_list,native_list,installed}.h
-    for file in probes/*.c probes/stap-python/*.c test/*.c test/long/stress/*.c test/long/cpython/*.c; do
-      "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -I"$build/probes" \
+    make -s CC=$compiler BUILD="$build" "$build"/generated/{markers_list,native_list,installed}.h
+    for file in "${sources[@]}" test/*.c test/long/stress/*.c test/long/cpython/*.c; do
+      "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Iprobes/shim -Iprobes/stap-python -I"$build" \
         -fsyntax-only "$file"
     done
   done

@@ -213,7 +213,7 @@ C
   gcc -o "$folder/pages" "$folder/pages.c"
   printf 'contents' >"$folder/file"
   cp -a "$tapsets/tapset" "$folder/tapset"
-  awk -v shim="$folder/pages" -f "$top/tapset/generate/paths.awk" "$top"/probes/{cpython_layout.h,native.list} >"$folder/tapset/python_paths.stpm"
+  awk -v shim="$folder/pages" -f "$top/tapset/generate/paths.awk" "$top"/probes/{shared/versions.h,native.list} >"$folder/tapset/python_paths.stpm"
   tapset=$folder/tapset stap_with_tapset -o "$output" -c "$folder/pages $folder/file" -e '
     probe python.import.start { println("[", modulename, "]") }
     probe python.audit { println(probestr) }'

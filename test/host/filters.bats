@@ -42,7 +42,7 @@ of_workload() {
 @test "a pattern names functions by module, by file or alone" {
   cat >"$BATS_TEST_TMPDIR/match.c" <<'EOF'
 #include <stdio.h>
-#include "filter_match.h"
+#include "shared/pattern.h"
 int main(int count, char **words)
 {
     (void)count;
@@ -96,7 +96,7 @@ EOF
   cat >"$BATS_TEST_TMPDIR/long.c" <<'EOF'
 #include <stdio.h>
 #include <string.h>
-#include "filter_match.h"
+#include "shared/pattern.h"
 static char name[1 << 20], pattern[4000];
 int main(void)
 {

@@ -407,7 +407,7 @@ C
   cat >"$BATS_TEST_TMPDIR/again.c" <<'C'
 #include <pthread.h>
 #include <stddef.h>
-#include "layout_page.h"
+#include "shared/offsets_page.h"
 #ifdef __x86_64__ /* of which older compilers have no other */
 #define THREAD pthread_self()
 #else

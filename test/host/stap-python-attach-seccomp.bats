@@ -91,7 +91,7 @@ is_seen() {
   can_bpftrace
   local python killed allowed
   # and what the program itself calls, to its end
-  allowed=$(grep -oP 'CALL\(\K\w+' "$top/probes/stap-python/attach_seccomp.c")
+  allowed=$(grep -oP 'CALL\(\K\w+' "$top/probes/stap-python/attach/seccomp.c")
   allowed+=" clock_nanosleep exit_group ioctl lseek pselect6 restart_syscall rt_sigaction rt_sigreturn select write"
   killed=$(grep -oP '^\{"\K\w+' "$BATS_TEST_TMPDIR/calls.h" | grep -vxF -f <(tr ' ' '\n' <<<"$allowed"))
   [ "$(wc -w <<<"$killed")" -gt 250 ]

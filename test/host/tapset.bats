@@ -92,7 +92,7 @@ refused() {
     cp "$BATS_TEST_TMPDIR/native/bin/python3.10" "$folder/$file"
   done
   sed "s,^path /,path $folder/," "$top/probes/native.list" |
-    awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top/probes/cpython_layout.h" - >"$tapset/python_paths.stpm"
+    awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top/probes/shared/versions.h" - >"$tapset/python_paths.stpm"
   resolves "$(use_all python.)"
   for file in $files; do
     echo "$file"
@@ -145,7 +145,7 @@ STP
 }
 
 @test "function markers that are partly live have macros of their own, and what is never probed has none" {
-  awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{cpython_layout.h,native.list} | awk '
+  awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{shared/versions.h,native.list} | awk '
     /^@define/ { macro = $2 }
     match($0, /python3\.[0-9]+/) { print macro, substr($0, RSTART, RLENGTH) }' | sort -uV >"$BATS_TEST_TMPDIR/macros"
   # shellcheck disable=SC2046 # numbers

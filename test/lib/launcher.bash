@@ -104,7 +104,7 @@ make_machine() {
   printf 'CONFIG_MODULES=y\nCONFIG_UPROBES=y\n' >"$machine/boot/config-$release"
   : >"$machine/lib/modules/$release/build/Makefile"
   cp "$top"/tapset/*.stp* "$machine/usr/share/systemtap/tapset"
-  awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{cpython_layout.h,native.list} >"$machine/usr/share/systemtap/tapset/python_paths.stpm"
+  awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{shared/versions.h,native.list} >"$machine/usr/share/systemtap/tapset/python_paths.stpm"
   cp "$shim" "$machine$top/build"
   cp /usr/bin/python3 "$machine/usr/bin/python3.11"
   printf '#!/bin/sh\necho "Systemtap translator/driver (version 5.6/0.190, Debian version 5.6-1)"\n' >"$machine/bin/stap"

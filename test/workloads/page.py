@@ -1,4 +1,4 @@
-# Reads the page that the shim publishes (probes/layout_page.h) as the tapset does, and compares what it finds
+# Reads the page that the shim publishes (probes/shared/offsets_page.h) as the tapset does, and compares what it finds
 # by it with what Python says, in the main thread and in another one, and says where it is if that is the second address.  With an argument it
 # first makes the file ARGUMENT.ready, and waits until the file ARGUMENT is there, and the page, at most 10 seconds.
 #

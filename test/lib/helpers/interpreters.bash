@@ -11,7 +11,7 @@ pythons() {
   interpreters | sed -n 's/^supported //p' | gated
 }
 
-# The condition of Python for the free-threaded builds that the shim refuses, as probes/free_threaded.h has it.
+# The condition of Python for the free-threaded builds that the shim refuses, as probes/shared/versions.h has it.
 refused='"t" in sys.abiflags and (sys.version_info < (3, 14, 4) or (3, 15) < sys.version_info < (3, 15, 0, "b"))'
 
 # Those, which need not be there.
@@ -116,7 +116,7 @@ free_threaded_pythons() {
 
 # The last minor version that stap-python and the tapset look for: one more than the newest that is supported.
 untried_minor() {
-  sed -n 's/.*CPYTHON_NEWEST_MINOR = \([0-9]*\),$/\1/p' "$top/probes/cpython_layout.h" | awk '{ print $1 + 1 }'
+  sed -n 's/.*CPYTHON_NEWEST_MINOR = \([0-9]*\),$/\1/p' "$top/probes/shared/versions.h" | awk '{ print $1 + 1 }'
 }
 
 # "${each_python[@]}" "PYTHON..." ARGUMENT... runs each of the interpreters with the arguments.

@@ -41,7 +41,7 @@ copy_tree() {
   tar -C "$1" --exclude=./build -c . | tar -C "$copy" --no-same-owner -x
   mkdir -p "$copy/build/test" "$1/build/vm-image"
   find "$1/build" -maxdepth 1 -type f -exec cp -p {} "$copy/build" \;
-  cp -pr "$1/build/probes" "$copy/build"
+  cp -pr "$1"/build/{generated,probes} "$copy/build"
   cp -p "$1"/build/test/*.[do] "$copy/build/test"
   chmod -R u+rwX,go+rX,go-w "$copy"
   for made in vm-image freethreaded; do
@@ -80,5 +80,5 @@ in_fit_tree() {
 make_tree_in() {
   mkdir -p "$1/build"
   tar -C "$top" --exclude=./build --exclude=./.git -c . | tar -C "$1" --no-same-owner -x
-  cp -pr "$top/build/probes" "$1/build"
+  cp -pr "$top"/build/{generated,probes} "$1/build"
 }

@@ -76,7 +76,7 @@ C
   cp "$folder/bin/python3.10" "$folder/bin/python3.11"
   cp -a "$tapsets/tapset" "$folder/tapset"
   sed "s,^path /usr/bin/,path $folder/bin/," "$top/probes/native.list" |
-    awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top/probes/cpython_layout.h" - >"$folder/tapset/python_paths.stpm"
+    awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top/probes/shared/versions.h" - >"$folder/tapset/python_paths.stpm"
   echo "$folder/tapset"
 }
 
@@ -84,6 +84,6 @@ C
 tapset_with_nothing() {
   cp -a "$tapsets/tapset" "$BATS_TEST_TMPDIR/nothing"
   sed 's,^path /,path /nonexistent/,' "$top/probes/native.list" |
-    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/generate/paths.awk" "$top/probes/cpython_layout.h" - >"$BATS_TEST_TMPDIR/nothing/python_paths.stpm"
+    awk -v shim=/nonexistent/libpython-stap.so.0 -f "$top/tapset/generate/paths.awk" "$top/probes/shared/versions.h" - >"$BATS_TEST_TMPDIR/nothing/python_paths.stpm"
   echo "$BATS_TEST_TMPDIR/nothing"
 }

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
-#include "stap-python/interpreter.h"
-#include "stap-python/text.h"
+#include "lib/interpreters.h"
+#include "lib/util.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void look(void)
     fuzz_check(file.minor >= -1 && file.minor < 100, "an impossible version");
     fuzz_check(!file.libpython || !strchr(file.libpython, '/'), "libpython is a path");
     fuzz_check(!file.runpath || strlen(file.runpath) < 4096, "runpath is longer than a path");
-    unfit(&file);
+    unsupported_reason(&file);
     elf_symbol(path, "dlopen");
     for (unsigned long offset = 0; offset < 0x4000; offset += 0x1000)
         elf_offset_to_address(path, offset);

@@ -7,10 +7,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arm.h"
-#include "glibc.h"
-#include "tally.h"
-#include "wanted.h"
+#include "hooks/hook.h"
+#include "os/glibc.h"
+#include "sums/sums.h"
+#include "markers/enabled.h"
 
 #include <dlfcn.h>
 #include <sched.h>

@@ -8,9 +8,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz.h"
-#include "stap-python/attach.h"
-#include "stap-python/doctor.h"
-#include "stap-python/list.h"
+#include "attach/attach.h"
+#include "doctor/doctor.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,8 +51,8 @@ enum { FILES = sizeof files / sizeof *files };
 static const char *root;
 static int asked;
 
-char *__wrap_output_of(const char *const *arguments, int seconds, int *status);
-char *__wrap_output_of(const char *const *arguments, int seconds, int *status)
+char *__wrap_run_and_capture(const char *const *arguments, int seconds, int *status);
+char *__wrap_run_and_capture(const char *const *arguments, int seconds, int *status)
 {
     (void)arguments;
     (void)seconds;

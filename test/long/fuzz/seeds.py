@@ -115,7 +115,7 @@ class Python:
         return self.memory.words(1, self.types["NoneType"])
 
     def layout(self):
-        "As probes/layout.c fills it in."
+        "As probes/shim/cpython/offsets.c fills it in."
         n = self.minor
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(

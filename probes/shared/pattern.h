@@ -1,0 +1,130 @@
+/*
+ * Whether a pattern names a function: for the shim, and for the tapset's own check of what its
+ * script asked for (tapset/generate/include.awk).  So it includes nothing.
+ *
+ *   app.views.*             module and function, of a pattern with a dot
+ *   execute                 the function alone
+ *   * /app/views.py:*       file and function, around the last colon (without the space)
+ *   app/views.py:*          the same, by the end of the file's path
+ *
+ * A * is any text, dots and slashes too, a ? any byte.  Names that a process doesn't tell are
+ * "".  Patterns are separated by spaces, tabs or newlines.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SHARED_PATTERN_H
+#define SHARED_PATTERN_H
+
+/* What is matched: the concatenation of parts, up to a NULL. */
+struct pattern_text {
+    const char *const *part;
+    const char *at;
+};
+
+static inline char pattern_char(struct pattern_text *text)
+{
+    while (text->at && !*text->at)
+        text->at = *++text->part;
+    return (char)(text->at ? *text->at : 0);
+}
+
+/* A pattern of many stars takes as many steps as its length times that of the text, which a program
+ * may have made a megabyte long; and they are taken with the GIL held.  After these, for all
+ * patterns together, none of them names the function. */
+enum { PATTERN_MAX_STEPS = 1 << 18 };
+
+static inline int pattern_glob(const char *pattern, const char *end, const char *const *parts,
+                               int *steps)
+{
+    struct pattern_text text = {parts, *parts}, retry = text;
+    const char *star = 0;
+    while (--*steps > 0) {
+        char character = pattern_char(&text);
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            retry = text;
+            if (star == end)
+                return 1;
+        } else if (character && pattern < end && (*pattern == '?' || *pattern == character)) {
+            pattern++;
+            text.at++;
+        } else if (!character && pattern == end) {
+            return 1;
+        } else if (!star || !pattern_char(&retry)) {
+            return 0;
+        } else {
+            retry.at++;
+            text = retry;
+            pattern = star;
+        }
+    }
+    return 0;
+}
+
+/* A file, by its whole name; or, if the pattern begins with a name and not with a slash, a * or a
+ * ?, by the end of its path: what users type of a script is often a part of what CPython calls it.
+ */
+static inline int filter_file(const char *pattern, const char *end, const char *filename,
+                              int *steps)
+{
+    const char *const whole[] = {filename, 0};
+    if (pattern_glob(pattern, end, whole, steps))
+        return 1;
+    while (pattern + 1 < end && pattern[0] == '.' && pattern[1] == '/')
+        pattern += 2;
+    if (pattern == end || *pattern == '/' || *pattern == '*' || *pattern == '?')
+        return 0;
+    for (; *filename && *steps > 0; filename++, --*steps) {
+        const char *const rest[] = {filename + 1, 0};
+        if (*filename == '/' && pattern_glob(pattern, end, rest, steps))
+            return 1;
+    }
+    return 0;
+}
+
+/* One pattern. */
+static inline int pattern_matches_function(const char *pattern, const char *end,
+                                           const char *filename, const char *modulename,
+                                           const char *funcname, int *steps)
+{
+    const char *colon = 0, *dot = 0, *at;
+    const char *const function[] = {funcname, 0}, *const both[] = {modulename, ".", funcname, 0};
+    for (at = pattern; at < end; at++) {
+        if (*at == ':')
+            colon = at;
+        if (*at == '.')
+            dot = at;
+    }
+    if (colon)
+        return filter_file(pattern, colon, filename, steps) &&
+               pattern_glob(colon + 1, end, function, steps);
+    return pattern_glob(pattern, end, dot ? both : function, steps);
+}
+
+static inline int pattern_is_space(char character)
+{
+    return character == ' ' || character == '\t' || character == '\n';
+}
+
+/* Any of the patterns; all functions, if there is none. */
+static inline int pattern_matches(const char *patterns, const char *filename,
+                                  const char *modulename, const char *funcname)
+{
+    int none = 1, steps = PATTERN_MAX_STEPS;
+    while (*patterns) {
+        const char *begin;
+        while (pattern_is_space(*patterns))
+            patterns++;
+        begin = patterns;
+        while (*patterns && !pattern_is_space(*patterns))
+            patterns++;
+        if (patterns == begin)
+            break;
+        none = 0;
+        if (pattern_matches_function(begin, patterns, filename, modulename, funcname, &steps))
+            return 1;
+    }
+    return none;
+}
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * What happens at a fork.  CPython 3.7 and later call before_fork(), after_fork_in_parent() and
+ * after_fork_in_child(), as os.register_at_fork() has it; the C library calls prepare_fork(),
+ * parent_of_fork() and child_of_fork(), for forks by C also.  Each is called on the thread that
+ * forks: by CPython with the GIL held, by the C library perhaps without it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "core/core.h"
+#include "cpython/frame.h"
+#include "cpython/threads.h"
+#include "hooks/hook.h"
+#include "hooks/rearm.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Pending calls that find the fork not done yet: CPython makes up to 32 of them whenever it looks.
+ */
+enum { MOST_TRIES = 320 };
+
+/* CPython forks, on this thread, and will call after_fork_in_parent() and after_fork_in_child().
+ * Others may fork meanwhile: what is kept of a fork is the thread's. */
+static __thread bool forks_itself;
+
+/* That is another thread than the main one. */
+static __thread bool forking_by_thread;
+
+/* ---------------------------------------------------------------- called by CPython */
+
+/* Where the fork was called: the frame, which is only compared, and the instruction in it. */
+static __thread PyFrameObject *forking_frame;
+static __thread int forking_instruction;
+
+static PyObject *before_fork(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    forks_itself = true;
+    watcher_stop_for_fork();
+    forking_frame = py.PyEval_GetFrame();
+    forking_instruction =
+        forking_frame && py.PyFrame_GetLasti ? py.PyFrame_GetLasti(forking_frame) : -1;
+    return cpython_none();
+}
+
+/* Whether the main thread is in a Python function that the call of os.fork() called: another
+ * after-fork handler.  Main thread, GIL held. */
+static bool still_forking(void)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (!frame || !py.PyFrame_GetBack || !py.PyFrame_GetLasti)
+        return false;
+    py.Py_IncRef((PyObject *)frame);
+    bool found = false;
+    while (frame && !found) {
+        PyFrameObject *back = py.PyFrame_GetBack(frame);
+        py.Py_DecRef((PyObject *)frame);
+        frame = back;
+        found =
+            frame && frame == forking_frame && py.PyFrame_GetLasti(frame) == forking_instruction;
+    }
+    if (frame)
+        py.Py_DecRef((PyObject *)frame);
+    return found;
+}
+
+/* How often it was looked whether the fork is done.  Main thread, GIL held. */
+static __thread int tries;
+
+static void start_or_defer(void);
+static int start_pending(void *unused);
+
+/* Has start_or_defer() called soon on the main thread, between two instructions; or if such calls
+ * would slow down what the program's handlers do, or aren't made, when a Python function is called.
+ * GIL held, or in the child of a fork, where no other thread is. */
+static void defer(void)
+{
+    if (rearm_pending_calls_stuck() || tries++ >= MOST_TRIES ||
+        py.Py_AddPendingCall(start_pending, NULL) < 0)
+        rearm_call_soon(start_or_defer);
+}
+
+/* CPython counts the threads, to warn of them, after this but before os.fork() returns (3.12+,
+ * Modules/posixmodule.c, warn_about_fork_with_threads): so there the watcher starts when it has,
+ * unless the main thread is another one, which CPython counts anyway and which may not run for
+ * long. */
+static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    forks_itself = false;
+    tries = 0;
+    if (py.minor < 12 || gettid() != getpid())
+        watcher_start();
+    else
+        defer();
+    return cpython_none();
+}
+
+static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    forks_itself = false;
+    tstate_list_after_fork(true);
+    rearm_call_soon(NULL); /* a C program may have forked, and told CPython after it */
+    watcher_start();
+    return cpython_none();
+}
+
+#define CALLBACK(function) \
+    { \
+        "systemtap_" #function, function, METH_NOARGS, NULL \
+    }
+static PyMethodDef before_fork_def = CALLBACK(before_fork);
+static PyMethodDef after_fork_in_parent_def = CALLBACK(after_fork_in_parent);
+static PyMethodDef after_fork_in_child_def = CALLBACK(after_fork_in_child);
+
+static bool add_callback(PyObject *keywords, const char *name, PyMethodDef *def)
+{
+    PyObject *callback = py.PyCFunction_NewEx(def, NULL, NULL);
+    bool done = callback && py.PyDict_SetItemString(keywords, name, callback) == 0;
+    if (callback)
+        py.Py_DecRef(callback);
+    return done;
+}
+
+/* os.register_at_fork(before=..., after_in_parent=..., after_in_child=...) */
+bool fork_register_python(void)
+{
+    PyObject *posix = py.PyImport_ImportModuleLevel("posix", NULL, NULL, NULL, 0);
+    PyObject *function = posix ? py.PyObject_GetAttrString(posix, "register_at_fork") : NULL;
+    PyObject *arguments = function ? py.PyTuple_New(0) : NULL;
+    PyObject *keywords = function ? py.PyDict_New() : NULL;
+    bool done = arguments && keywords && add_callback(keywords, "before", &before_fork_def) &&
+                add_callback(keywords, "after_in_parent", &after_fork_in_parent_def) &&
+                add_callback(keywords, "after_in_child", &after_fork_in_child_def) &&
+                cpython_ignore_result(py.PyObject_Call(function, arguments, keywords));
+    if (keywords)
+        py.Py_DecRef(keywords);
+    if (arguments)
+        py.Py_DecRef(arguments);
+    if (function)
+        py.Py_DecRef(function);
+    if (posix)
+        py.Py_DecRef(posix);
+    return done;
+}
+
+/* ---------------------------------------------------------------- the child, 3.6 */
+
+static bool is_named(PyObject *code, const char *expected)
+{
+    PyObject *name = py.PyObject_GetAttrString(code, "co_name");
+    const char *utf8 = name ? py.PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    bool same = utf8 && strcmp(utf8, expected) == 0;
+    py.PyErr_Clear();
+    if (name)
+        py.Py_DecRef(name);
+    return same;
+}
+
+/* Whether threading._after_fork() is on the stack.  PyOS_AfterFork() calls it, and then destroys
+ * all thread states but its own (3.6, Python/ceval.c, PyEval_ReInitThreads).  Main thread, GIL
+ * held. */
+static bool in_after_fork(void)
+{
+    PyFrameObject *frame = frame_current();
+    bool found = false;
+    if (frame)
+        py.Py_IncRef((PyObject *)frame);
+    while (frame && !found) {
+        found = is_named(frame_code(frame), "_after_fork");
+        PyFrameObject *back = found ? NULL : frame_back(frame);
+        py.Py_DecRef((PyObject *)frame);
+        frame = back;
+    }
+    return found;
+}
+
+/* ---------------------------------------------------------------- the start after a fork */
+
+/* Starts the watcher once the fork is done.  GIL held. */
+static void start_or_defer(void)
+{
+    if (gettid() != getpid())
+        rearm_call_soon(start_or_defer);
+    else if (py.minor == 6 ? in_after_fork() : still_forking())
+        defer();
+    else
+        watcher_start();
+}
+
+/* A pending call: the main thread, between two instructions. */
+static int start_pending(void *unused)
+{
+    (void)unused;
+    start_or_defer();
+    return 0;
+}
+
+/* ---------------------------------------------------------------- called by the C library */
+
+static void prepare_fork(void)
+{
+    forking_by_thread = gettid() != getpid();
+    rearm_lock_for_fork(forks_itself);
+}
+
+static void parent_of_fork(void)
+{
+    rearm_unlock_after_fork();
+}
+
+/* In the child of any fork(), by CPython or by a C library that does not tell it: the watcher is
+ * not there.  CPython 3.6 has no at-fork callbacks, so there the child starts its own from here, as
+ * soon as PyOS_AfterFork() has made the GIL anew.  A child that C has forked, as uwsgi does its
+ * workers, starts its own if it runs Python. */
+static void child_of_fork(void)
+{
+    watcher_after_fork(forks_itself || py.minor == 6);
+    watcher_forbidden |= forking_by_thread;
+    tries = 0;
+    if (!watcher_allowed)
+        return;
+    if (py.minor == 6)
+        defer();
+    else if (!forks_itself && !watcher_forbidden)
+        rearm_call_soon(watcher_start);
+}
+
+/* What pthread_atfork() calls, which is part of each program rather than of libc.  Another C
+ * library does not have this function, which is no reason to keep its programs from starting. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
+    __attribute__((weak));
+
+bool fork_supported(void)
+{
+    return __register_atfork;
+}
+
+bool fork_register_libc(void)
+{
+    static bool done; /* for the process, not for the interpreter */
+    if (!done) {
+        watcher_detect_children();
+        done = __register_atfork(prepare_fork, parent_of_fork, child_of_fork, NULL) == 0;
+    }
+    return done;
+}

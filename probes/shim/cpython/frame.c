@@ -1,0 +1,211 @@
+/*
+ * Frame objects: their code, globals and callers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "cpython/frame.h"
+
+#include "os/process.h"
+#include "shared/cpython_structs.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------- frame */
+
+/* ---------------------------------------------------------------- one frame */
+
+/* There is a public function for the code from 3.9 on, for the caller too, and for the globals from
+ * 3.11 on. */
+static PyObject *borrowed(PyObject *object)
+{
+    if (object)
+        py.Py_DecRef(object);
+    else
+        py.PyErr_Clear();
+    return object;
+}
+
+/* An attribute that the frame keeps.  f_code is an audited one from 3.8 on. */
+static PyObject *attribute(PyFrameObject *frame, const char *name)
+{
+    return borrowed(py.PyObject_GetAttrString((PyObject *)frame, name));
+}
+
+static PyObject *public_code(PyFrameObject *frame)
+{
+    return py.PyFrame_GetCode ? borrowed(py.PyFrame_GetCode(frame)) : attribute(frame, "f_code");
+}
+
+bool frame_layout_known;
+
+/* Whether struct PyFrameObject_36 is right, which has what is asked of it where the later ones have
+ * it: found out on the first frame. */
+static bool layout_is_known(PyFrameObject *object)
+{
+    static bool tried;
+    struct PyFrameObject_36 *frame = (struct PyFrameObject_36 *)object;
+    if (py.minor > 10 || tried)
+        return frame_layout_known;
+    tried = true;
+    frame_layout_known = frame->f_globals == attribute(object, "f_globals") &&
+                         frame->f_builtins == attribute(object, "f_builtins") &&
+                         (!py.PyFrame_GetCode || frame->f_code == public_code(object));
+    if (!frame_layout_known)
+        debug_log("frames in this CPython are not as in the release: they are read by public "
+                  "functions, which is slower");
+    return frame_layout_known;
+}
+
+PyObject *frame_code_by_api(PyFrameObject *frame)
+{
+    return layout_is_known(frame) ? ((struct PyFrameObject_36 *)frame)->f_code : public_code(frame);
+}
+
+PyObject *frame_globals_by_api(PyFrameObject *frame)
+{
+    if (py.PyFrame_GetGlobals)
+        return borrowed(py.PyFrame_GetGlobals(frame));
+    return layout_is_known(frame) ? ((struct PyFrameObject_36 *)frame)->f_globals
+                                  : attribute(frame, "f_globals");
+}
+
+PyFrameObject *frame_back(PyFrameObject *frame)
+{
+    if (py.PyFrame_GetBack)
+        return py.PyFrame_GetBack(frame);
+    PyObject *back = layout_is_known(frame) ? (PyObject *)((struct PyFrameObject_36 *)frame)->f_back
+                                            : attribute(frame, "f_back");
+    if (!back || back == py.none)
+        return NULL;
+    py.Py_IncRef(back);
+    return (PyFrameObject *)back;
+}
+
+/* ---------------------------------------------------------------- 3.11 and later */
+
+static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
+
+static bool is_frame_of(PyFrameObject *object, void *frame)
+{
+    if (py.minor == 11) {
+        const struct PyInterpreterFrame_311 *known = frame;
+        return known->frame_obj == object && known->f_code == frame_code(object) &&
+               known->f_globals == frame_globals(object);
+    }
+    const struct PyInterpreterFrame_312 *known = frame;
+    return (known->f_executable & ~CODE_TAG) == (uintptr_t)frame_code(object) &&
+           known->f_globals == frame_globals(object);
+}
+
+void *frame_interpreter_frame(PyFrameObject *object)
+{
+    void *frame = ((struct PyFrameObject_311 *)ob_base(object))->f_frame;
+    if (objects_known)
+        return objects_known > 0 ? frame : NULL;
+    /* Py_TRACE_REFS: another PyObject_HEAD */
+    bool right = !(py.minor == 11 && py.PySys_GetObject("getobjects")) && frame &&
+                 (uintptr_t)frame % sizeof(void *) == 0 && is_frame_of(object, frame);
+    objects_known = right ? 1 : -1;
+    if (!right)
+        debug_log("frames in this CPython are not as in the release: they are read by public "
+                  "functions, which is slower");
+    return right ? frame : NULL;
+}
+
+/* ---------------------------------------------------------------- a thread's frames */
+
+PyFrameObject *frame_current(void)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    if (frame)
+        py.Py_IncRef((PyObject *)frame);
+    return frame;
+}
+
+size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames)
+{
+    size_t depth = 0, room = 0;
+    *frames = NULL;
+    for (PyFrameObject *frame = innermost; frame; frame = frame_back(frame)) {
+        if (depth == room) {
+            size_t more = room ? 2 * room : 64;
+            PyFrameObject **grown = realloc(*frames, more * sizeof *grown);
+            if (!grown) {
+                py.Py_DecRef((PyObject *)frame);
+                break;
+            }
+            *frames = grown;
+            room = more;
+        }
+        (*frames)[depth++] = frame;
+    }
+    return depth;
+}
+
+void frame_stack_release(PyFrameObject **frames, size_t depth)
+{
+    while (depth > 0)
+        py.Py_DecRef((PyObject *)frames[--depth]);
+    free(frames);
+}
+
+/* ---------------------------------------------------------------- shown */
+
+/*
+ * The innermost frame of a thread, which the events of sys.monitoring are of.
+ */
+
+/* Where the thread state has its current frame, in words: found by looking for it, twice. */
+static atomic_int current_at;
+
+static struct PyInterpreterFrame_312 *current(PyThreadState *thread, int at)
+{
+    /* another thread may be writing to what is no frame */
+    void *word = __atomic_load_n((void **)thread + at, __ATOMIC_RELAXED);
+    return py.minor == 12 ? ((struct PyCFrame_312 *)word)->current_frame : word;
+}
+
+static void find_current(void *frame)
+{
+    enum { CFRAME = offsetof(struct PyThreadState_312, cframe) / sizeof(void *) };
+    static _Atomic(void *) first;
+    static atomic_int first_at;
+    PyThreadState *thread = py.PyThreadState_Get();
+    int at = THREAD_FIRST_WORD;
+    if (py.minor == 12)
+        at = CFRAME;
+    while (at < THREAD_WORDS && current(thread, at) != frame)
+        at = py.minor == 12 ? THREAD_WORDS : at + 1;
+    if (at == THREAD_WORDS)
+        first = NULL;
+    else if (!first || at != first_at) {
+        first_at = at;
+        first = frame;
+    } else if (first != frame) {
+        current_at = at;
+    }
+}
+
+static struct event_frame now_by_object(PyObject *code)
+{
+    PyFrameObject *object = py.PyEval_GetFrame();
+    void *frame = object ? frame_interpreter_frame(object) : NULL;
+    if (frame && !current_at)
+        find_current(frame);
+    return (struct event_frame){frame ? frame : object, py.PyEval_GetGlobals(),
+                                object && frame_code(object) == code};
+}
+
+struct event_frame event_frame_now(PyObject *code)
+{
+    int at = atomic_load_explicit(&current_at, memory_order_relaxed);
+    if (__builtin_expect(!at, 0))
+        return now_by_object(code);
+    struct PyInterpreterFrame_312 *frame = current(py.PyThreadState_Get(), at);
+    if (__builtin_expect(!frame || (frame->f_executable & ~CODE_TAG) != (uintptr_t)code, 0))
+        return now_by_object(code);
+    return (struct event_frame){frame, frame->f_globals, true};
+}

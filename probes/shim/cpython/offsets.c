@@ -1,0 +1,737 @@
+/*
+ * Publishes which CPython this is, and where its threads and frames have what (layout_page.h): at
+ * once the version, and the rest when a first frame has shown that it's right.  The offsets are
+ * those of cpython_layout.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "cpython/offsets.h"
+
+#include "cpython/frame.h"
+#include "cpython/threads.h"
+#include "os/process.h"
+#include "shared/cpython_structs.h"
+#include "shared/versions.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---------------------------------------------------------------- layout */
+
+enum { PAGE = 4096 };
+_Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
+
+atomic_bool offsets_decided = true; /* until there is a page */
+
+static struct offsets_page page = {.magic = OFFSETS_MAGIC};
+static void *mapped_page; /* one of the two addresses, where the page is; NULL: there is none */
+static bool is_known;     /* there is a page, and this CPython's layouts are in cpython_layout.h */
+
+/* The tapset may read at any time, so a whole new page takes the old one's place: at worst there is
+ * none for a moment. */
+static bool replace_page(void)
+{
+    void *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return false;
+    memcpy(fresh, &page, sizeof page);
+    if (mprotect(fresh, PAGE, PROT_READ) == 0 &&
+        mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, mapped_page) != MAP_FAILED)
+        return true;
+    munmap(fresh, PAGE);
+    return false;
+}
+
+void offsets_publish(void)
+{
+    static const uint64_t addresses[] = {OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS};
+    if (sizeof(void *) != 8) {
+        debug_log("no stack traces: this is a program of %zu bits", 8 * sizeof(void *));
+        return;
+    }
+    mapped_page = map_fixed_page(addresses, 2, PAGE, PROT_READ);
+    if (!mapped_page) {
+        debug_log("no stack traces: the program uses the addresses %#llx and %#llx, where the "
+                  "shim's page belongs",
+                  OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS);
+        return;
+    }
+    tls_slot_init();
+    const char *version = py.Py_GetVersion(); /* "3.11.2 (main, ..." */
+    size_t length = strcspn(version, " ");
+    if (length < sizeof page.version)
+        memcpy(page.version, version, length);
+    page.ob_base_offset = (uint16_t)py.ob_base_offset;
+    if (!replace_page())
+        debug_log("no stack traces: their page could not be mapped");
+    else if (py.minor <= CPYTHON_NEWEST_MINOR) {
+        is_known = true;
+        offsets_decided = false;
+    } else
+        debug_log("no stack traces: the frames of CPython 3.%d are not known", py.minor);
+}
+
+static void fill_in_frame(void)
+{
+    if (py.minor >= 12) {
+        page.frame_previous = offsetof(struct PyInterpreterFrame_312, previous);
+        page.frame_executable = offsetof(struct PyInterpreterFrame_312, f_executable);
+        page.frame_instr_ptr = offsetof(struct PyInterpreterFrame_312, instr_ptr);
+        if (py.minor <= OWNER_LAST_MINOR)
+            page.frame_owner = offsetof(struct PyInterpreterFrame_312, owner);
+        if (py.free_threaded)
+            page.frame_tlbc_index = offsetof(struct PyInterpreterFrame_314t, tlbc_index);
+    } else if (py.minor == 11) {
+        page.frame_previous = offsetof(struct PyInterpreterFrame_311, previous);
+        page.frame_executable = offsetof(struct PyInterpreterFrame_311, f_code);
+        page.frame_instr_ptr = offsetof(struct PyInterpreterFrame_311, prev_instr);
+    } else {
+        page.frame_previous = offsetof(struct PyFrameObject_36, f_back);
+        page.frame_executable = offsetof(struct PyFrameObject_36, f_code);
+        page.frame_instr_ptr = py.minor == 10  ? offsetof(struct PyFrameObject_310, f_lasti)
+                               : py.minor >= 7 ? offsetof(struct PyFrameObject_37, f_lasti)
+                                               : offsetof(struct PyFrameObject_36, f_lasti);
+    }
+}
+
+/* A macro, as offsetof() takes a type. */
+#define FILL_IN_CODE(type, lines) \
+    do { \
+        page.co_filename = object_offset(offsetof(struct type, co_filename)); \
+        page.co_name = object_offset(offsetof(struct type, co_name)); \
+        page.co_linetable = object_offset(offsetof(struct type, lines)); \
+        page.co_firstlineno = object_offset(offsetof(struct type, co_firstlineno)); \
+    } while (0)
+
+static void fill_in_code(PyObject *code)
+{
+    if (py.minor >= 12)
+        FILL_IN_CODE(PyCodeObject_312, co_linetable);
+    else if (py.minor == 11)
+        FILL_IN_CODE(PyCodeObject_311, co_linetable);
+    else if (py.minor >= 8)
+        FILL_IN_CODE(PyCodeObject_38, co_lnotab);
+    else
+        FILL_IN_CODE(PyCodeObject_36, co_lnotab);
+    page.code_basicsize = (uint16_t)cpython_int_attr(cpython_type(code), "__basicsize__");
+    if (py.minor >= 11)
+        page.co_code_adaptive = page.code_basicsize;
+    if (py.free_threaded)
+        page.co_tlbc = page.co_code_adaptive - (uint16_t)sizeof(struct PyCodeArray *);
+}
+
+/* ---------------------------------------------------------------- one frame as a witness */
+
+static void *frame_of(PyFrameObject *object)
+{
+    return py.minor >= 11 ? frame_interpreter_frame(object) : object;
+}
+
+static bool code_is_right(PyObject *code)
+{
+    return has_attribute_at(code, page.co_filename, "co_filename") &&
+           has_attribute_at(code, page.co_name, "co_name") &&
+           has_attribute_at(code, page.co_linetable,
+                            py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
+           *(int *)((char *)code + page.co_firstlineno) == cpython_int_attr(code, "co_firstlineno");
+}
+
+/* The first instruction of the copy in which the frame stands, which is one of this thread; NULL:
+ * it is not found.  Another thread may put a larger table in the place of this one, which CPython
+ * frees when no thread that was attached then can still read it. */
+static const char *instructions_of(const void *frame, const char *code)
+{
+    if (!page.co_tlbc)
+        return code + page.co_code_adaptive;
+    const struct PyCodeArray *table = (const void *)read_word(code, page.co_tlbc);
+    int32_t copy = *(const int32_t *)((const char *)frame + page.frame_tlbc_index);
+    if (!table || table->size < 1 || table->entries[0] != code + page.co_code_adaptive ||
+        copy < 0 || copy >= table->size)
+        return NULL;
+    return table->entries[copy];
+}
+
+static bool instr_ptr_is_right(PyFrameObject *object, const void *frame, const char *code)
+{
+    if (py.minor >= 11) { /* a frame that has not begun stands before its first instruction */
+        const char *first = instructions_of(frame, code);
+        if (!first)
+            return false;
+        ptrdiff_t offset = read_word(frame, page.frame_instr_ptr) - first;
+        int instruction = py.PyFrame_GetLasti(object);
+        return offset < 0 ? instruction < 0 : instruction == offset;
+    }
+    int instruction = *(int *)((char *)frame + page.frame_instr_ptr);
+    if (py.minor == 10 && instruction > 0)
+        instruction *= 2;
+    return instruction == cpython_int_attr((PyObject *)object, "f_lasti");
+}
+
+/* The frame is one of Python code. */
+static bool owner_is_right(const char *frame)
+{
+    return !page.frame_owner ||
+           (unsigned char)frame[page.frame_owner] < (unsigned char)FRAME_OWNED_BY_CSTACK;
+}
+
+enum check_result { RIGHT, WRONG, INCONCLUSIVE };
+
+/* Whether the frame's caller is where it is looked for, perhaps behind frames between C and Python:
+ * one for each call from C, and from 3.15 on one below all others of a thread.  A frame that has
+ * none says only that there is none. */
+static enum check_result previous_is_right(PyFrameObject *object, const void *frame)
+{
+    PyFrameObject *back = frame_back(object);
+    char *caller = read_word(frame, page.frame_previous), *wanted = back ? frame_of(back) : NULL;
+    for (int passed = 0; py.minor >= 12 && passed < 2 && caller && caller != wanted; passed++)
+        caller = read_word(caller, page.frame_previous);
+    enum check_result check_result = caller != wanted ? WRONG : back ? RIGHT : INCONCLUSIVE;
+    if (back)
+        py.Py_DecRef((PyObject *)back);
+    return check_result;
+}
+
+static enum check_result check_frame(PyFrameObject *object, PyObject *code)
+{
+    fill_in_frame();
+    fill_in_code(code);
+    void *frame = frame_of(object);
+    if (!code_is_right(code) || !frame ||
+        ((uintptr_t)read_word(frame, page.frame_executable) & ~CODE_TAG) != (uintptr_t)code ||
+        !instr_ptr_is_right(object, frame, (char *)code) || !owner_is_right(frame)) {
+        debug_log("no stack traces: frames in this CPython are not as in the release");
+        return WRONG;
+    }
+    enum check_result back = previous_is_right(object, frame);
+    if (back == WRONG)
+        debug_log("no stack traces: the callers of frames are not found");
+    else
+        offsets_fill_values(object, frame, code);
+    return back;
+}
+
+/* ---------------------------------------------------------------- the thread as a witness */
+
+/* From 3.13 on: the one among the state's first words that is the frame; 0: none or several. */
+static unsigned find_frame(PyThreadState *state, const void *frame)
+{
+    unsigned found = 0;
+    for (unsigned at = THREAD_FIRST_WORD; at < THREAD_WORDS; at++) {
+        if (read_word(state, at * (unsigned)sizeof(void *)) != frame)
+            continue;
+        if (found)
+            return 0;
+        found = at;
+    }
+    return found * (unsigned)sizeof(void *);
+}
+
+/* Whether the innermost frame of the calling thread is found, which this one may be. */
+static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
+{
+    if (py.minor >= 13) {
+        page.tstate_frame = (uint16_t)find_frame(state, frame);
+        return page.tstate_frame;
+    }
+    if (py.minor == 12) {
+        page.tstate_cframe = offsetof(struct PyThreadState_312, cframe);
+        page.tstate_frame = offsetof(struct PyCFrame_312, current_frame);
+    } else if (py.minor == 11) {
+        page.tstate_cframe = offsetof(struct PyThreadState_311, cframe);
+        page.tstate_frame = offsetof(struct PyCFrame_311, current_frame);
+    } else
+        page.tstate_frame = offsetof(struct PyThreadState_36, frame);
+    const char *from = page.tstate_cframe ? read_word(state, page.tstate_cframe) : (char *)state;
+    return from && read_word(from, page.tstate_frame) == frame;
+}
+
+/* Not by the frame that a marker reports, which a hook may be about to start. */
+static enum check_result check_thread(void)
+{
+    const char *why;
+    PyThreadState *state = py.PyThreadState_Get();
+    PyFrameObject *innermost = py.PyEval_GetFrame();
+    /* Not in a thread that runs another interpreter than it began with. */
+    if (!innermost || py.PyGILState_GetThisThreadState() != state ||
+        !fill_in_thread_frame(state, frame_of(innermost)))
+        return INCONCLUSIVE;
+    if (!page.tstate_tls)
+        page.tstate_tls = tls_slot_find(&why);
+    if (page.tstate_tls)
+        return offsets_fill_interpreter(state) ? RIGHT : INCONCLUSIVE;
+    debug_log("no stack traces without a marker: %s", why);
+    return WRONG;
+}
+
+/* ---------------------------------------------------------------- both */
+
+/* After so many frames it is as well as it can be told. */
+enum { MOST_FRAMES = 100 };
+static unsigned frames_checked;
+
+/* What is not told is published as far as it goes, and compared again with the next frame. */
+static void check(PyFrameObject *object, PyObject *code)
+{
+    struct offsets_page before = page;
+    enum check_result frame = check_frame(object, code), thread = INCONCLUSIVE;
+    page.lines = LINES_UNKNOWN;
+    if (frame != WRONG) {
+        page.lines = py.minor >= 11   ? LINES_LOCATIONS
+                     : py.minor == 10 ? LINES_LINETABLE
+                                      : LINES_LNOTAB;
+        thread = before.tstate_tls && before.tstate_interp ? RIGHT : check_thread();
+    } else
+        page.tstate_tls = 0;
+    if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
+        debug_log("no stack traces: their page could not be mapped");
+    bool told = frame == WRONG || (frame == RIGHT && thread != INCONCLUSIVE);
+    offsets_decided = told || ++frames_checked >= MOST_FRAMES;
+    if (!told && offsets_decided && thread == INCONCLUSIVE)
+        debug_log(
+            "no stack traces without a marker: the frame of a thread was not found in its state");
+}
+
+void offsets_forget_tls(void)
+{
+    if (!is_known)
+        return;
+    page.tstate_tls = 0;
+    page.tstate_interp = 0;
+    frames_checked = 0;
+    offsets_decided = false;
+}
+
+void offsets_check(PyFrameObject *object)
+{
+    /* Interpreters with a GIL each may call this at once; one is enough. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    PyObject *code = frame_code(object);
+    if (!code || pthread_mutex_trylock(&lock) != 0)
+        return;
+    if (!offsets_decided)
+        check(object, code);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---------------------------------------------------------------- layout values */
+
+bool has_attribute_at(PyObject *object, unsigned offset, const char *attribute)
+{
+    PyObject *value = py.PyObject_GetAttrString(object, attribute);
+    bool same = value && read_word(object, offset) == (char *)value;
+    if (value)
+        py.Py_DecRef(value);
+    else
+        py.PyErr_Clear();
+    return same;
+}
+
+/* ---------------------------------------------------------------- dicts */
+
+static void fill_in_dict(void)
+{
+    page.ma_keys = object_offset(offsetof(struct PyDictObject, ma_keys));
+    page.ma_values = object_offset(offsetof(struct PyDictObject, ma_values));
+    if (py.minor >= 11) {
+        page.dk_format = KEYS_LOG2;
+        page.dk_indices_size = offsetof(struct PyDictKeysObject_311, dk_log2_size);
+        page.dk_nentries = offsetof(struct PyDictKeysObject_311, dk_nentries);
+        page.dk_indices = offsetof(struct PyDictKeysObject_311, dk_indices);
+    } else {
+        page.dk_format = KEYS_COUNT;
+        page.dk_indices_size = offsetof(struct PyDictKeysObject_36, dk_size);
+        page.dk_nentries = offsetof(struct PyDictKeysObject_36, dk_nentries);
+        page.dk_indices = offsetof(struct PyDictKeysObject_36, dk_indices);
+    }
+}
+
+static void fill_in_values(void)
+{
+    page.dv_format = py.minor <= 10   ? VALUES_IN_ORDER
+                     : py.minor <= 12 ? VALUES_BEHIND_ORDER
+                                      : VALUES_BEFORE_ORDER;
+    page.dv_values = py.minor <= 12 ? 0 : offsetof(struct PyDictValues_313, values);
+    page.dv_preheader = py.minor == 11;
+}
+
+/* Where a dict whose values are beside its keys has an entry. */
+static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
+{
+    const unsigned char *size = (const unsigned char *)keys + page.dk_indices_size;
+    size_t indices;
+    if (page.dk_format == KEYS_LOG2)
+        indices = (size_t)1 << (size[1] & 31);
+    else {
+        size_t count = *(const size_t *)size;
+        indices = count * (count <= UINT8_MAX    ? 1
+                           : count <= UINT16_MAX ? 2
+                           : count <= UINT32_MAX ? 4
+                                                 : 8);
+    }
+    *of_str = page.dk_format == KEYS_LOG2 && size[2] != 0;
+    size_t bytes = *of_str ? sizeof(struct PyDictUnicodeEntry) : sizeof(struct PyDictKeyEntry);
+    return (char *)keys + page.dk_indices + indices + (size_t)index * bytes;
+}
+
+/* By the entry that iteration has first, and its place among the entries.  With its lock. */
+static bool is_right_for_dict(PyObject *dict)
+{
+    Py_ssize_t next = 0;
+    PyObject *key, *value;
+    const char *keys = read_word(dict, page.ma_keys);
+    if (!keys || read_word(dict, page.ma_values) || !py.PyDict_Next(dict, &next, &key, &value) ||
+        *(const Py_ssize_t *)(keys + page.dk_nentries) < next)
+        return false;
+    bool of_str;
+    const char *entry = entry_at(keys, next - 1, &of_str);
+    const struct PyDictUnicodeEntry *both =
+        (const void *)(of_str ? entry : entry + offsetof(struct PyDictKeyEntry, me_key));
+    return both->me_key == key && both->me_value == value;
+}
+
+/* Whether the names of the frame's module are found. */
+static bool is_right_for_globals(PyFrameObject *object, const void *frame)
+{
+    PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
+    bool right = globals && read_word(frame, page.frame_f_globals) == (char *)globals;
+    struct PyCriticalSection section;
+    if (right) {
+        nogil_lock_object(&section, globals);
+        right = is_right_for_dict(globals);
+        nogil_unlock_object(&section);
+    }
+    if (globals)
+        py.Py_DecRef(globals);
+    else
+        py.PyErr_Clear();
+    return right;
+}
+
+/* ---------------------------------------------------------------- names of classes and functions
+ */
+
+/* Where an object has the str that is its __qualname__, in what its type's __basicsize__ counts:
+ * the last such place, as it may be the __name__, too, which is before it; 0: nowhere. */
+static uint16_t find_qualified_name(PyObject *object)
+{
+    PyObject *name = object ? py.PyObject_GetAttrString(object, "__qualname__") : NULL;
+    long size = name ? cpython_int_attr(cpython_type(object), "__basicsize__") : 0;
+    uint16_t found = 0;
+    for (unsigned at = py.ob_base_offset + sizeof(struct PyObject_head);
+         at + sizeof name <= (size_t)size; at += sizeof name)
+        if (read_word(object, at) == (char *)name)
+            found = (uint16_t)at;
+    if (name)
+        py.Py_DecRef(name);
+    else
+        py.PyErr_Clear();
+    return found;
+}
+
+/* By a class that importlib has in Python: that of sys.__spec__, and its __init__(). */
+static void find_qualified_names(void)
+{
+    PyObject *spec = cpython_sys_attr("__spec__");
+    PyObject *class = spec ? cpython_type(spec) : NULL;
+    if (class && cpython_type(class) != cpython_type(py.code_type)) /* not importlib's */
+        class = NULL;
+    PyObject *init = class ? py.PyObject_GetAttrString(class, "__init__") : NULL;
+    page.ht_qualname = find_qualified_name(class);
+    page.func_qualname =
+        init && cpython_type(init) == py.function_type ? find_qualified_name(init) : 0;
+    py.PyErr_Clear();
+    if (init)
+        py.Py_DecRef(init);
+    if (spec)
+        py.Py_DecRef(spec);
+}
+
+/* ---------------------------------------------------------------- variables */
+
+#define FILL_IN_VARIABLES(type) \
+    do { \
+        page.co_flags = object_offset(offsetof(struct type, co_flags)); \
+        page.co_argcount = object_offset(offsetof(struct type, co_argcount)); \
+        page.co_kwonlyargcount = object_offset(offsetof(struct type, co_kwonlyargcount)); \
+    } while (0)
+
+static void fill_in_code_variables(void)
+{
+    if (py.minor >= 12)
+        FILL_IN_VARIABLES(PyCodeObject_312);
+    else if (py.minor == 11)
+        FILL_IN_VARIABLES(PyCodeObject_311);
+    else if (py.minor >= 8)
+        FILL_IN_VARIABLES(PyCodeObject_38);
+    else
+        FILL_IN_VARIABLES(PyCodeObject_36);
+    if (py.minor >= 11) {
+        page.co_varnames =
+            object_offset(py.minor == 11 ? offsetof(struct PyCodeObject_311, co_localsplusnames)
+                                         : offsetof(struct PyCodeObject_312, co_localsplusnames));
+        page.co_localspluskinds = page.co_varnames + (uint16_t)sizeof(void *);
+    } else if (py.minor >= 8) {
+        page.co_varnames = offsetof(struct PyCodeObject_38, co_varnames);
+        page.co_cellvars = offsetof(struct PyCodeObject_38, co_cellvars);
+        page.co_freevars = offsetof(struct PyCodeObject_38, co_freevars);
+    } else {
+        page.co_varnames = offsetof(struct PyCodeObject_36, co_varnames);
+        page.co_cellvars = offsetof(struct PyCodeObject_36, co_cellvars);
+        page.co_freevars = offsetof(struct PyCodeObject_36, co_freevars);
+    }
+}
+
+static bool has_int(PyObject *code, unsigned offset, const char *attribute)
+{
+    return *(int *)((char *)code + offset) == cpython_int_attr(code, attribute);
+}
+
+/* From 3.11 on the names have no attribute: they stand before the file's, which layout.c has
+ * compared. */
+static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
+{
+    size_t basicsize = (size_t)cpython_int_attr(cpython_type((PyObject *)object), "__basicsize__");
+    page.frame_localsplus = (uint16_t)frame_variables_offset(py.minor, basicsize);
+    return frame_basicsize(py.minor, page.frame_localsplus) + py.ob_base_offset == basicsize &&
+           has_int(code, page.co_flags, "co_flags") &&
+           has_int(code, page.co_argcount, "co_argcount") &&
+           has_int(code, page.co_kwonlyargcount, "co_kwonlyargcount") &&
+           (page.co_localspluskinds ? page.co_localspluskinds + sizeof(void *) == page.co_filename
+                                    : has_attribute_at(code, page.co_varnames, "co_varnames") &&
+                                          has_attribute_at(code, page.co_cellvars, "co_cellvars") &&
+                                          has_attribute_at(code, page.co_freevars, "co_freevars"));
+}
+
+void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *code)
+{
+    fill_in_dict();
+    fill_in_values();
+    page.frame_f_globals = py.minor >= 12   ? offsetof(struct PyInterpreterFrame_312, f_globals)
+                           : py.minor == 11 ? offsetof(struct PyInterpreterFrame_311, f_globals)
+                                            : offsetof(struct PyFrameObject_36, f_globals);
+    page.frame_f_locals = py.minor >= 12   ? offsetof(struct PyInterpreterFrame_312, f_locals)
+                          : py.minor == 11 ? offsetof(struct PyInterpreterFrame_311, f_locals)
+                                           : offsetof(struct PyFrameObject_36, f_locals);
+    if (!is_right_for_globals(object, frame)) {
+        debug_log(
+            "no values, and no names of modules: dicts in this CPython are not as in the release");
+        page.frame_f_globals = 0;
+        page.dk_format = KEYS_UNKNOWN;
+    }
+    find_qualified_names();
+    page.tuple_ob_item = (uint16_t)cpython_int_attr(py.tuple_type, "__basicsize__");
+    fill_in_code_variables();
+    if (!is_right_for_variables(object, code)) {
+        debug_log("no values: the variables of frames in this CPython are not as in the release");
+        page.frame_localsplus = 0;
+    }
+}
+
+/* ---------------------------------------------------------------- layout interpreter */
+
+/*
+ * The GIL is found by what it must have in it while this thread holds it, in the memory that the
+ * dynamic linker says is CPython's.  In a free-threaded build there is one, too, which may be off,
+ * and on later, when a module is imported that needs it: it is found by what it has in it then.
+ */
+
+/* The one among so many words of an object that is this; 0: none or several, or the first. */
+static size_t find_word(const void *object, size_t words, const void *wanted)
+{
+    size_t found = 0;
+    for (size_t at = 1; at < words; at++) {
+        if (read_word(object, (unsigned)(at * sizeof(void *))) != wanted)
+            continue;
+        if (found)
+            return 0;
+        found = at;
+    }
+    return found * sizeof(void *);
+}
+
+/* From 3.12 on the main interpreter's state is in _PyRuntime, and has more words than are looked
+ * at. */
+static bool find_modules(const PyInterpreterState *interpreter)
+{
+    const void *modules = py.PyImport_GetModuleDict();
+    size_t offset = py.minor <= 11 ? interpreter_modules_offset(py.minor)
+                                   : find_word(interpreter, INTERPRETER_WORDS, modules);
+    if (!offset || read_word(interpreter, (unsigned)offset) != (const char *)modules)
+        return false;
+    page.interp_modules = (uint32_t)offset;
+    return true;
+}
+
+/* ---------------------------------------------------------------- the GIL */
+
+/* The type of a dict, from which distances are: nothing of the program is at its address, as long
+ * as it is in the same file as what it leads to. */
+static const char *dict_type(void)
+{
+    return (const char *)cpython_type(py.PyImport_GetModuleDict());
+}
+
+static bool is_beside_dict_type(const void *other)
+{
+    Dl_info one, two;
+    return dladdr(dict_type(), &one) && dladdr(other, &two) && one.dli_fbase == two.dli_fbase;
+}
+
+/* A part of CPython's file that holds its variables. */
+struct part {
+    const char *start;
+    size_t size;
+};
+
+/* That in which the type of a dict is. */
+static int on_file(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct part *found = data;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const char *start = (const char *)info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_W && dict_type() >= start &&
+            dict_type() < start + part->p_memsz)
+            *found = (struct part){start, part->p_memsz};
+    }
+    return found->size != 0;
+}
+
+/* 3.6: all variables of CPython's; it sleeps by futex in none but the GIL's, as its locks are on
+ * the heap. */
+static bool find_gil_36(const PyThreadState *state)
+{
+    PyThreadState **current = cpython_symbol("_PyThreadState_Current");
+    struct part variables = {NULL, 0};
+    dl_iterate_phdr(on_file, &variables);
+    if (!current || *current != state || !variables.size || variables.size > UINT32_MAX ||
+        !is_beside_dict_type(current))
+        return false;
+    page.gil_from_dict_type = variables.start - dict_type();
+    page.gil_size = (uint32_t)variables.size;
+    page.gil_last_holder = (int32_t)((char *)current - variables.start);
+    return true;
+}
+
+enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
+
+/* Whether it can be the GIL, which this thread has taken. */
+static bool is_taken_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state)
+{
+    return LOAD_RELAXED(gil->last_holder) == state && LOAD_RELAXED(gil->locked) == 1 &&
+           gil->switch_number > 0 && gil->interval > 0 &&
+           (py._PyEval_GetSwitchInterval ? gil->interval == py._PyEval_GetSwitchInterval()
+                                         : gil->interval <= LONGEST);
+}
+
+/* How far behind the start of the GIL is what struct gil_runtime_state_37 has. */
+static size_t gil_start(void)
+{
+    return py.free_threaded ? offsetof(struct gil_runtime_state_313t, gil) : 0;
+}
+
+/* Where an interpreter points to it; 0: nowhere, or in several places. */
+static uint16_t find_pointer(const PyInterpreterState *interpreter,
+                             const struct gil_runtime_state_37 *gil)
+{
+    return (uint16_t)find_word(interpreter, INTERPRETER_WORDS, (const char *)gil - gil_start());
+}
+
+static bool is_off(const struct gil_runtime_state_37 *gil)
+{
+    return py.free_threaded && LOAD_RELAXED(*(const int *)((const char *)gil - gil_start())) == 0;
+}
+
+/* The same, or one that is off, which says less of itself: the interpreter points to it. */
+static bool is_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state,
+                   const PyInterpreterState *interpreter)
+{
+    if (!is_off(gil))
+        return is_taken_gil(gil, state);
+    unsigned long interval = LOAD_RELAXED(gil->interval);
+    return LOAD_RELAXED(gil->locked) == 0 && interval > 0 && interval <= LONGEST &&
+           find_pointer(interpreter, gil);
+}
+
+/* Where the GIL is a part of: the main interpreter's state, or _PyRuntime, whose size the dynamic
+ * linker knows. */
+static struct part around_gil(const PyInterpreterState *interpreter)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    if (py.minor >= 12)
+        return (struct part){(const char *)interpreter, INTERPRETER_WORDS * sizeof(void *)};
+    if (!py.runtime || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+        info.dli_saddr != py.runtime)
+        return (struct part){NULL, 0};
+    return (struct part){py.runtime, symbol->st_size};
+}
+
+/* The one place there that can be the GIL; NULL: none or several. */
+static const struct gil_runtime_state_37 *find_gil_37(const PyThreadState *state,
+                                                      const PyInterpreterState *interpreter)
+{
+    struct part part = around_gil(interpreter);
+    const struct gil_runtime_state_37 *found = NULL;
+    for (size_t at = gil_start(); at + sizeof *found <= part.size; at += sizeof(void *)) {
+        const struct gil_runtime_state_37 *gil = (const void *)(part.start + at);
+        if (!is_gil(gil, state, interpreter))
+            continue;
+        if (found)
+            return NULL;
+        found = gil;
+    }
+    return found;
+}
+
+static bool find_gil(const PyThreadState *state, const PyInterpreterState *interpreter)
+{
+    if (py.minor == 6)
+        return find_gil_36(state);
+    const struct gil_runtime_state_37 *gil = find_gil_37(state, interpreter);
+    if (!gil)
+        return false;
+    if (py.minor >= 12) {
+        page.interp_gil = find_pointer(interpreter, gil);
+        if (!page.interp_gil)
+            return false;
+    } else if (is_beside_dict_type(gil))
+        page.gil_from_dict_type = (const char *)gil - dict_type();
+    else
+        return false;
+    page.gil_enabled = py.free_threaded;
+    page.gil_size = (uint32_t)(gil_start() + sizeof *gil);
+    page.gil_last_holder =
+        (int32_t)(gil_start() + offsetof(struct gil_runtime_state_37, last_holder));
+    page.gil_locked = (int32_t)(gil_start() + offsetof(struct gil_runtime_state_37, locked));
+    page.gil_switch_number =
+        (int32_t)(gil_start() + offsetof(struct gil_runtime_state_37, switch_number));
+    if (is_off(gil))
+        debug_log("nothing of the GIL: it's off, until a module is imported that needs it");
+    return true;
+}
+
+bool offsets_fill_interpreter(PyThreadState *state)
+{
+    const PyInterpreterState *interpreter = cpython_interpreter();
+    page.tstate_interp = 0;
+    page.interp_gil = 0;
+    page.gil_size = 0;
+    if (!cpython_is_main() || cpython_is_finalizing()) /* without modules CPython would abort */
+        return false;
+    if (!find_modules(interpreter) || cpython_interpreter_of(state) != interpreter) {
+        debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
+        return true;
+    }
+    page.tstate_interp = offsetof(struct PyThreadState_head, interp);
+    if (!find_gil(state, interpreter))
+        debug_log("nothing of the GIL: it is not found");
+    return true;
+}

@@ -1,0 +1,248 @@
+/*
+ * CPython as the shim sees it: the functions that it exports.  One build of the
+ * shim serves every CPython, so there is no Python.h: each function is looked up by name in the
+ * running process (cpython.c) and called as py.NAME(...).
+ *
+ * "GIL held", in the comments of all files, is of a thread that is attached to its interpreter.
+ * Where there is a GIL it has that, and is alone.  In a free-threaded build it is not: it may then
+ * call CPython's functions, and no thread stops the world meanwhile, but others run the same code.
+ * So what such threads share is atomic, or under a lock, which for what others may write only in
+ * the GIL's keeping is one of no_gil.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CPYTHON_SYMBOLS_H
+#define CPYTHON_SYMBOLS_H
+
+#include <stdbool.h>
+
+#include "shared/cpython_structs.h"
+
+typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
+typedef int (*Py_AuditHookFunction)(const char *, PyObject *, void *);
+
+/* Include/methodobject.h; the flags are part of the stable ABI. */
+typedef struct {
+    const char *ml_name;
+    PyCFunction ml_meth;
+    int ml_flags;
+    const char *ml_doc;
+} PyMethodDef;
+#define METH_VARARGS 0x0001
+#define METH_KEYWORDS 0x0002
+#define METH_NOARGS 0x0004
+#define METH_O 0x0008
+#define METH_FASTCALL 0x0080
+
+/* Include/import.h (3.6) ... Include/cpython/import.h (3.9+): the table of built-in modules. */
+struct _inittab {
+    const char *name;
+    PyObject *(*initfunc)(void);
+};
+
+/* Include/cpython/pymem.h: PyMemAllocatorEx.  The domain of raw memory is 0 (PYMEM_DOMAIN_RAW). */
+struct cpython_allocator {
+    void *context;
+    void *(*malloc)(void *, size_t);
+    void *(*calloc)(void *, size_t, size_t);
+    void *(*realloc)(void *, void *, size_t);
+    void (*free)(void *, void *);
+};
+
+/* Include/cpython/critical_section.h: PyCriticalSection, two words. */
+struct PyCriticalSection {
+    uintptr_t words[2];
+};
+
+/* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL if missing. */
+#define CPYTHON_SYMBOLS(NEED, MAY) \
+    NEED(const char *, Py_GetVersion, (void)) \
+    NEED(int, Py_IsInitialized, (void)) \
+    NEED(void, Py_IncRef, (PyObject *)) \
+    NEED(void, Py_DecRef, (PyObject *)) \
+    NEED(int, Py_AddPendingCall, (int (*)(void *), void *)) \
+    NEED(int, PyGILState_Ensure, (void)) \
+    NEED(void, PyGILState_Release, (int)) \
+    NEED(PyThreadState *, PyThreadState_Get, (void)) \
+    NEED(int, PyThreadState_SetAsyncExc, (unsigned long, PyObject *)) \
+    MAY(PyThreadState *, PyThreadState_GetUnchecked, (void))  /* 3.13+ */ \
+    MAY(PyThreadState *, _PyThreadState_UncheckedGet, (void)) /* 3.6 to 3.12 */ \
+    NEED(PyThreadState *, PyGILState_GetThisThreadState, (void)) \
+    NEED(PyThreadState *, PyThreadState_New, (PyInterpreterState *)) \
+    NEED(PyThreadState *, PyThreadState_Swap, (PyThreadState *)) \
+    NEED(void, PyThreadState_Clear, (PyThreadState *)) \
+    NEED(void, PyThreadState_Delete, (PyThreadState *)) \
+    NEED(PyThreadState *, PyEval_SaveThread, (void)) \
+    NEED(void, PyEval_RestoreThread, (PyThreadState *)) \
+    NEED(PyFrameObject *, PyEval_GetFrame, (void)) \
+    NEED(PyObject *, PyEval_GetGlobals, (void)) \
+    NEED(int, PyFrame_GetLineNumber, (PyFrameObject *)) \
+    NEED(int, PyCode_Addr2Line, (PyObject *, int)) \
+    NEED(PyObject *, PyImport_ImportModuleLevel, \
+         (const char *, PyObject *, PyObject *, PyObject *, int)) \
+    NEED(PyObject *, PySys_GetObject, (const char *)) \
+    NEED(PyObject *, PyImport_GetModuleDict, (void)) \
+    NEED(void, PyErr_Clear, (void)) \
+    NEED(void, PyErr_Fetch, (PyObject **, PyObject **, PyObject **)) \
+    NEED(PyObject *, PyErr_Occurred, (void)) \
+    NEED(PyObject *, PyException_GetTraceback, (PyObject *)) \
+    NEED(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyObject_GetAttrString, (PyObject *, const char *)) \
+    NEED(int, PyObject_SetAttrString, (PyObject *, const char *, PyObject *)) \
+    NEED(PyObject *, PyObject_Call, (PyObject *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyObject_CallMethod, (PyObject *, const char *, const char *, ...)) \
+    NEED(PyObject *, PyCFunction_NewEx, (PyMethodDef *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyTuple_New, (Py_ssize_t)) \
+    NEED(PyObject *, PyTuple_GetItem, (PyObject *, Py_ssize_t)) \
+    NEED(PyObject *, PyDict_New, (void)) \
+    NEED(int, PyDict_SetItem, (PyObject *, PyObject *, PyObject *)) \
+    NEED(PyObject *, PyDict_GetItem, (PyObject *, PyObject *)) \
+    NEED(Py_ssize_t, PyDict_Size, (PyObject *)) \
+    NEED(int, PyDict_Next, (PyObject *, Py_ssize_t *, PyObject **, PyObject **)) \
+    NEED(Py_ssize_t, PyObject_Hash, (PyObject *)) \
+    NEED(PyObject *, PyDict_GetItemString, (PyObject *, const char *)) \
+    NEED(int, PyDict_SetItemString, (PyObject *, const char *, PyObject *)) \
+    NEED(int, PyList_Append, (PyObject *, PyObject *)) \
+    NEED(PyObject *, PyObject_Type, (PyObject *)) \
+    NEED(PyObject *, PyMethod_Function, (PyObject *)) \
+    NEED(PyObject *, PyFunction_GetCode, (PyObject *)) \
+    NEED(PyObject *, PyFunction_GetGlobals, (PyObject *)) \
+    NEED(int, PyType_IsSubtype, (PyObject *, PyObject *)) \
+    NEED(void, PyEval_SetTrace, (Py_tracefunc, PyObject *)) \
+    NEED(int, PyThread_acquire_lock, (void *, int)) \
+    NEED(void, PyThread_release_lock, (void *)) \
+    NEED(PyThreadState *, PyInterpreterState_ThreadHead, (PyInterpreterState *)) \
+    NEED(PyThreadState *, PyThreadState_Next, (PyThreadState *)) \
+    NEED(PyInterpreterState *, PyInterpreterState_Head, (void)) \
+    NEED(PyInterpreterState *, PyInterpreterState_Next, (PyInterpreterState *)) \
+    NEED(int, PyTuple_SetItem, (PyObject *, Py_ssize_t, PyObject *)) \
+    NEED(Py_ssize_t, PyList_Size, (PyObject *)) \
+    NEED(PyObject *, PyList_GetItem, (PyObject *, Py_ssize_t)) \
+    NEED(int, PySequence_DelItem, (PyObject *, Py_ssize_t)) \
+    NEED(PyObject *, PyCapsule_New, (void *, const char *, void (*)(PyObject *))) \
+    NEED(void *, PyCapsule_GetPointer, (PyObject *, const char *)) \
+    NEED(long, PyLong_AsLong, (PyObject *)) \
+    NEED(PyObject *, PyUnicode_FromString, (const char *)) \
+    NEED(PyObject *, PyUnicode_InternFromString, (const char *)) \
+    NEED(const char *, PyUnicode_AsUTF8AndSize, (PyObject *, Py_ssize_t *)) \
+    MAY(void, PyMem_GetAllocator, (int, struct cpython_allocator *)) \
+    MAY(void, PyMem_SetAllocator, (int, const struct cpython_allocator *)) \
+    MAY(unsigned long, _PyEval_GetSwitchInterval, (void)) /* to 3.12 */ \
+    MAY(void, PyEval_InitThreads, (void)) \
+    MAY(int, Py_IsFinalizing, (void)) \
+    MAY(int, _Py_IsFinalizing, (void)) \
+    MAY(PyInterpreterState *, PyInterpreterState_Main, (void)) \
+    MAY(int, PyEval_ThreadsInitialized, (void)) \
+    MAY(int, _PyEval_AddPendingCall, (PyInterpreterState *, int (*)(void *), void *, int)) \
+    MAY(int, _PyEval_SetTrace, (PyThreadState *, Py_tracefunc, PyObject *)) \
+    MAY(PyObject *, PyType_GetName, (PyObject *)) \
+    MAY(PyObject *, PyInterpreterState_GetDict, (PyInterpreterState *)) \
+    MAY(int, PySys_AddAuditHook, (Py_AuditHookFunction, void *)) \
+    MAY(PyInterpreterState *, PyInterpreterState_Get, (void)) \
+    MAY(PyInterpreterState *, _PyInterpreterState_Get, (void)) \
+    MAY(void *, _PyInterpreterState_GetEvalFrameFunc, (PyInterpreterState *)) \
+    MAY(void, _PyInterpreterState_SetEvalFrameFunc, (PyInterpreterState *, void *)) \
+    MAY(PyObject *, _PyEval_EvalFrameDefault, (void)) \
+    MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
+    MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
+    MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
+    /* 3.13+, and the following */ \
+    MAY(void, PyCriticalSection_Begin, (struct PyCriticalSection *, PyObject *)) \
+    MAY(void, PyCriticalSection_End, (struct PyCriticalSection *)) \
+    MAY(int, PyDict_GetItemRef, (PyObject *, PyObject *, PyObject **)) \
+    MAY(void, PyUnstable_GC_VisitObjects, (int (*)(PyObject *, void *), void *)) \
+    MAY(int64_t, PyInterpreterState_GetID, (PyInterpreterState *)) \
+    MAY(PyObject *, PyFrame_GetCode, (PyFrameObject *)) \
+    MAY(PyObject *, _PyDict_GetItem_KnownHash, (PyObject *, PyObject *, Py_ssize_t)) \
+    MAY(int, _PyCode_GetExtra, (PyObject *, Py_ssize_t, void **)) \
+    MAY(int, _PyCode_SetExtra, (PyObject *, Py_ssize_t, void *)) \
+    MAY(Py_ssize_t, _PyEval_RequestCodeExtraIndex, (void (*)(void *))) \
+    MAY(int, PyUnstable_Code_GetExtra, (PyObject *, Py_ssize_t, void **)) \
+    MAY(int, PyUnstable_Code_SetExtra, (PyObject *, Py_ssize_t, void *)) \
+    MAY(Py_ssize_t, PyUnstable_Eval_RequestCodeExtraIndex, (void (*)(void *)))
+
+struct cpython {
+    int minor; /* 11 for CPython 3.11 */
+    bool free_threaded;
+    unsigned ob_base_offset; /* see ob_base() */
+    PyObject *none;
+    PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type,
+        *tuple_type;
+    struct _inittab **inittab;           /* &PyImport_Inittab */
+    PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
+    const char *runtime;                 /* 3.7 and later: &_PyRuntime */
+#define MEMBER(type, name, parameters) type(*name) parameters;
+    CPYTHON_SYMBOLS(MEMBER, MEMBER)
+#undef MEMBER
+};
+extern struct cpython py;
+
+/* An object as the structs of cpython_layout.h have it: where the last two words of its head are,
+ * which are those of every head but for what the first one counts.  In a free-threaded build more
+ * is before them. */
+static inline void *ob_base(const void *object)
+{
+    return (char *)object + py.ob_base_offset;
+}
+
+/* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which
+ * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: the shim does not know this
+ * CPython, and why says so (NULL for a process that is not a Python at all). */
+bool cpython_load_symbols(const char *library, const char **why);
+
+/* Whether a file is one that CPython is in, by its name. */
+bool is_libpython(const char *path);
+
+/* What CPython exports under this name, or NULL. */
+void *cpython_symbol(const char *name);
+
+/* The interpreter that the calling thread runs.  GIL held. */
+PyInterpreterState *cpython_interpreter(void);
+PyInterpreterState *cpython_main_interpreter(void);               /* GIL held */
+PyInterpreterState *cpython_interpreter_of(PyThreadState *state); /* up to 3.11 */
+
+/* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
+bool cpython_is_main(void);
+
+/* Whether the functions of atexit have run.  GIL held. */
+bool cpython_is_finalizing(void);
+
+/* A module of sys.modules, and an attribute of sys: a new reference, or NULL without an exception.
+ * GIL held, no exception in flight. */
+PyObject *cpython_sys_module(const char *name);
+PyObject *cpython_sys_attr(const char *name);
+
+/* The type of an object, borrowed from it.  GIL held. */
+PyObject *cpython_type(PyObject *object);
+
+/* A new reference to None, which is what callbacks return.  GIL held. */
+PyObject *cpython_none(void);
+
+/* Drops the result of a call that is not read, and the exception if it failed.  GIL held, no
+ * exception in flight.  Returns whether the call succeeded. */
+bool cpython_ignore_result(PyObject *result);
+
+/* Drops the reference to an object that a record keeps, which may be NULL, and is after.  GIL
+ * held. */
+void cpython_clear_ref(PyObject **object);
+
+/* For a call that may run audit hooks of the program, in which a signal handler of the program may
+ * run, and raise (KeyboardInterrupt), or an exception arrive that another thread has set for this
+ * one (PyThreadState_SetAsyncExc()):
+ *
+ *     struct cpython_retries attempts = {0};
+ *     do done = ...; while (cpython_retry(&attempts, done));
+ *
+ * A hook that refuses does so again, and in the end its exception is dropped, as is a MemoryError
+ * of CPython's.  What Python code raised, and did not raise again, was one of those two: it is
+ * raised again soon, on the main thread or the one that it was set for.  GIL held. */
+struct cpython_retries {
+    int failed;
+    PyObject *type, *value, *traceback; /* of the latest that failed */
+};
+bool cpython_retry(struct cpython_retries *attempts, bool done);
+
+/* An attribute that is an int; 0 if there is none.  GIL held, no exception in flight. */
+long cpython_int_attr(PyObject *object, const char *name);
+
+#endif

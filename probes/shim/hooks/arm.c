@@ -1,0 +1,380 @@
+/*
+ * The list of interpreters.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "cpython/code.h"
+#include "cpython/daemons.h"
+#include "hooks/frame_eval.h"
+#include "hooks/hook.h"
+#include "markers/filter.h"
+#include "os/process.h"
+#include "sums/sums.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------- interp */
+
+static struct interp *_Atomic interps;
+static pthread_mutex_t interps_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void interp_lock(void)
+{
+    pthread_mutex_lock(&interps_lock);
+}
+
+void interp_unlock(void)
+{
+    pthread_mutex_unlock(&interps_lock);
+}
+
+struct interp *interp_first(void)
+{
+    return interps;
+}
+
+/* 3.7 and later never use an id twice. */
+static int64_t id_of(PyInterpreterState *state)
+{
+    return py.PyInterpreterState_GetID ? py.PyInterpreterState_GetID(state) : 0;
+}
+
+void interp_reset(struct interp *interp)
+{
+    *interp = (struct interp){
+        .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool_id = -1};
+}
+
+struct interp *interp_of(PyInterpreterState *state)
+{
+    interp_lock();
+    struct interp *interp = interps;
+    while (interp && interp->state != state)
+        interp = interp->next;
+    if (!interp && (interp = calloc(1, sizeof *interp))) {
+        interp->state = state;
+        interp->next = interps;
+        interp_reset(interp);
+        interps = interp;
+    } else if (interp && interp->id != id_of(state)) {
+        interp_reset(interp); /* another one at the same address */
+    }
+    interp_unlock();
+    return interp;
+}
+
+struct interp *interp_main(void)
+{
+    struct interp *interp = interps;
+    while (interp && !interp->is_main)
+        interp = interp->next;
+    return interp;
+}
+
+bool interp_lacks_id(void)
+{
+    struct interp *interp = interps;
+    while (interp && !interp->lacks_id)
+        interp = interp->next;
+    return interp;
+}
+
+bool interp_any_arming(void)
+{
+    struct interp *interp = interps;
+    while (interp && !interp->arming)
+        interp = interp->next;
+    return interp;
+}
+
+void interp_after_fork(void)
+{
+    pthread_mutex_init(&interps_lock, NULL);
+    for (struct interp *interp = interps; interp; interp = interp->next) {
+        interp->arming = false;
+        interp->call_pending = false;
+    }
+}
+
+/* ---------------------------------------------------------------- hook */
+
+/*
+ * What the hooks ask of arm.c.
+ */
+
+static __thread bool is_busy;
+
+bool thread_is_arming(void)
+{
+    return is_busy;
+}
+
+bool set_thread_is_arming(bool busy)
+{
+    bool before = is_busy;
+    is_busy = busy;
+    return before;
+}
+
+atomic_uint rearm_requests;
+
+/* ---------------------------------------------------------------- hooks */
+
+/*
+ * The table of hooks, for arm.c.  A new hook is one line here.
+ */
+
+extern const struct hook hook_gc, hook_import, hook_audit, hook_monitoring;
+
+const struct hook *const hooks[] = {
+    &hook_gc,
+    &hook_import,
+    &hook_audit,
+    /* functions last: what the others do in Python is not the program's */
+    &hook_monitoring,
+    &hook_frame,
+    NULL,
+};
+
+/* ---------------------------------------------------------------- arm */
+
+/*
+ * Puts hooks into interpreters and takes them out.
+ */
+
+void arm_after_fork(void)
+{
+    interp_after_fork();
+    code_reset_pending();
+    sums_after_fork();
+    filter_after_fork();
+}
+
+/* ---------------------------------------------------------------- the calling interpreter */
+
+static bool code_ready(struct interp *interp)
+{
+    if (interp->code == CODE_EXTRA_UNTRIED)
+        interp->code = code_extra_setup() ? CODE_EXTRA_READY : CODE_EXTRA_UNUSABLE;
+    return interp->code == CODE_EXTRA_READY;
+}
+
+static bool hook_ready(const struct hook *hook, struct interp *interp)
+{
+    return !hook->uses_code || code_ready(interp);
+}
+
+static enum hook_result set_hook(const struct hook *hook, struct interp *interp, unsigned want)
+{
+    if (hook_ready(hook, interp))
+        return hook->set(interp, want);
+    hook->set(interp, 0);
+    return HOOK_NEVER;
+}
+
+/* Says what has become of the hook, which is wanted for these of its markers. */
+static void log_result(const struct hook *hook, unsigned want, enum hook_result result)
+{
+    char names[MARKERS_TEXT];
+    if (!debug_on)
+        return;
+    markers_to_text(want, names);
+    if (result == HOOK_NEVER)
+        debug_log("%s: can't be installed here, which leaves out: %s", hook->name, names);
+    else if (result == HOOK_LACKS)
+        return;
+    else if (result == HOOK_LATER)
+        debug_log("%s: CPython is not ready for it yet; wanted for: %s", hook->name, names);
+    else if (want)
+        debug_log("%s: installed for: %s", hook->name, names);
+    else
+        debug_log("%s: removed", hook->name);
+}
+
+static bool rearm_is_forced(const struct interp *interp, const struct hook *hook)
+{
+    return hook == &hook_frame && interp->rearm_forced;
+}
+
+/* Whether the hook was last set for other markers, or for other patterns. */
+static bool hook_is_outdated(const struct interp *interp, const struct hook *hook, unsigned want)
+{
+    return (interp->armed & hook->markers) != want ||
+           ((want & FILTERED_MARKERS) && interp->filter != filter_revision());
+}
+
+/* Brings one hook to these of its markers.  GIL held, no exception in flight.  False: not yet. */
+static bool update_hook(struct interp *interp, const struct hook *hook, unsigned want)
+{
+    bool changed = hook_is_outdated(interp, hook, want) || rearm_is_forced(interp, hook);
+    unsigned filter = filter_revision(); /* before: there may be a newer one after */
+    enum hook_result result = set_hook(hook, interp, want);
+    if (changed)
+        log_result(hook, want, result);
+    if (result == HOOK_LATER)
+        return false;
+    if (rearm_is_forced(interp, hook)) {
+        rearm_requests--;
+        interp->rearm_forced = false;
+    }
+    interp->armed &= ~hook->markers;
+    if (want & FILTERED_MARKERS)
+        interp->filter = filter;
+    if (result == HOOK_DONE)
+        interp->armed |= want;
+    else if (result == HOOK_NEVER)
+        interp->unavailable |= hook->markers;
+    return true;
+}
+
+/* quiet: the quiet hooks alone.  GIL held, no exception in flight.  False: something is left to do.
+ */
+static bool update_hooks(struct interp *interp, unsigned wanted, bool quiet)
+{
+    bool settled = true;
+    if (!wanted) /* the next tracer may find what this one lacked */
+        interp->unavailable = 0;
+    for (size_t i = 0; hooks[i]; i++) {
+        const struct hook *hook = hooks[i];
+        unsigned want = wanted & hook->markers & ~interp->unavailable;
+        bool changed =
+            hook_is_outdated(interp, hook, want) || (!quiet && rearm_is_forced(interp, hook));
+        if (!(changed || (want && hook->must_recheck)) || !hook->is_supported())
+            continue;
+        if (quiet && !hook->watcher_may_set && (changed || !hook->watcher_may_reset))
+            settled = settled && !changed;
+        else
+            settled = update_hook(interp, hook, want) && settled;
+    }
+    return settled;
+}
+
+/* What was before this thread set hooks: an exception in flight, which is put aside meanwhile, and
+ * whether it set hooks already. */
+struct before {
+    PyObject *type, *value, *traceback;
+    bool busy;
+};
+
+/* GIL held, until end_setting(). */
+static struct before begin_setting(void)
+{
+    struct before before;
+    py.PyErr_Fetch(&before.type, &before.value, &before.traceback);
+    before.busy = set_thread_is_arming(true);
+    return before;
+}
+
+static void end_setting(struct before before)
+{
+    set_thread_is_arming(before.busy);
+    py.PyErr_Clear();
+    py.PyErr_Restore(before.type, before.value, before.traceback);
+}
+
+/* As armed_for: no set of markers, so that the interpreter is asked again. */
+enum { ARMED_FOR_NOTHING = 1 << 30 };
+
+/* from_watcher: the quiet hooks alone. */
+static bool arm(bool from_watcher)
+{
+    struct interp *interp = interp_of(cpython_interpreter());
+    if (!interp)
+        return false;
+    /* Calls into CPython may let another thread run, which may arm the same interpreter. */
+    if (atomic_exchange(&interp->arming, true)) {
+        if (!thread_is_arming()) /* by a hook of the program's that sees us do so */
+            interp->armed_for = ARMED_FOR_NOTHING; /* the other one may have seen another want */
+        return false;
+    }
+    /* After interp_of(): so a later change finds the record on the list. */
+    unsigned wanted = markers_enabled();
+    filter_refresh(wanted);
+    uint64_t want = filter_arm_key(wanted);
+    interp->armed_for = want;
+    struct before before = begin_setting();
+    bool settled = update_hooks(interp, wanted, from_watcher);
+    end_setting(before);
+    if (!settled)
+        interp->armed_for = ARMED_FOR_NOTHING;
+    atomic_store(&interp->arming, false);
+    return settled;
+}
+
+bool arm_current(void)
+{
+    return arm(false);
+}
+
+bool arm_current_from_watcher(void)
+{
+    return arm(true);
+}
+
+/* ---------------------------------------------------------------- the start of one */
+
+static const char end_name[] = "python-stap";
+
+static void set_ended(struct interp *interp, bool ended)
+{
+    interp_lock();
+    interp->ended = ended;
+    interp_unlock();
+}
+
+/* The interpreter's dict is freed when the interpreter is cleared.  GIL held. */
+static void on_end(PyObject *capsule)
+{
+    struct interp *interp = py.PyCapsule_GetPointer(capsule, end_name);
+    for (size_t i = 0; hooks[i]; i++)
+        if (hooks[i]->end)
+            hooks[i]->end(interp);
+    set_ended(interp, true);
+    if (interp->id == 0)
+        daemons_keep_memory(interp->state);
+}
+
+static void start(struct interp *interp)
+{
+    /* Code objects with records may be left from before Py_Finalize().  Up to 3.7 an interpreter
+     * that frees one, and has handed out no index, calls what lay in its memory
+     * (Objects/codeobject.c, code_dealloc; Python/pystate.c, PyInterpreterState_New). */
+    if (code_extra_in_use())
+        code_ready(interp);
+    for (size_t i = 0; hooks[i]; i++)
+        if (hooks[i]->start && hooks[i]->is_supported())
+            hooks[i]->start(interp);
+    if (!py.PyInterpreterState_GetDict) /* 3.8+ */
+        return;
+    PyObject *dict = py.PyInterpreterState_GetDict(interp->state); /* borrowed */
+    PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
+    /* Not PyDict_SetItemString(), which interns the name: 3.12 keeps that for ever. */
+    PyObject *name = capsule ? py.PyUnicode_FromString(end_name) : NULL;
+    bool kept = name && py.PyDict_SetItem(dict, name, capsule) == 0;
+    set_ended(interp, !kept);
+    if (name)
+        py.Py_DecRef(name);
+    if (capsule)
+        py.Py_DecRef(capsule);
+}
+
+void arm_interpreter_started(bool is_new)
+{
+    struct interp *interp = interp_of(cpython_interpreter());
+    if (!interp || (interp->started && (!is_new || !interp->ended)))
+        return;
+    interp_lock();
+    if (is_new) /* the one before Py_Finalize() lay here, and had its id */
+        interp_reset(interp);
+    interp->started = interp->ended = true;
+    interp->is_main = cpython_is_main();
+    interp_unlock();
+    struct before before = begin_setting();
+    start(interp);
+    end_setting(before);
+    if (markers_enabled())
+        arm_current();
+}

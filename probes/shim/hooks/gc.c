@@ -1,0 +1,145 @@
+/*
+ * The gc markers: a callable in gc.callbacks, which CPython calls before and after each collection.
+ * All functions run with the GIL held.
+ *
+ * Without the GIL, another thread may be in CPython's loop over the list, which takes no lock
+ * (Python/gc_free_threading.c, invoke_gc_callback): so the list is changed while no other thread
+ * runs, and what was in it stays in memory.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "cpython/threads.h"
+#include "hooks/hook.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static bool fits(void)
+{
+    return true;
+}
+
+/* Borrowed: the dict was made for this collection, and no other thread has it. */
+static long item(PyObject *info, const char *name)
+{
+    PyObject *value = py.PyDict_GetItemString(info, name);
+    return value ? py.PyLong_AsLong(value) : 0;
+}
+
+/* gc.callbacks entry: (phase, info).  CPython calls it with no exception in flight
+ * (Modules/gcmodule.c, invoke_gc_callback). */
+static PyObject *on_gc(PyObject *self, PyObject *arguments)
+{
+    (void)self;
+    PyObject *phase = py.PyTuple_GetItem(arguments, 0);
+    PyObject *info = py.PyTuple_GetItem(arguments, 1);
+    const char *name = phase ? py.PyUnicode_AsUTF8AndSize(phase, NULL) : NULL;
+    if (name && info) {
+        if (strcmp(name, "start") == 0 && MARKER_ON(gc__start))
+            marker_gc__start((int)item(info, "generation"));
+        else if (strcmp(name, "stop") == 0 && MARKER_ON(gc__done))
+            /* as CPython's own marker counts: n + m in gc_collect_main() */
+            marker_gc__done(item(info, "collected") + item(info, "uncollectable"));
+    }
+    py.PyErr_Clear();
+    return cpython_none();
+}
+
+static PyMethodDef gc_def = {"systemtap_gc", on_gc, METH_VARARGS, NULL};
+
+/* The list itself, before the program can put another one in its place, which CPython would not
+ * look at; and before it has finders of its own, which would see gc imported. */
+static void start(struct interp *interp)
+{
+    PyObject *module = py.PyImport_ImportModuleLevel("gc", NULL, NULL, NULL, 0);
+    PyObject *callbacks = module ? py.PyObject_GetAttrString(module, "callbacks") : NULL;
+    py.PyErr_Clear();
+    interp->gc_callbacks = callbacks; /* in a Python that ran already it may be the program's own */
+    if (module)
+        py.Py_DecRef(module);
+}
+
+/* Where ours is in the list, or -1.  Found by identity: a program's callback may claim to equal it.
+ * Where other threads may change the list meanwhile, it is just a hint. */
+static Py_ssize_t place_of(const struct interp *interp)
+{
+    Py_ssize_t i = py.PyList_Size(interp->gc_callbacks);
+    while (--i >= 0 && py.PyList_GetItem(interp->gc_callbacks, i) != interp->gc_callback)
+        ;
+    return i;
+}
+
+static void append(void *data)
+{
+    struct interp *interp = data;
+    py.PyList_Append(interp->gc_callbacks, interp->gc_callback);
+}
+
+/* Also called while ours is in place: a program that emptied the list has taken it out. */
+static enum hook_result put_in(struct interp *interp)
+{
+    if (!interp->gc_callback)
+        interp->gc_callback = py.PyCFunction_NewEx(&gc_def, NULL, NULL);
+    if (interp->gc_callback && place_of(interp) < 0)
+        stop_the_world_call(append, interp);
+    bool there = interp->gc_callback && place_of(interp) >= 0;
+    py.PyErr_Clear();
+    return there ? HOOK_DONE : HOOK_LATER;
+}
+
+static bool is_last(const struct interp *interp)
+{
+    Py_ssize_t place = place_of(interp);
+    return place >= 0 && place == py.PyList_Size(interp->gc_callbacks) - 1;
+}
+
+static void remove_last(void *data)
+{
+    struct interp *interp = data;
+    if (is_last(interp)) /* still */
+        py.PySequence_DelItem(interp->gc_callbacks, py.PyList_Size(interp->gc_callbacks) - 1);
+}
+
+/* If the program has one behind ours, CPython may be on its way through the list, and would pass
+ * over one: so ours stays, silent, until the hook is next set. */
+static void take_out(struct interp *interp)
+{
+    if (is_last(interp))
+        stop_the_world_call(remove_last, interp);
+    py.PyErr_Clear();
+    if (!py.free_threaded && place_of(interp) < 0)
+        cpython_clear_ref(&interp->gc_callback);
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    if (py.minor < 10 && !cpython_is_main()) /* all interpreters have one list */
+        return HOOK_DONE;
+    if (!interp->gc_callbacks)
+        start(interp);
+    if (!interp->gc_callbacks)
+        return HOOK_LATER;
+    if (wanted)
+        return put_in(interp);
+    if (interp->gc_callback)
+        take_out(interp);
+    return HOOK_DONE;
+}
+
+static void end(struct interp *interp)
+{
+    cpython_clear_ref(&interp->gc_callback);
+    cpython_clear_ref(&interp->gc_callbacks);
+}
+
+const struct hook hook_gc = {
+    .name = "gc hook",
+    .markers = MARKER_BIT(gc__start) | MARKER_BIT(gc__done),
+    .watcher_may_reset = true,
+    .must_recheck = true,
+    .is_supported = fits,
+    .start = start,
+    .set = set,
+    .end = end,
+};

@@ -1,0 +1,794 @@
+/*
+ * The program must be able to take each id as if no tool of ours were there, and stap-python must
+ * know when none is left for us.  So sys.monitoring's use_tool_id() and free_tool_id() call
+ * functions of ours: what is replaced is the pointer by which CPython calls them (their
+ * PyMethodDef), as in parting.c, and the functions stay the same objects.  If the program asks for
+ * the id that is ours, we leave it for another one, and the program is given it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "cpython/code.h"
+#include "cpython/frame.h"
+#include "cpython/threads.h"
+#include "hooks/hook.h"
+#include "markers/detach.h"
+#include "markers/fire.h"
+#include "os/process.h"
+#include "sums/sums.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- monitoring */
+
+struct monitoring_event {
+    const char *name;
+    PyMethodDef *callback;
+    unsigned markers; /* those that it feeds */
+};
+
+/* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
+long monitoring_event_bit(PyObject *monitoring, const char *name);
+
+/* Takes an id, interp->tool_id.  False: there is none. */
+bool monitoring_use_tool_id(PyObject *monitoring, struct interp *interp);
+
+/* An interpreter starts: interp->lacks_id says whether there is none, from now on. */
+void monitoring_start(struct interp *interp);
+
+/* The interpreter is cleared. */
+void monitoring_end(struct interp *interp);
+
+/* From now on the program is given the id that is ours if it asks for that: then ours is another
+ * one with the same callbacks and events, or none. */
+void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *events, size_t count);
+
+/* Whether the id is still ours: the program may free any tool's, and take it for itself. */
+bool monitoring_owns_tool_id(PyObject *monitoring, const struct interp *interp);
+
+/* Registers the callbacks.  False: one was refused. */
+bool monitoring_register_callbacks(PyObject *monitoring, struct interp *interp,
+                                   const struct monitoring_event *events, size_t count);
+
+/* Gives the id back. */
+void monitoring_free_tool_id(PyObject *monitoring, struct interp *interp,
+                             const struct monitoring_event *events, size_t count);
+
+/* Has each code object instrumented once more when it next begins, and what was disabled enabled:
+ * also what other tools have disabled, which may happen to them at any time. */
+void monitoring_restart_events(PyObject *monitoring);
+
+/* ---------------------------------------------------------------- monitoring */
+
+/* In this order: first the two that PEP 669 leaves without a name, last the debugger's. */
+static const int tool_ids[] = {4, 3, 5, 2, 1, 0};
+enum { IDS = sizeof tool_ids / sizeof *tool_ids };
+static const char tool_name[] = "systemtap";
+
+long monitoring_event_bit(PyObject *monitoring, const char *name)
+{
+    PyObject *all = py.PyObject_GetAttrString(monitoring, "events");
+    PyObject *bit = all ? py.PyObject_GetAttrString(all, name) : NULL;
+    long result = bit ? py.PyLong_AsLong(bit) : 0;
+    if (all)
+        py.Py_DecRef(all);
+    if (bit)
+        py.Py_DecRef(bit);
+    py.PyErr_Clear();
+    return result;
+}
+
+/* ---------------------------------------------------------------- the id */
+
+static void set_lacking(struct interp *interp, bool lacking)
+{
+    if (lacking && !interp->lacks_id)
+        debug_log("all ids of sys.monitoring are taken by others: no markers of functions, lines, "
+                  "C functions and exceptions until one is free");
+    interp->lacks_id = lacking;
+}
+
+static void look(PyObject *monitoring, struct interp *interp)
+{
+    bool free = false;
+    for (int i = 0; i < IDS && !free; i++) {
+        PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", tool_ids[i]);
+        free = !owner || owner == py.none;
+        cpython_ignore_result(owner);
+    }
+    py.PyErr_Clear();
+    set_lacking(interp, !free);
+}
+
+void monitoring_end(struct interp *interp)
+{
+    interp->lacks_id = false;
+    cpython_clear_ref(&interp->tool_name);
+}
+
+bool monitoring_use_tool_id(PyObject *monitoring, struct interp *interp)
+{
+    if (!interp->tool_name)
+        interp->tool_name = py.PyUnicode_FromString(tool_name);
+    for (int i = 0; i < IDS && interp->tool_id < 0 && interp->tool_name; i++)
+        if (cpython_ignore_result(py.PyObject_CallMethod(monitoring, "use_tool_id", "iO",
+                                                         tool_ids[i], interp->tool_name)))
+            interp->tool_id = tool_ids[i];
+    py.PyErr_Clear();
+    set_lacking(interp, interp->tool_id < 0);
+    return interp->tool_id >= 0;
+}
+
+/* The name says whose it is, which is an object of our own. */
+bool monitoring_owns_tool_id(PyObject *monitoring, const struct interp *interp)
+{
+    PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", interp->tool_id);
+    bool ours = owner == interp->tool_name;
+    cpython_ignore_result(owner);
+    return ours;
+}
+
+static bool register_callback(PyObject *monitoring, struct interp *interp,
+                              const struct monitoring_event *event, PyObject *function)
+{
+    long bit = monitoring_event_bit(monitoring, event->name);
+    struct cpython_retries attempts = {0};
+    bool done = bit && function;
+    if (!done)
+        return false;
+    do {
+        PyObject *before = py.PyObject_CallMethod(monitoring, "register_callback", "ilO",
+                                                  interp->tool_id, bit, function);
+        done = before;
+        if (before)
+            py.Py_DecRef(before);
+    } while (cpython_retry(&attempts, done));
+    return done;
+}
+
+/* ---------------------------------------------------------------- callbacks */
+
+bool monitoring_register_callbacks(PyObject *monitoring, struct interp *interp,
+                                   const struct monitoring_event *events, size_t count)
+{
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) {
+        PyObject *function = py.PyCFunction_NewEx(events[i].callback, NULL, NULL);
+        done = register_callback(monitoring, interp, &events[i], function);
+        if (function)
+            py.Py_DecRef(function);
+        py.PyErr_Clear();
+    }
+    return done;
+}
+
+void monitoring_free_tool_id(PyObject *monitoring, struct interp *interp,
+                             const struct monitoring_event *events, size_t count)
+{
+    cpython_ignore_result(
+        py.PyObject_CallMethod(monitoring, "set_events", "ii", interp->tool_id, 0));
+    for (size_t i = 0; i < count; i++)
+        register_callback(monitoring, interp, &events[i], py.none);
+    cpython_ignore_result(py.PyObject_CallMethod(monitoring, "free_tool_id", "i", interp->tool_id));
+    interp->tool_id = -1;
+}
+
+void monitoring_restart_events(PyObject *monitoring)
+{
+    cpython_ignore_result(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
+}
+
+/* ---------------------------------------------------------------- the program's calls */
+
+/* What monitoring_give_way() was given. */
+static const struct monitoring_event *given;
+static size_t given_count;
+
+/* A function of sys.monitoring. */
+struct replaced {
+    PyMethodDef *_Atomic definition; /* what it is called by; NULL: not found */
+    _Atomic(PyCFunction) original;
+};
+static struct replaced use, release;
+
+/* METH_FASTCALL: its module, the arguments. */
+typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
+
+/* Our events are set at the new id and at none in one go: no Python code runs in between, which
+ * would report its calls twice, or not at all. */
+static void move_to_another_id(PyObject *monitoring, struct interp *interp)
+{
+    struct interp before = *interp;
+    interp->tool_id = -1;
+    bool moved = monitoring_use_tool_id(monitoring, interp) &&
+                 monitoring_register_callbacks(monitoring, interp, given, given_count);
+    PyObject *set = py.PyObject_CallMethod(monitoring, "get_events", "i", before.tool_id);
+    cpython_ignore_result(
+        py.PyObject_CallMethod(monitoring, "set_events", "ii", before.tool_id, 0));
+    if (moved && set)
+        cpython_ignore_result(
+            py.PyObject_CallMethod(monitoring, "set_events", "iO", interp->tool_id, set));
+    cpython_clear_ref(&set);
+    if (py.minor == 13) /* hook_monitoring.c, needs_restart() */
+        monitoring_restart_events(monitoring);
+    monitoring_free_tool_id(monitoring, &before, given, given_count);
+    if (!moved && interp->tool_id >= 0)
+        monitoring_free_tool_id(monitoring, interp, given, given_count);
+}
+
+/* Whether the program was refused the id that is ours, which it can have now.  An exception is in
+ * flight; none is after that if it is true. */
+static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct interp *interp = interp_of(cpython_interpreter());
+    if (count != 2 || !interp || interp->tool_id < 0 || tstate_list_is_stale() ||
+        !can_stop_the_world() || atomic_exchange(&interp->arming, true))
+        return false; /* the last: another thread sets our hooks */
+    PyObject *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    bool was_busy = set_thread_is_arming(true);
+    bool gives = py.PyLong_AsLong(arguments[0]) == interp->tool_id &&
+                 py.PyType_IsSubtype(cpython_type(arguments[1]), cpython_type(interp->tool_name)) &&
+                 monitoring_owns_tool_id(monitoring, interp);
+    py.PyErr_Clear();
+    if (gives)
+        move_to_another_id(monitoring, interp);
+    py.PyErr_Clear();
+    set_thread_is_arming(was_busy);
+    if (gives)
+        cpython_clear_ref(&type), cpython_clear_ref(&value), cpython_clear_ref(&traceback);
+    else
+        py.PyErr_Restore(type, value, traceback);
+    atomic_store(&interp->arming, false);
+    return gives;
+}
+
+/* In the place of use_tool_id(id, name). */
+static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
+{
+    fast_function function = (fast_function)(void *)use.original;
+    PyObject *result = function(monitoring, arguments, count);
+    if (thread_is_arming())
+        return result;
+    if (!result && gives_way(monitoring, arguments, count))
+        result = function(monitoring, arguments, count);
+    struct interp *interp = result ? interp_of(cpython_interpreter()) : NULL;
+    if (interp && interp->tool_id < 0)
+        look(monitoring, interp);
+    return result;
+}
+
+/* In the place of free_tool_id(id). */
+static PyObject *free_tool_id(PyObject *monitoring, PyObject *id)
+{
+    PyObject *result = release.original(monitoring, id);
+    struct interp *interp = result && !thread_is_arming() ? interp_of(cpython_interpreter()) : NULL;
+    if (interp && interp->lacks_id)
+        look(monitoring, interp);
+    return result;
+}
+
+static void replace(PyObject *monitoring, const char *name, int flags, struct replaced *replaced,
+                    PyCFunction ours)
+{
+    PyObject *function = py.PyObject_GetAttrString(monitoring, name);
+    PyMethodDef *found = function && cpython_type(function) == py.cfunction_type
+                             ? callable_methoddef(function)
+                             : NULL; /* the program has put something else there */
+    if (found && !replaced->definition && found->ml_flags == flags &&
+        strcmp(found->ml_name, name) == 0) {
+        replaced->original = found->ml_meth;
+        replaced->definition = found;
+    }
+    if (replaced->definition)
+        replaced->definition->ml_meth = ours;
+    cpython_clear_ref(&function);
+    py.PyErr_Clear();
+}
+
+static void put_back(struct replaced *replaced)
+{
+    if (replaced->definition)
+        replaced->definition->ml_meth = replaced->original;
+}
+
+void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *events, size_t count)
+{
+    given = events;
+    given_count = count;
+    if (detach_is_asked())
+        return;
+    replace(monitoring, "use_tool_id", METH_FASTCALL, &use, (PyCFunction)(void *)use_tool_id);
+    replace(monitoring, "free_tool_id", METH_O, &release, free_tool_id);
+}
+
+void monitoring_leave(void)
+{
+    put_back(&use);
+    put_back(&release);
+}
+
+void monitoring_start(struct interp *interp)
+{
+    PyObject *monitoring = cpython_sys_attr("monitoring");
+    if (!monitoring)
+        return;
+    monitoring_give_way(monitoring, given, given_count);
+    look(monitoring, interp);
+    cpython_clear_ref(&monitoring);
+}
+
+/* ---------------------------------------------------------------- hook monitoring */
+
+/*
+ * Function, line, exception and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP
+ * 669) with C callbacks and a tool id of our own.
+ *
+ * All functions run with the GIL held; without one, callbacks run on many threads at once, each for
+ * a frame of its own thread.  CPython calls the callbacks with no exception in flight:
+ * for PY_UNWIND and PY_THROW it holds the exception aside and passes it as an argument
+ * (Python/instrumentation.c, Python/ceval.c monitor_*).
+ */
+
+static bool fits(void)
+{
+    return py.minor >= 12;
+}
+
+/* The record of the code object that an event is of.  NULL: from 3.13 on a C library may report
+ * events of its own (PyMonitoring_FirePyStartEvent() and the like) with any object in place of a
+ * code object, which has no record; no marker reports those. */
+static inline struct code_record *record_of(PyObject *object)
+{
+    struct code_record *record = code_record_if_any(object);
+    if (__builtin_expect(record != NULL, 1))
+        return record;
+    return py.minor < 13 || cpython_type(object) == py.code_type ? code_record_of(object) : NULL;
+}
+
+/* What callbacks return; None is immortal from 3.12 on (PEP 683). */
+static inline PyObject *none(void)
+{
+    return py.none;
+}
+
+static int offset_of(PyObject *const *arguments)
+{
+    return (int)py.PyLong_AsLong(arguments[1]);
+}
+
+/* The calling thread's innermost frame, if that runs the code.  Borrowed. */
+static PyFrameObject *frame_of(PyObject *code)
+{
+    PyFrameObject *frame = py.PyEval_GetFrame();
+    return frame && frame_code(frame) == code ? frame : NULL;
+}
+
+static PyObject *globals_of(PyObject *code)
+{
+    PyFrameObject *frame = frame_of(code);
+    return frame ? frame_globals(frame) : NULL;
+}
+
+/* ---------------------------------------------------------------- frames that run already */
+
+/* What this thread has caught up with. */
+static __thread struct replay_state seen;
+
+/* Enters the frames from innermost (a new reference, or NULL) outwards. */
+static void enter(PyFrameObject *innermost, struct replay_request enters)
+{
+    PyFrameObject **frames;
+    size_t depth = frame_stack(innermost, &frames);
+    fire_running_frames(frames, depth, enters);
+    frame_stack_release(frames, depth);
+}
+
+/* Called first in each event of a frame.  Frames that were on this thread's stack when the tracer
+ * attached will report their returns.  entering: the current frame's own entry is that event. */
+static inline void catch_up(bool entering)
+{
+    if (__builtin_expect(!replay_is_due(&seen), 1))
+        return;
+    struct replay_request enters = replay_begin(&seen);
+    PyFrameObject *frame = enters.plain || enters.filtered ? py.PyEval_GetFrame() : NULL;
+    if (!frame)
+        return;
+    if (entering)
+        frame = frame_back(frame);
+    else
+        py.Py_IncRef((PyObject *)frame);
+    enter(frame, enters);
+}
+
+/* The hook was just set in the calling interpreter, on a thread that may have caught up in another
+ * one: its frames here are importlib's, which starts it. */
+static void catch_up_here(void)
+{
+    struct replay_state nothing = {0};
+    struct replay_request enters = replay_begin(&nothing);
+    PyFrameObject *frame = enters.plain || enters.filtered ? frame_current() : NULL;
+    if (!frame)
+        return;
+    seen = nothing;
+    enter(frame, enters);
+}
+
+/* ---------------------------------------------------------------- patterns */
+
+/* sys.monitoring.DISABLE, which is no interpreter's own (Python/instrumentation.c,
+ * _PyInstrumentation_DISABLE); NULL: not known. */
+static PyObject *_Atomic disable;
+
+/* Something was disabled by it, in some interpreter. */
+static atomic_bool has_disabled;
+
+/* What a callback returns, if it is one that can disable where it was called: none() where it is
+ * set for something else than filtered markers, or a pattern names the function.  Not where that is
+ * wanted at the moment: one tracer may follow the other before hooks are set anew. */
+static inline PyObject *unless_filtered(struct code_record *record, bool others)
+{
+    PyObject *disabled = atomic_load_explicit(&disable, memory_order_relaxed);
+    if (others || !disabled || !record || filter_may_match(record))
+        return none();
+    has_disabled = true;
+    py.Py_IncRef(disabled);
+    return disabled;
+}
+
+/* ---------------------------------------------------------------- events */
+
+static inline bool passes(struct code_record *record, PyObject *code)
+{
+    return filter_matches_code(record, filter_is_cached(record) ? NULL : globals_of(code));
+}
+
+/* Counts the start of a frame, and fires its entry.  Its record, if that was asked for. */
+static inline struct code_record *begins(PyObject *const *arguments, bool first_line)
+{
+    PyObject *code = arguments[0];
+    bool counts = sums_enabled(SUMS_CALLS);
+    struct code_record *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
+    if (!record)
+        return NULL;
+    struct function_sums *tally = counts ? tally_in(record) : NULL;
+    if (counts && (tally || (tally = sums_of_code(record, globals_of(code)))))
+        sums_call_begin(tally);
+    struct markers_due fires = {MARKER_ARMED(function__entry),
+                                MARKER_ARMED(filtered__function__entry) && passes(record, code)};
+    if (fires.plain || fires.filtered)
+        fire_entry_now(code, record,
+                       first_line ? record->first_line
+                                  : code_line_at(code, record, offset_of(arguments)),
+                       fires);
+    return record;
+}
+
+/* Counts the end of a frame.  Its record, if that was asked for. */
+static inline struct code_record *ends(PyObject *code)
+{
+    bool times = sums_enabled(SUMS_TIMES);
+    struct code_record *record = times || EVENT_ON(function__return) ? record_of(code) : NULL;
+    if (times && record && record->sums)
+        sums_call_end(tally_in(record));
+    return record;
+}
+
+static inline struct markers_due at_return(PyObject *code, struct code_record *record)
+{
+    return (struct markers_due){MARKER_ARMED(function__return),
+                                MARKER_ARMED(filtered__function__return) && passes(record, code)};
+}
+
+/* PY_START is there for LINE alone (see events): neither sums nor entries are wanted, or CPython's
+ * own are. */
+static atomic_bool start_is_silent;
+
+static inline bool begins_unfiltered(void)
+{
+    return marker_is_armed(MARKER_BIT(function__entry)) || sums_enabled(SUMS_CALLS);
+}
+
+/* PY_START(code, offset) */
+static PyObject *on_start(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (atomic_load_explicit(&start_is_silent, memory_order_relaxed))
+        return unless_filtered(code_record_if_any(arguments[0]), marker_is_armed(MARKER_BIT(line)));
+    catch_up(true);
+    struct code_record *record = begins(arguments, true);
+    return unless_filtered(record, begins_unfiltered() || marker_is_armed(MARKER_BIT(line)));
+}
+
+/* PY_RESUME(code, offset) */
+static PyObject *on_resume(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    catch_up(true);
+    struct code_record *record = begins(arguments, false);
+    return unless_filtered(record, begins_unfiltered());
+}
+
+/* PY_THROW(code, offset, exception), which can't be disabled */
+static PyObject *on_throw(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    catch_up(true);
+    begins(arguments, false);
+    return none();
+}
+
+/* PY_RETURN(code, offset, value), PY_YIELD(code, offset, value) */
+static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    catch_up(false);
+    PyObject *code = arguments[0];
+    struct code_record *record = ends(code);
+    if (!record)
+        return none();
+    struct markers_due fires = at_return(code, record);
+    if (fires.plain || fires.filtered)
+        fire_return_now(code, record, code_line_at(code, record, offset_of(arguments)),
+                        (struct outcome){.result = arguments[2]}, fires);
+    return unless_filtered(record, marker_is_armed(MARKER_BIT(function__return)) ||
+                                       sums_enabled(SUMS_TIMES));
+}
+
+/* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
+ * the frame stands at the instruction that raised. */
+static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    PyFrameObject *frame = frame_of(arguments[0]);
+    if (EVENT_ON(exception__raise) && frame)
+        raise_left_frame(frame);
+    catch_up(false);
+    struct code_record *record = ends(arguments[0]);
+    struct markers_due fires = record ? at_return(arguments[0], record) : (struct markers_due){0};
+    if (fires.plain || fires.filtered)
+        fire_return_now(arguments[0], record,
+                        frame ? py.PyFrame_GetLineNumber(frame)
+                              : code_line_at(arguments[0], record, offset_of(arguments)),
+                        (struct outcome){.exception = arguments[2]}, fires);
+    return none();
+}
+
+/* RAISE(code, offset, exception) */
+static PyObject *on_raise(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    struct code_record *record = EVENT_ON(exception__raise) ? record_of(arguments[0]) : NULL;
+    PyFrameObject *frame = record ? py.PyEval_GetFrame() : NULL;
+    if (frame) {
+        PyObject *traceback = py.PyException_GetTraceback(arguments[2]);
+        raise_reached_frame(record, code_line_at(arguments[0], record, offset_of(arguments)), frame,
+                            arguments[2], traceback);
+        cpython_clear_ref(&traceback);
+    }
+    return none();
+}
+
+static void line_here(PyObject *code, struct code_record *record, int line)
+{
+    fire_line(record, filter_is_cached(record) ? NULL : globals_of(code), line);
+}
+
+/* LINE(code, line) */
+static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    struct code_record *record = EVENT_ON(line) ? record_of(arguments[0]) : NULL;
+    if (record)
+        line_here(arguments[0], record, (int)py.PyLong_AsLong(arguments[1]));
+    return unless_filtered(record, marker_is_armed(MARKER_BIT(line)));
+}
+
+/* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
+ * event for the classic tracer (Python/legacy_tracing.c, sys_trace_jump_func) and no LINE. */
+static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    int from = offset_of(arguments), to = (int)py.PyLong_AsLong(arguments[2]);
+    struct code_record *record = EVENT_ON(line) && to < from ? record_of(arguments[0]) : NULL;
+    if (record) {
+        int line = code_line_at(arguments[0], record, to);
+        if (line >= 0 && line == code_line_at(arguments[0], record, from))
+            line_here(arguments[0], record, line);
+    }
+    return unless_filtered(record, marker_is_armed(MARKER_BIT(line)));
+}
+
+/* Of the events of a call: fires what is given, if it calls a function in C.  The record of the
+ * caller. */
+static struct code_record *call_here(PyObject *const *arguments,
+                                     void (*fire)(struct code_record *, PyObject *, int,
+                                                  PyObject *))
+{
+    PyObject *code = arguments[0];
+    struct code_record *record = record_of(code);
+    /* CALL passes the bound method, C_RETURN what it calls. */
+    PyObject *callable = callable_unwrap_method(arguments[2]);
+    if (record && callable_is_builtin(callable))
+        fire(record, filter_is_cached(record) ? NULL : globals_of(code),
+             code_line_at(code, record, offset_of(arguments)), callable);
+    return record;
+}
+
+static inline void count_cfunction(PyObject *const *arguments,
+                                   void (*count)(struct function_sums *))
+{
+    PyObject *callable = callable_unwrap_method(arguments[2]);
+    struct function_sums *tally =
+        callable_is_builtin(callable) ? sums_of_cfunction(callable) : NULL;
+    if (tally)
+        count(tally);
+}
+
+/* CALL(code, offset, callable, first argument), and C_RETURN and C_RAISE with the same, which are
+ * disabled with it */
+static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    struct code_record *record = NULL;
+    if (EVENT_ON(cfunction__entry))
+        record = call_here(arguments, fire_cfunction_entry);
+    else if (MARKER_ARMED(filtered__cfunction__return))
+        record = record_of(arguments[0]);
+    if (sums_enabled(SUMS_C_CALLS))
+        count_cfunction(arguments, sums_call_begin);
+    unsigned plain = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return);
+    return unless_filtered(record, marker_is_armed(plain) || sums_enabled(SUMS_C_CALLS));
+}
+
+static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)self, (void)count;
+    if (sums_enabled(SUMS_TIMES))
+        count_cfunction(arguments, sums_call_end);
+    if (EVENT_ON(cfunction__return))
+        call_here(arguments, fire_cfunction_return);
+    return none();
+}
+
+#define CALLBACK(function) \
+    { \
+        "systemtap_" #function, (PyCFunction)(void *)function, METH_FASTCALL, 0 \
+    }
+static PyMethodDef start_def = CALLBACK(on_start);
+static PyMethodDef resume_def = CALLBACK(on_resume);
+static PyMethodDef throw_def = CALLBACK(on_throw);
+static PyMethodDef return_def = CALLBACK(on_return);
+static PyMethodDef unwind_def = CALLBACK(on_unwind);
+static PyMethodDef raise_def = CALLBACK(on_raise);
+static PyMethodDef line_def = CALLBACK(on_line);
+static PyMethodDef jump_def = CALLBACK(on_jump);
+static PyMethodDef call_def = CALLBACK(on_call);
+static PyMethodDef c_return_def = CALLBACK(on_c_return);
+
+/* CPython gives C_RETURN and C_RAISE only together with CALL.  From 3.13 on it gives no LINE for a
+ * line that begins with a frame's first instruction, RESUME, once that is specialised to
+ * RESUME_CHECK, of which _Py_call_instrumentation_line() (Python/instrumentation.c) doesn't know:
+ * for a lambda, a class, a function on one line.  PY_START keeps it from being specialised. */
+enum {
+    LINE = MARKER_BITS(line),
+    RAISE = MARKER_BITS(exception__raise),
+    CFUNCTION = MARKER_BITS(cfunction__entry) | MARKER_BITS(cfunction__return) | SUMS_C_CALLS,
+    FUNCTION = MARKER_BITS(function__entry) | MARKER_BITS(function__return),
+    BEGINS = MARKER_BITS(function__entry) | SUMS_CALLS,
+    ENDS = MARKER_BITS(function__return) | SUMS_TIMES,
+    ALL = BEGINS | ENDS | CFUNCTION | LINE | RAISE,
+};
+
+static const struct monitoring_event events[] = {
+    {"PY_START", &start_def, BEGINS | LINE},
+    {"PY_RESUME", &resume_def, BEGINS},
+    {"PY_THROW", &throw_def, BEGINS},
+    {"PY_RETURN", &return_def, ENDS},
+    {"PY_YIELD", &return_def, ENDS},
+    {"PY_UNWIND", &unwind_def, ENDS | RAISE},
+    {"RAISE", &raise_def, RAISE},
+    {"LINE", &line_def, LINE},
+    {"JUMP", &jump_def, LINE},
+    {"CALL", &call_def, CFUNCTION},
+    {"C_RETURN", &c_return_def, CFUNCTION},
+    {"C_RAISE", &c_return_def, CFUNCTION},
+};
+enum { EVENTS = sizeof events / sizeof *events };
+
+/* In the process. */
+static void note_wanted(PyObject *monitoring)
+{
+    unsigned wanted = markers_enabled();
+    monitoring_give_way(monitoring, events, EVENTS);
+    replay_set_markers(wanted);
+    sums_set_enabled(wanted);
+    exit_flush_set(wanted & SUMS_MARKERS);
+}
+
+/* Whether events are to come again where they were disabled: other markers are wanted, or other
+ * patterns.  3.13 calls what is pending, or lets another thread have the GIL, in the middle of a
+ * RESUME, and then writes RESUME_CHECK over it, whatever it has become meanwhile
+ * (Python/bytecodes.c): that function would have no PY_START any more. */
+static bool needs_restart(const struct interp *interp, unsigned wanted)
+{
+    return (py.minor == 13 || has_disabled) &&
+           ((interp->armed & ALL) != wanted || interp->filter != filter_revision());
+}
+
+/* Finds sys.monitoring.DISABLE. */
+static void find_disable(PyObject *monitoring)
+{
+    PyObject *found = disable ? NULL : py.PyObject_GetAttrString(monitoring, "DISABLE");
+    if (found)
+        disable = found; /* kept; it is immortal */
+    py.PyErr_Clear();
+}
+
+static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsigned wanted)
+{
+    /* When the events change, CPython looks into the stack of each thread for what it runs
+     * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
+    if (!monitoring || tstate_list_is_stale() || !can_stop_the_world())
+        return HOOK_LATER;
+    if (interp->tool_id >= 0 && !monitoring_owns_tool_id(monitoring, interp)) {
+        debug_log("the program has taken sys.monitoring's tool id %d from the shim",
+                  interp->tool_id);
+        interp->tool_id = -1;
+        if (wanted) /* not another one: what calls us of this one's events is the program's now */
+            return HOOK_NEVER;
+    }
+    if (!wanted) {
+        if (interp->tool_id >= 0)
+            monitoring_free_tool_id(monitoring, interp, events, EVENTS);
+        note_wanted(monitoring);
+        return HOOK_DONE;
+    }
+    if (interp->tool_id < 0) {
+        if (!monitoring_use_tool_id(monitoring, interp))
+            return HOOK_LACKS;
+        if (!monitoring_register_callbacks(monitoring, interp, events, EVENTS)) {
+            debug_log("sys.monitoring refused a callback");
+            monitoring_free_tool_id(monitoring, interp, events, EVENTS);
+            return HOOK_NEVER;
+        }
+    }
+    find_disable(monitoring);
+    note_wanted(monitoring);
+    start_is_silent = !(wanted & BEGINS);
+    long set_of_events = 0;
+    for (int i = 0; i < EVENTS; i++)
+        if (wanted & events[i].markers)
+            set_of_events |= monitoring_event_bit(monitoring, events[i].name);
+    if (!cpython_ignore_result(py.PyObject_CallMethod(monitoring, "set_events", "il",
+                                                      interp->tool_id, set_of_events))) {
+        debug_log("sys.monitoring refused the events");
+        monitoring_free_tool_id(monitoring, interp, events, EVENTS);
+        return HOOK_NEVER;
+    }
+    if (needs_restart(interp, wanted))
+        monitoring_restart_events(monitoring);
+    if (!(interp->armed & FUNCTION))
+        catch_up_here();
+    return HOOK_DONE;
+}
+
+static enum hook_result set(struct interp *interp, unsigned wanted)
+{
+    PyObject *monitoring = cpython_sys_attr("monitoring");
+    enum hook_result result = set_by(monitoring, interp, wanted);
+    cpython_clear_ref(&monitoring);
+    return result;
+}
+
+const struct hook hook_monitoring = {
+    .name = "monitoring hook",
+    .markers = ALL,
+    .uses_code = true,
+    .must_recheck = true,
+    .is_supported = fits,
+    .start = monitoring_start,
+    .set = set,
+    .end = monitoring_end,
+};

@@ -1,0 +1,163 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "markers/filter.h"
+
+#include "markers/detach.h"
+#include "os/process.h"
+#include "shared/filter_page.h"
+#include "shared/pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+atomic_uint filter_revision_word, filter_armed_word;
+
+bool filter_set_armed(unsigned wanted)
+{
+    unsigned version = wanted & FILTERED_MARKERS ? filter_revision() : 0;
+    return atomic_exchange(&filter_armed_word, version) != version && version;
+}
+
+/* The latest patterns, by their number.  Read without a lock: a text is overwritten only after as
+ * many changes, and its last byte stays 0, so a thread that sleeps that long reads some text. */
+enum { KEPT = 16 };
+static char texts[KEPT][FILTER_SIZE];
+
+/* With this number the filtered markers were wanted, after a time in which they were not. */
+static atomic_uint since;
+
+/* Its page, or NULL. */
+static struct filter_page *page;
+
+void filter_map_page(void)
+{
+    page = map_fixed_page(filter_addresses, FILTER_ADDRESSES, sizeof *page, PROT_READ | PROT_WRITE);
+    if (!page) {
+        debug_log("no stap-python filter, nor detach: the program uses the addresses where their "
+                  "page belongs");
+        return;
+    }
+    detach_use(page);
+    const char *patterns = secure_getenv("PYTHON_STAP_FILTER");
+    page->magic = FILTER_MAGIC;
+    if (patterns && strlen(patterns) < sizeof page->patterns)
+        strcpy(page->patterns, patterns);
+    else if (patterns)
+        debug_log("PYTHON_STAP_FILTER is too long: every function passes");
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static atomic_flag looking = ATOMIC_FLAG_INIT;
+
+/* While a thread looks: whether filtered markers were wanted, what the semaphores added up to, and
+ * the page's generation. */
+static bool in_use;
+static unsigned known_raised, known_generation;
+
+void filter_after_fork(void)
+{
+    atomic_flag_clear(&looking);
+}
+
+static unsigned generation(void)
+{
+    return page ? *(const volatile uint32_t *)&page->generation : 0;
+}
+
+/* Asks everybody. */
+static void ask(char *patterns)
+{
+    memset(patterns, 0, FILTER_SIZE); /* that its page is there when a probe's handler writes */
+    if (page) {
+        memcpy(patterns, page->patterns, sizeof page->patterns - 1);
+        strcat(patterns, " ");
+    }
+    if (MARKER_ON(filter))
+        marker_filter(patterns, FILTER_SIZE);
+    patterns[FILTER_SIZE - 1] = '\0';
+    for (char *at = patterns; *at; at++)
+        if (pattern_is_space(*at))
+            *at = ' ';
+}
+
+static void look(void)
+{
+    static char patterns[FILTER_SIZE];
+    unsigned now = filter_revision(), next = now + 1;
+    ask(patterns);
+    if (in_use && strcmp(patterns, texts[now % KEPT]) == 0)
+        return;
+    memcpy(texts[next % KEPT], patterns, FILTER_SIZE);
+    if (!in_use)
+        since = next;
+    in_use = true;
+    atomic_store_explicit(&filter_revision_word, next, memory_order_release);
+    debug_log("filter: %s", pattern_matches(patterns, "", "", "") ? "all functions" : patterns);
+}
+
+static void look_if(unsigned wanted, bool again)
+{
+    if (atomic_flag_test_and_set(&looking))
+        return;
+    unsigned raised = semaphores_sum(), written = generation();
+    if (!(wanted & FILTERED_MARKERS)) {
+        in_use = false;
+    } else if ((written % 2 == 0 || again) && /* odd for a second: its writer was killed */
+               (again || !in_use || raised != known_raised || written != known_generation)) {
+        known_raised = raised;
+        known_generation = written;
+        look();
+    }
+    atomic_flag_clear(&looking);
+}
+
+void filter_refresh(unsigned wanted)
+{
+    look_if(wanted, false);
+}
+
+void filter_refresh_tick(unsigned wanted)
+{
+    static unsigned periods;
+    look_if(wanted, ++periods % 20 == 0);
+}
+
+/* ---------------------------------------------------------------- matching */
+
+static const char *known(const char *text)
+{
+    return text ? text : "";
+}
+
+static bool text_passes(unsigned version, struct code_record *record, PyObject *globals)
+{
+    const char *first = code_first_module(record);
+    struct module_name module =
+        first ? (struct module_name){.name = first} : module_name_of(record, globals);
+    bool passes = pattern_matches(texts[version % KEPT], known(record->filename.utf8),
+                                  known(module.name), known(record->funcname.utf8));
+    module_name_release(&module);
+    return passes;
+}
+
+bool filter_matches_code(struct code_record *record, PyObject *globals)
+{
+    unsigned version = filter_armed_revision();
+    unsigned before = atomic_load_explicit(&record->filter, memory_order_relaxed);
+    if (__builtin_expect(before >> 1 == version && version, 1))
+        return before & 1;
+    bool passes = text_passes(version, record, globals);
+    if (record->funcname.owner) /* not the record that stands for many */
+        atomic_store_explicit(&record->filter, version << 1 | passes, memory_order_relaxed);
+    return passes;
+}
+
+bool filter_matched_at(struct code_record *record, PyObject *globals, unsigned version)
+{
+    return version >= since && filter_armed_revision() - version < KEPT - 1 &&
+           text_passes(version, record, globals);
+}

@@ -1,0 +1,693 @@
+/*
+ * Sums by function.  They are written with the GIL held, which serves as their lock: a code object
+ * is one interpreter's, and so is its tally.  Where there is no GIL, they are added to atomically,
+ * and a function that several threads call has more of them, so that few wait for each other.  They
+ * are told on another thread, without the GIL, which reads words that only grow, and names that are
+ * copies.
+ *
+ * A tally outlives its code object until it has been told.  Then it is taken off the list, and
+ * freed by a thread of the program's, as the watcher calls no free().
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "sums/sums.h"
+
+#include "cpython/code.h"
+#include "cpython/threads.h"
+#include "os/process.h"
+#include "os/thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- tally */
+
+struct sums {
+    _Atomic uint64_t begun;                   /* calls */
+    _Atomic uint64_t ended, ticks, own_ticks; /* calls that were seen to begin, and their time */
+};
+
+/* Sums without a GIL, which threads on several processors write to. */
+enum { CACHE_LINE = 64 };
+struct part {
+    _Alignas(CACHE_LINE) struct sums sums;
+};
+
+enum { OTHER_THREADS = 8 };
+
+struct function_sums {
+    struct code_sums code; /* first: struct code_record has its address */
+    struct sums own;
+    struct sums *first; /* with a GIL its own; without one in names, those of first_thread */
+    unsigned first_thread;
+    struct part
+        *_Atomic others; /* those of other threads, by their numbers; NULL: there are none */
+    struct function_sums *_Atomic next;
+    const char *filename, *funcname, *module; /* in names; or NULL */
+    int first_line;
+    bool is_c;
+    struct {
+        uint64_t begun, ended, ticks, own_ticks;
+    } told; /* under the lock */
+    char names[];
+};
+
+/* All of them, the newest first. */
+static struct function_sums *_Atomic tallies;
+
+/* Taken off the list, to be freed. */
+static struct function_sums *_Atomic unlisted;
+
+atomic_uint sums_enabled_word;
+
+/* How often the sums were told; never 0. */
+static atomic_uint flush_epoch = 1;
+
+/* Held by the thread that tells. */
+static pthread_mutex_t flush_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void sums_set_enabled(unsigned wanted)
+{
+    unsigned before = atomic_exchange(&sums_enabled_word, wanted & SUMS_MARKERS);
+    if (!(before & SUMS_TIMES) != !(wanted & SUMS_TIMES))
+        open_calls_invalidate();
+}
+
+/* ---------------------------------------------------------------- by thread */
+
+static __thread struct {
+    unsigned number; /* of this thread among those that counted; 0: it has not */
+    unsigned times;  /* how often the sums had been told when it counted last */
+} thread;
+
+/* The number of this thread. */
+static inline unsigned number_here(void)
+{
+    static atomic_uint threads;
+    if (__builtin_expect(!thread.number, 0))
+        thread.number = ++threads;
+    return thread.number;
+}
+
+/* ---------------------------------------------------------------- by function */
+
+static void free_off_list(void)
+{
+    struct function_sums *tally = atomic_load_explicit(&unlisted, memory_order_relaxed)
+                                      ? atomic_exchange(&unlisted, NULL)
+                                      : NULL;
+    while (tally) {
+        struct function_sums *next = tally->next;
+        free(tally->others);
+        free(tally);
+        tally = next;
+    }
+}
+
+static const char *copy(char **to, const char *text)
+{
+    if (!text)
+        return NULL;
+    size_t size = strlen(text) + 1;
+    char *copied = memcpy(*to, text, size);
+    *to += size;
+    return copied;
+}
+
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+enum { MOST_FREED = 4096 };
+
+static struct function_sums *make(const char *filename, const char *funcname, const char *module)
+{
+    ticks_choose_source();
+    if (code_sums_freed > MOST_FREED) /* a child that a thread has forked has no watcher */
+        sums_flush();
+    free_off_list();
+    size_t room = py.free_threaded ? CACHE_LINE + sizeof(struct part) : 0;
+    struct function_sums *tally =
+        calloc(1, sizeof *tally + room + size_of(filename) + size_of(funcname) + size_of(module));
+    if (!tally)
+        return NULL;
+    char *to = tally->names;
+    tally->first = &tally->own;
+    if (room) {
+        tally->first = &((struct part *)(to + -(uintptr_t)to % CACHE_LINE))->sums;
+        tally->first_thread = number_here();
+        to += room;
+    }
+    tally->filename = copy(&to, filename);
+    tally->funcname = copy(&to, funcname);
+    tally->module = copy(&to, module);
+    return tally;
+}
+
+/* From now on its sums are reported. */
+static void link_new(struct function_sums *tally)
+{
+    tally->next = tallies;
+    while (!atomic_compare_exchange_weak(&tallies, (struct function_sums **)&tally->next, tally))
+        ;
+}
+
+/* The first tally of a record stays: another thread may make one at once. */
+struct function_sums *sums_of_code(struct code_record *record, PyObject *globals)
+{
+    struct function_sums *known = tally_in(record);
+    if (known)
+        return known;
+    struct module_name module = module_name_of(record, globals);
+    struct function_sums *tally = make(record->filename.utf8, record->funcname.utf8, module.name);
+    module_name_release(&module);
+    if (!tally)
+        return NULL;
+    tally->first_line = record->first_line;
+    struct code_sums *none = NULL;
+    if (!atomic_compare_exchange_strong(&record->sums, &none, &tally->code)) {
+        free(tally);
+        return tally_in(record);
+    }
+    link_new(tally);
+    return tally;
+}
+
+/* ---------------------------------------------------------------- by function in C */
+
+/* By definition, which a library may free, and make another one at its address; and by interpreter,
+ * as those with a GIL each would count at once.  They stay. */
+struct c_function {
+    struct c_function *next;
+    const PyMethodDef *definition;
+    const char *name;
+    PyCFunction function;
+    PyInterpreterState *interpreter;
+    struct function_sums *tally;
+};
+static struct c_function *_Atomic c_functions[4096];
+
+static struct c_function *_Atomic *place_of(const PyMethodDef *definition)
+{
+    return &c_functions[((uintptr_t)definition >> 5) % (sizeof c_functions / sizeof *c_functions)];
+}
+
+/* Those of this interpreter. */
+static struct c_function *find(const PyMethodDef *definition)
+{
+    PyInterpreterState *here = cpython_interpreter();
+    struct c_function *function = *place_of(definition);
+    while (function &&
+           (function->definition != definition || function->interpreter != here ||
+            function->name != definition->ml_name || function->function != definition->ml_meth))
+        function = function->next;
+    return function;
+}
+
+/* One thread at a time makes one: the second would lose calls that are open. */
+static struct nogil_lock making;
+
+/* Unless another thread has just made it. */
+static struct function_sums *put_in_place(const PyMethodDef *definition,
+                                          struct c_function *function, struct function_sums *tally)
+{
+    nogil_lock(&making);
+    struct c_function *known = find(definition);
+    if (!known) {
+        link_new(tally);
+        struct c_function *_Atomic *place = place_of(definition);
+        *function = (struct c_function){
+            *place, definition, definition->ml_name, definition->ml_meth, cpython_interpreter(),
+            tally};
+        while (!atomic_compare_exchange_weak(place, &function->next, function))
+            ;
+    }
+    nogil_unlock(&making);
+    if (!known)
+        return tally;
+    free(function);
+    free(tally);
+    return known->tally;
+}
+
+static struct function_sums *make_of_c(PyObject *callable, const PyMethodDef *definition)
+{
+    struct callable_names names = callable_names_get(callable);
+    struct c_function *function = names.name && strcmp(names.name, definition->ml_name) == 0
+                                      ? malloc(sizeof *function)
+                                      : NULL;
+    struct function_sums *tally = function ? make(NULL, names.name, names.module) : NULL;
+    callable_names_release(&names);
+    if (!tally) {
+        free(function);
+        return NULL;
+    }
+    tally->is_c = true;
+    return put_in_place(definition, function, tally);
+}
+
+struct function_sums *sums_of_cfunction(PyObject *callable)
+{
+    const PyMethodDef *definition = callable_methoddef(callable);
+    if (!definition)
+        return NULL;
+    struct c_function *function = find(definition);
+    return function ? function->tally : make_of_c(callable, definition);
+}
+
+/* ---------------------------------------------------------------- counting */
+
+/* A thread of no GIL may share its sums. */
+static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order)
+{
+    if (py.free_threaded)
+        atomic_fetch_add_explicit(sum, value, order);
+    else
+        atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value, order);
+}
+
+/* Of a function that another thread has called first. */
+static __attribute__((noinline)) struct sums *other_sums(struct function_sums *tally)
+{
+    struct part *others = atomic_load_explicit(&tally->others, memory_order_acquire), *fresh;
+    if (!others && (fresh = aligned_alloc(CACHE_LINE, OTHER_THREADS * sizeof *fresh))) {
+        memset(fresh, 0, OTHER_THREADS * sizeof *fresh);
+        if (atomic_compare_exchange_strong(&tally->others, &others, fresh))
+            others = fresh;
+        else
+            free(fresh);
+    }
+    return others ? &others[number_here() % OTHER_THREADS].sums : tally->first;
+}
+
+/* Those to which this thread adds. */
+static inline struct sums *sums_here(struct function_sums *tally)
+{
+    return !py.free_threaded || tally->first_thread == number_here() ? tally->first
+                                                                     : other_sums(tally);
+}
+
+static __attribute__((noinline)) void report_thread(unsigned times)
+{
+    thread.times = times;
+    if (MARKER_ON(thread__runs))
+        marker_thread__runs((int)number_here());
+}
+
+void sums_call_begin(struct function_sums *tally)
+{
+    unsigned times = atomic_load_explicit(&flush_epoch, memory_order_relaxed);
+    if (__builtin_expect(thread.times != times, 0))
+        report_thread(times);
+    add(&sums_here(tally)->begun, 1, memory_order_relaxed);
+    if (sums_enabled(SUMS_TIMES))
+        open_calls_begin(tally);
+}
+
+void sums_call_end(struct function_sums *tally)
+{
+    struct ended_call call;
+    if (!open_calls_end(tally, tally->is_c, &call))
+        return;
+    struct sums *sums = sums_here(tally);
+    add(&sums->own_ticks, call.own, memory_order_relaxed);
+    if (call.outermost)
+        add(&sums->ticks, call.time, memory_order_relaxed);
+    add(&sums->ended, 1, memory_order_release); /* last: who tells sees what belongs to it */
+}
+
+/* ---------------------------------------------------------------- telling */
+
+static uint64_t sum_in(const struct sums *sums, size_t offset)
+{
+    return atomic_load_explicit((const _Atomic uint64_t *)((const char *)sums + offset),
+                                memory_order_acquire);
+}
+
+/* Of all threads. */
+static uint64_t sum_of(const struct function_sums *tally, size_t offset)
+{
+    uint64_t sum = sum_in(tally->first, offset);
+    const struct part *others = tally->others;
+    for (int i = 0; others && i < OTHER_THREADS; i++)
+        sum += sum_in(&others[i].sums, offset);
+    return sum;
+}
+
+static uint64_t grown(uint64_t now, uint64_t *before)
+{
+    uint64_t was = *before;
+    *before = now;
+    return now - was;
+}
+
+/* How much a sum has grown since it was last told. */
+#define SINCE(tally, sum) grown(sum_of(tally, offsetof(struct sums, sum)), &(tally)->told.sum)
+
+static void flush_begin(struct function_sums *tally, long number)
+{
+    if (tally->is_c && MARKER_ON(cfunction__count))
+        marker_cfunction__count(tally->funcname, tally->module, number);
+    else if (!tally->is_c && MARKER_ON(function__count))
+        marker_function__count(tally->filename, tally->funcname, tally->first_line, tally->module,
+                               number);
+}
+
+static void flush_times(struct function_sums *tally, long number, long time, long own)
+{
+    if (tally->is_c && MARKER_ON(cfunction__summary))
+        marker_cfunction__summary(tally->funcname, tally->module, number, time, own);
+    else if (!tally->is_c && MARKER_ON(function__summary))
+        marker_function__summary(tally->filename, tally->funcname, tally->first_line, tally->module,
+                                 number, time, own);
+}
+
+/* As much of a sum as there is room for in a long, which has 32 bits on some machines. */
+static long part_of(uint64_t *sum)
+{
+    long part = *sum < LONG_MAX ? (long)*sum : LONG_MAX;
+    *sum -= (uint64_t)part;
+    return part;
+}
+
+/* In several events if it must be. */
+static void flush_end(struct function_sums *tally, long number, uint64_t time, uint64_t own)
+{
+    do {
+        flush_times(tally, number, part_of(&time), part_of(&own));
+        number = 0;
+    } while (time || own);
+}
+
+static void flush_function(struct function_sums *tally)
+{
+    uint64_t begun = SINCE(tally, begun);
+    if (begun)
+        flush_begin(tally, (long)begun);
+    uint64_t ended = SINCE(tally, ended);
+    if (!ended)
+        return;
+    uint64_t time = ticks_to_ns(SINCE(tally, ticks));
+    uint64_t own = ticks_to_ns(SINCE(tally, own_ticks));
+    flush_end(tally, (long)ended, time, own);
+}
+
+static void unlink_released(struct function_sums *tally, struct function_sums *before)
+{
+    code_sums_freed--;
+    before->next = tally->next;
+    tally->next = unlisted;
+    while (!atomic_compare_exchange_weak(&unlisted, (struct function_sums **)&tally->next, tally))
+        ;
+}
+
+/* The first one stays: another thread may be about to put one before it. */
+static void for_each(void (*act)(struct function_sums *))
+{
+    struct function_sums *before = NULL, *next;
+    for (struct function_sums *tally = tallies; tally; tally = next) {
+        bool freed = tally->code.freed; /* before it is told: nothing is counted after that */
+        act(tally);
+        next = tally->next;
+        if (freed && before)
+            unlink_released(tally, before);
+        else
+            before = tally;
+    }
+}
+
+bool sums_flush(void)
+{
+    if (!tallies)
+        return true;
+    if (pthread_mutex_trylock(&flush_lock) != 0)
+        return false;
+    ticks_calibrate();
+    flush_epoch++;
+    for_each(flush_function);
+    pthread_mutex_unlock(&flush_lock);
+    return true;
+}
+
+static void forget(struct function_sums *tally)
+{
+    SINCE(tally, begun);
+    SINCE(tally, ended);
+    SINCE(tally, ticks);
+    SINCE(tally, own_ticks);
+}
+
+/* What was counted and not told is left out. */
+static void forget_all(void)
+{
+    open_calls_invalidate();
+    if (pthread_mutex_trylock(&flush_lock) != 0)
+        return;
+    for_each(forget);
+    pthread_mutex_unlock(&flush_lock);
+}
+
+void sums_after_fork(void)
+{
+    pthread_mutex_init(&flush_lock, NULL);
+    forget_all();
+    making = (struct nogil_lock){0};
+    open_calls_after_fork();
+}
+
+/* ---------------------------------------------------------------- when */
+
+void sums_flush_tick(unsigned wanted)
+{
+    static unsigned periods;
+    bool sums = wanted & SUMS_MARKERS;
+    if (sums && ++periods % 2 == 0)
+        sums_flush();
+    else if (!sums && periods) {
+        periods = 0;
+        forget_all();
+    }
+}
+
+/* What the program has run after its atexit functions. */
+__attribute__((destructor)) static void flush_remaining(void)
+{
+    sums_flush();
+}
+
+/* ---------------------------------------------------------------- open calls */
+
+struct call {
+    const void *function;
+    uint64_t began, inside; /* ticks: when; in its callees */
+    bool outermost;
+};
+
+/* The calls of a thread, the innermost last; and how many there are of the functions that share a
+ * place: of a function whose place has none, none is open. */
+enum { SLOTS = 256 };
+struct block {
+    uint32_t at_place[SLOTS];
+    struct call call[];
+};
+
+static __thread struct calls {
+    struct block *block;
+    uint32_t depth, room;
+    unsigned epoch;
+} calls;
+
+/* Another one for each time that times are wanted, or no longer, in each child, and where too many
+ * calls are open: those that were open then are forgotten. */
+static atomic_uint epoch = 1;
+
+/* Calls that lose their ends stay: where a greenlet is given up that has not ended.  So there is an
+ * end to it. */
+enum { ROOM = 64, MAX_CALLS = 128 * 1024 };
+
+static pthread_key_t at_thread_end;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static bool has_key;
+
+static void end_thread(void *block)
+{
+    thread_block_free(block);
+    calls = (struct calls){0};
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
+}
+
+static void forget_here(void)
+{
+    calls.depth = 0;
+    if (calls.block)
+        memset(calls.block->at_place, 0, sizeof calls.block->at_place);
+}
+
+/* False: memory ran out. */
+static __attribute__((noinline)) bool make_room(void)
+{
+    if (calls.room >= MAX_CALLS) { /* what is open in other threads goes with it */
+        calls.epoch = ++epoch;
+        forget_here();
+        return true;
+    }
+    pthread_once(&key_once, make_key);
+    size_t size = sizeof *calls.block + ROOM * sizeof *calls.block->call;
+    struct block *block = has_key ? thread_block_grow(calls.block, &size) : NULL;
+    if (!block)
+        return false;
+    bool is_first = !calls.block;
+    calls.block = block;
+    calls.room = (uint32_t)((size - sizeof *block) / sizeof *block->call);
+    if (is_first)
+        forget_here();
+    pthread_setspecific(at_thread_end, block);
+    return true;
+}
+
+static inline uint32_t *slot_of(const void *function)
+{
+    return &calls.block->at_place[((uintptr_t)function >> 6) % SLOTS];
+}
+
+/* Behind the innermost call of it; 0: there is none. */
+static inline size_t find_slot(const void *function)
+{
+    size_t i = calls.depth;
+    while (i > 0 && calls.block->call[i - 1].function != function)
+        i--;
+    return i;
+}
+
+void open_calls_begin(const void *function)
+{
+    unsigned now = atomic_load_explicit(&epoch, memory_order_relaxed);
+    if (__builtin_expect(calls.epoch != now, 0)) {
+        calls.epoch = now;
+        forget_here();
+    }
+    if (__builtin_expect(calls.depth == calls.room, 0) && !make_room())
+        return;
+    uint32_t *open = slot_of(function);
+    struct call call = {.function = function, .outermost = *open == 0 || find_slot(function) == 0};
+    ++*open;
+    call.began = ticks_now();
+    calls.block->call[calls.depth++] = call;
+}
+
+/* Calls within it have lost their ends, or go on where the program has switched stacks in C. */
+bool open_calls_end(const void *function, bool is_c, struct ended_call *ended)
+{
+    uint64_t now = ticks_now();
+    if (calls.epoch != atomic_load_explicit(&epoch, memory_order_relaxed))
+        return false;
+    size_t behind = find_slot(function);
+    if (behind == 0)
+        return false;
+    struct call *at = &calls.block->call[behind - 1], call = *at;
+    calls.depth--;
+    if (__builtin_expect(behind <= calls.depth, 0))
+        memmove(at, at + 1, (calls.depth - (behind - 1)) * sizeof call);
+    --*slot_of(function);
+    ended->time = now > call.began ? now - call.began : 0;
+    ended->own = ended->time > call.inside ? ended->time - call.inside : 0;
+    ended->outermost = call.outermost;
+    if (behind > 1)
+        at[-1].inside += is_c ? call.inside : ended->time;
+    return true;
+}
+
+void open_calls_invalidate(void)
+{
+    epoch++;
+}
+
+void open_calls_after_fork(void)
+{
+    thread_blocks_after_fork(calls.block);
+}
+
+/* ---------------------------------------------------------------- parting */
+
+/*
+ * CPython calls a C function by what its PyMethodDef says at that moment, which is memory that can
+ * be written (Modules/posixmodule.c, posix_methods).  Ours calls the one that stood there, whatever
+ * arguments its flags give it: all of them are words.
+ */
+
+enum { WAITS = 100, WAIT_US = 500 };
+
+/* The watcher may be telling just now. */
+static void exit_flush(void)
+{
+    static atomic_uint nobody_wakes;
+    for (int i = 0; i < WAITS && !sums_flush(); i++)
+        futex_wait_us(&nobody_wakes, 0, WAIT_US);
+}
+
+typedef void *(*c_function)(void *, void *, void *, void *, void *);
+
+/* PARTING(NAME): a function of posix. */
+#define EXIT_FUNCTIONS(PARTING) PARTING(_exit) PARTING(execv) PARTING(execve)
+
+#define NUMBER(name) NUMBER_##name,
+enum { EXIT_FUNCTIONS(NUMBER) COUNT };
+
+static struct {
+    PyMethodDef *definition; /* NULL: not found */
+    _Atomic(PyCFunction) before;
+} found[COUNT];
+
+#define CALL(name) \
+    static void *call_##name(void *a, void *b, void *c, void *d, void *e) \
+    { \
+        exit_flush(); \
+        return ((c_function)(void *)found[NUMBER_##name].before)(a, b, c, d, e); \
+    }
+EXIT_FUNCTIONS(CALL)
+
+#define OURS(name) {#name, call_##name},
+static const struct {
+    const char *name;
+    c_function function;
+} ours[COUNT] = {EXIT_FUNCTIONS(OURS)};
+
+/* Threads that call the function meanwhile read one word, the old one or the new. */
+void exit_flush_set(bool wanted)
+{
+    for (int i = 0; i < COUNT; i++) {
+        PyMethodDef *definition = found[i].definition;
+        PyCFunction our = (PyCFunction)(void *)ours[i].function;
+        if (!definition || (definition->ml_meth == our) == wanted)
+            continue;
+        if (wanted)
+            found[i].before = definition->ml_meth;
+        definition->ml_meth = wanted ? our : found[i].before;
+    }
+}
+
+/* posix is in sys.modules from the start.  If the program has put something else there, that has no
+ * functions in C. */
+void exit_flush_find(void)
+{
+    PyObject *posix = cpython_sys_module("posix");
+    for (int i = 0; i < COUNT && posix; i++) {
+        PyObject *function = py.PyObject_GetAttrString(posix, ours[i].name);
+        if (function && cpython_type(function) == py.cfunction_type && !found[i].definition)
+            found[i].definition = callable_methoddef(function);
+        cpython_clear_ref(&function);
+        py.PyErr_Clear();
+    }
+    cpython_clear_ref(&posix);
+    exit_flush_set(sums_enabled(SUMS_MARKERS)); /* a tracer may be there already */
+}

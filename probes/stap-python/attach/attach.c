@@ -1,0 +1,328 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "attach/attach.h"
+#include "attach/inject.h"
+#include "lib/processes.h"
+#include "lib/util.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- attach choose */
+
+/* Whether text, which may be NULL, or what follows one of its slashes matches the pattern: of a
+ * path users type the end, or that from their directory. */
+static bool matches(const char *pattern, const char *text)
+{
+    while (strncmp(pattern, "./", 2) == 0)
+        pattern += 2;
+    for (const char *at = text; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (fnmatch(pattern, at, 0) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a word of the title that a program has written over its command line matches: of
+ * "gunicorn: worker [shop]" or "[celeryd: celery@host:Main] -active-" gunicorn, celeryd, celery. */
+static bool matches_title(const char *pattern, const char *title)
+{
+    static const char between[] = " :[](){}<>@,;|\"'";
+    char *text = strdup(title), *word;
+    while ((word = strsep(&text, between)))
+        if (*word && matches(pattern, word))
+            return true;
+    return false;
+}
+
+/* Whether its command name, the word that called it, its program or script matches one of the
+ * names.  uwsgi's workers have command names of their own. */
+static bool is_wanted_by_name(const struct attach_request *wish, const struct process *process)
+{
+    char *command = proc_file(process->pid, "comm");
+    char *name = strndup(command, strcspn(command, "\n")), *script = proc_script(process);
+    const char *called = proc_strings(process->pid, "cmdline")[0], *title = started_title(process);
+    for (size_t i = 0; i < wish->name_count; i++)
+        if (matches(wish->names[i], name) || matches(wish->names[i], called) ||
+            matches(wish->names[i], process->python.path) || matches(wish->names[i], script) ||
+            (title && matches_title(wish->names[i], title)))
+            return true;
+    return false;
+}
+
+static bool is_among(pid_t pid, const pid_t *pids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static void add(struct attach_targets *choice, const struct process *process, bool is_named)
+{
+    choice->all = reallocarray(choice->all, choice->count + 1, sizeof *choice->all);
+    if (!choice->all)
+        abort();
+    choice->all[choice->count++] = (struct attach_target){
+        process->pid, process->start, is_named, process->shim, process_is_detached(process)};
+}
+
+static void add_named(struct attach_targets *choice, const struct attach_request *wish)
+{
+    for (size_t i = 0; i < wish->pid_count; i++) {
+        struct process process;
+        const char *why;
+        if (process_open(wish->pids[i], &process, &why) || process.is_hidden || !process.start ||
+            !wish->children)
+            add(choice, &process, true);
+    }
+}
+
+/* A process, as process_open() saw it. */
+struct seen {
+    struct process process;
+    bool is_python; /* or another Python, of which attach says so */
+};
+
+/* Chooses the processes of the PIDs and names, or all. */
+static void choose(struct processes *processes, const struct attach_request *wish,
+                   const struct seen *seen)
+{
+    for (size_t i = 0; i < wish->pid_count; i++)
+        processes_choose(processes, wish->pids[i]);
+    for (size_t i = 0; i < processes->count; i++)
+        if (wish->all || (seen[i].is_python && is_wanted_by_name(wish, &seen[i].process)))
+            processes->all[i].chosen = true;
+    if (wish->children)
+        processes_choose_descendants(processes);
+}
+
+struct attach_targets attach_find_targets(const struct attach_request *wish)
+{
+    struct attach_targets choice = {0};
+    const char *why;
+    add_named(&choice, wish);
+    if (!wish->all && !wish->children && !wish->name_count)
+        return choice;
+    struct processes processes = processes_find();
+    struct seen *seen = calloc(processes.count + 1, sizeof *seen);
+    if (!seen)
+        abort();
+    for (size_t i = 0; i < processes.count; i++)
+        seen[i].is_python = process_open(processes.all[i].pid, &seen[i].process, &why) ||
+                            seen[i].process.python.file.other;
+    choose(&processes, wish, seen);
+    for (size_t i = 0; i < processes.count; i++) {
+        bool is_chosen = processes.all[i].chosen;
+        if (is_among(processes.all[i].pid, wish->pids, wish->pid_count))
+            continue;
+        choice.hidden += seen[i].process.is_hidden && (is_chosen || wish->name_count);
+        if (is_chosen && seen[i].is_python)
+            add(&choice, &seen[i].process, false);
+    }
+    free(seen);
+    return choice;
+}
+
+/* ---------------------------------------------------------------- attach many */
+
+/* ---------------------------------------------------------------- what is asked for */
+
+static void refuse_usage(const char *command) __attribute__((noreturn));
+
+static void refuse_usage(const char *command)
+{
+    die(USAGE, "%s: takes PIDs, --name PATTERN or --all (see stap-python %s --help)", command,
+        command);
+}
+
+/* The value of --name at *argument, which moves to its last word; NULL: it is something else. */
+static char *name_at(char ***argument)
+{
+    static const char option[] = "--name";
+    char *word = **argument;
+    if (strncmp(word, option, sizeof option - 1) != 0)
+        return NULL;
+    if (word[sizeof option - 1] == '=')
+        return word + sizeof option;
+    return word[sizeof option - 1] || !(*argument)[1] ? NULL : *++*argument;
+}
+
+static struct attach_request wish_of(const char *command, char **arguments)
+{
+    struct attach_request wish = {0};
+    size_t most = 0;
+    while (arguments[most])
+        most++;
+    wish.pids = calloc(most + 1, sizeof *wish.pids);
+    wish.names = calloc(most + 1, sizeof *wish.names);
+    if (!wish.pids || !wish.names)
+        abort();
+    for (char *name; *arguments; arguments++)
+        if (strcmp(*arguments, "--all") == 0)
+            wish.all = true;
+        else if (strcmp(*arguments, "--children") == 0)
+            wish.children = true;
+        else if ((name = name_at(&arguments)))
+            wish.names[wish.name_count++] = name;
+        else if (!(wish.pids[wish.pid_count++] = parse_pid(*arguments)))
+            refuse_usage(command);
+    size_t chosen = wish.pid_count + wish.name_count;
+    if (wish.all ? chosen || wish.children : !chosen)
+        refuse_usage(command);
+    return wish;
+}
+
+/* ---------------------------------------------------------------- many */
+
+/* How one of them went; the child's exit status. */
+enum { DONE = 0, REFUSED = FAILED, ENDED = 3 };
+
+/* In a child process: if it must leave a thread that does not stop, the kernel releases that when
+ * the child ends, and the others have their turn. */
+static int act_in_child(const struct action *action, const struct attach_target *chosen)
+{
+    int status;
+    const char *why;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        const struct process process = {.pid = chosen->pid, .start = chosen->start};
+        if (!(why = action->act(chosen->pid)))
+            finish(DONE);
+        if (!chosen->is_named && process_has_ended(&process))
+            exit(ENDED);
+        die(REFUSED, "%s: %d: %s", action->name, chosen->pid, why);
+    }
+    if (child < 0)
+        warn("%s: %d: cannot start a process for it: %s", action->name, chosen->pid,
+             strerror(errno));
+    else if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+        warn("%s: %d: the process of ours that %s it was killed", action->name, chosen->pid,
+             action->did);
+    else
+        return WEXITSTATUS(status);
+    return REFUSED;
+}
+
+/* The processes that had their turn, and how many went which way. */
+struct done {
+    struct attach_target *all;
+    size_t count, succeeded, refused;
+};
+
+static bool is_done(const struct done *done, const struct attach_target *chosen)
+{
+    for (size_t i = 0; i < done->count; i++)
+        if (done->all[i].pid == chosen->pid && done->all[i].start == chosen->start)
+            return true;
+    return false;
+}
+
+/* Acts on those that had no turn yet; false: there were none.  again: they were started meanwhile.
+ */
+static bool act_on_chosen(const struct action *action, struct done *done,
+                          const struct attach_targets *choice, bool again)
+{
+    bool some = false;
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct attach_target *chosen = &choice->all[i];
+        if (is_done(done, chosen) || !action->is_for(chosen, again))
+            continue;
+        done->all = reallocarray(done->all, done->count + 1, sizeof *done->all);
+        if (!done->all)
+            abort();
+        done->all[done->count++] = *chosen;
+        int outcome = act_in_child(action, chosen);
+        done->succeeded += outcome == DONE;
+        done->refused += outcome == REFUSED;
+        some = true;
+    }
+    return some;
+}
+
+static bool act_on_many(const struct action *action, const struct attach_request *wish)
+{
+    enum { ROUNDS = 5 };
+    struct done done = {0};
+    struct attach_targets choice = attach_find_targets(wish);
+    size_t hidden = choice.hidden;
+    for (int round = 0; round < ROUNDS && act_on_chosen(action, &done, &choice, round > 0); round++)
+        if (wish->all || wish->name_count || wish->children)
+            choice = attach_find_targets(wish);
+        else
+            break;
+    processes_warn_of_hidden(hidden);
+    if (!done.count) {
+        const char *seen = hidden ? ", as far as can be seen" : "";
+        if (!wish->all || !action->none_is_fine)
+            die(FAILED, "%s: %s%s", action->name, action->none, seen);
+        warn("%s: %s%s", action->name, action->none, seen);
+        return true;
+    }
+    return wish->all && action->one_is_enough ? done.succeeded || !done.refused : !done.refused;
+}
+
+int attach_many(const struct action *action, char **arguments)
+{
+    struct attach_request wish = wish_of(action->name, arguments);
+    if (wish.pid_count != 1 || wish.name_count || wish.children)
+        return act_on_many(action, &wish) ? 0 : FAILED;
+    const char *why = action->act(wish.pids[0]);
+    if (why)
+        die(FAILED, "%s: %d: %s", action->name, wish.pids[0], why);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- attach */
+
+static const char usage[] =
+    "usage: stap-python attach [--children] [--name PATTERN]... PID...\n"
+    "       stap-python attach [--children] --name PATTERN...\n"
+    "       stap-python attach --all\n"
+    "\n"
+    "Loads the shim into running CPythons 3.6 or later, which have the markers from then on. If\n"
+    "that fails, the program runs on unchanged. You must be root or the program's user, and be\n"
+    "allowed to trace it.\n"
+    "\n"
+    "  --name PATTERN  each Python whose command name (ps -o comm), program, script or first word\n"
+    "                  of the command line matches the shell pattern. All but the first match by\n"
+    "                  their path or the end of it, -m by the module; * matches a slash, too. Of\n"
+    "                  one that has set a title, \"gunicorn: worker [shop]\", each word matches.\n"
+    "  --children      the descendants of these processes that are Pythons, too; a PID may then "
+    "be\n"
+    "                  that of another program, a shell say\n"
+    "  --all           every Python; the exit status is 0 if one of them has the shim\n"
+    "\n"
+    "In another root or mount namespace (chroot, containers) that lacks the shim, root mounts it "
+    "there.\n"
+    "\n"
+    "Prints a line for each: \"active\" if tracers see the markers from now on, and \"loaded\" if\n"
+    "they will as soon as Python code runs there. The exit status is 1 if one can't be attached "
+    "to.\n"
+    "A shim that stap-python detach has detached becomes active again. detach undoes attach.\n";
+
+/* What was started meanwhile may have inherited the shim. */
+static bool is_for(const struct attach_target *chosen, bool again)
+{
+    return !again || !chosen->has_shim || chosen->is_detached;
+}
+
+int attach_main(char **arguments)
+{
+    static const struct action attaching = {.name = "attach",
+                                            .did = "attached to",
+                                            .act = attach_to,
+                                            .is_for = is_for,
+                                            .none = "no such Python runs",
+                                            .one_is_enough = true};
+    help_if_asked(arguments, usage);
+    return attach_many(&attaching, arguments);
+}

@@ -1,0 +1,235 @@
+/*
+ * From CPython 3.14 on by sys.remote_exec(); before, and if the main thread
+ * does not run Python code soon, with ptrace().
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "attach/attach.h"
+#include "attach/inject.h"
+#include "attach/shim_state.h"
+#include "lib/files.h"
+#include "lib/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- attach remote exec */
+
+static const char remote_exec[] = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
+
+/* What the process runs.  It imports nothing but the shim that a program does not have already, and
+ * may run twice. */
+static const char loading[] =
+    "def load():\n"
+    "    import _frozen_importlib, _imp, posix\n"
+    "    try:\n"
+    "        posix.unlink(%s)\n"
+    "    except OSError:\n"
+    "        pass\n"
+    "    _imp.create_dynamic(_frozen_importlib.ModuleSpec(%s, None, origin=%s))\n"
+    "load()\n"
+    "del load\n";
+
+bool can_run_its_python(const struct process *process)
+{
+    if (!process_shares_our_mounts(process))
+        return false;
+    return (geteuid() != 0 && !user_refusal(process->pid)) || !unsafe_python(process->python.path);
+}
+
+static char *python_string(const char *text)
+{
+    char *result = malloc(2 * strlen(text) + 3), *end = result;
+    if (!result)
+        abort();
+    *end++ = '\'';
+    for (; *text; text++) {
+        if (strchr("\\'", *text))
+            *end++ = '\\';
+        *end++ = *text;
+    }
+    strcpy(end, "'");
+    return result;
+}
+
+/* The path of a script that only the process's user can read; NULL and errno if it can't be made.
+ */
+static char *make_script(const struct process *process)
+{
+    char *path = strdup("/tmp/stap-python-XXXXXX.py");
+    const char *status = proc_file(process->pid, "status"), *uids = status_field(status, "Uid"),
+               *gids = status_field(status, "Gid");
+    unsigned uid, gid;
+    int fd = mkstemps(path, strlen(".py"));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    const char *module = process->shim ? "'python_stap_attach'" : "'python_stap'";
+    char *text = format(loading, python_string(path), module, python_string(shim_file()));
+#pragma GCC diagnostic pop
+    ssize_t length = (ssize_t)strlen(text);
+    if (fd < 0)
+        return NULL;
+    /* The sticky bit keeps systemd-tmpfiles from removing it: another user could take the name. */
+    bool done = uids && gids && sscanf(uids, "%*u %u", &uid) == 1 &&
+                sscanf(gids, "%*u %u", &gid) == 1 &&
+                (geteuid() != 0 || fchown(fd, uid, gid) == 0) && fchmod(fd, S_ISVTX | 0600) == 0 &&
+                write(fd, text, (size_t)length) == length;
+    close(fd);
+    if (!done)
+        unlink(path);
+    return done ? path : NULL;
+}
+
+/* What a traceback ends with: the exception. */
+static const char *last_line(char *text)
+{
+    size_t end = strlen(text);
+    while (end && text[end - 1] == '\n')
+        text[--end] = '\0';
+    char *last = strrchr(text, '\n');
+    return last ? last + 1 : text;
+}
+
+const char *attach_by_remote_exec(const struct process *process, char **script)
+{
+    int status;
+    char *path = make_script(process), *pid = format("%d", process->pid);
+    if (!path)
+        return format("cannot create a script in /tmp: %s", strerror(errno));
+    const char *const command[] = {process->python.path, "-IS", "-c", remote_exec, pid, path, NULL};
+    if (process_start(process->pid) != process->start) {
+        unlink(path);
+        return "it has ended";
+    }
+    char *answer = run_and_capture(command, 20, &status);
+    *script = path;
+    if (status == 0)
+        return NULL;
+    unlink(path);
+    return format("sys.remote_exec() failed: %s", last_line(answer));
+}
+
+/* ---------------------------------------------------------------- attach load */
+
+/* For the main thread to run Python code. */
+enum { REMOTE_MS = 2000 };
+
+bool process_lacks_watcher(const struct process *process)
+{
+    enum shim_state state = shim_status(process, 0).state;
+    return state == SHIM_DETACHED || state == SHIM_DETACHES;
+}
+
+/* Whether the shim is loaded, and attached if it was detached. */
+static bool is_attached(const struct process *process)
+{
+    return process_has_shim(process) && !(process->shim && process_lacks_watcher(process));
+}
+
+static bool is_attached_within(const struct process *process, long ms)
+{
+    for (long long end = monotonic_ms() + ms; !is_attached(process); sleep_ms(10))
+        if (monotonic_ms() > end || process_start(process->pid) != process->start)
+            return false;
+    return true;
+}
+
+/* since: "already " or "", again: " again" or "".  NULL, or why the shim there does nothing. */
+static const char *print_state(const char *since, const struct process *process, const char *again,
+                               const char *shim)
+{
+    struct process now = *process;
+    const char *why;
+    if (!process_open(process->pid, &now, &why))
+        return why;
+    struct shim_status status = shim_status(&now, ACTIVATION_TIMEOUT_MS);
+    if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
+        return shim_complaint(&status);
+    bool active = status.state == SHIM_ACTIVE;
+    printf("%d: %s%s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", again,
+           printable(shim), active ? "" : "; it becomes active when Python code next runs there");
+    /* Of what was loaded just now print_place() says it. */
+    if (status.why && (*since || *again))
+        printf("%d: %s\n", process->pid, status.why);
+    return NULL;
+}
+
+/* By what the tracers find the shim in another root. */
+static void print_place(const struct process *process)
+{
+    const char *path = printable(process->load_path), *ours = printable(shim_file());
+    if (process_shares_our_mounts(process) || process_has_ended(process))
+        return;
+    if (!load_path_is_our_shim(process))
+        printf("%d: %s\n", process->pid, shim_place(process, process->load_path));
+    else if (strcmp(path, ours) != 0)
+        printf("%d: that is %s, mounted in its root, and found as that by bpftrace and perf; stap "
+               "does not find it there\n",
+               process->pid, ours);
+    else if (process->is_mounted)
+        printf("%d: that is our file, mounted in its root\n", process->pid);
+}
+
+/* Loads the shim; NULL, or why that fails. */
+static const char *attach(const struct process *process)
+{
+    char *script = NULL;
+    const char *why;
+    bool asked = process_has_remote_exec(process) && can_run_its_python(process) &&
+                 !has_seccomp_filter(process->pid) &&
+                 (!process->shim || strcmp(process->shim, shim_file()) == 0);
+    if (asked && (why = attach_by_remote_exec(process, &script)))
+        return why;
+    /* A main thread that waits in C may do so for long. */
+    why = asked && is_attached_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
+    if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
+        why = process->shim ? "it is still detached: try again"
+                            : "dlopen() returned, but the shim is not loaded";
+    if (!why)
+        return NULL;
+    /* While it runs, its main thread still wants the script: another user must not take its name.
+     */
+    if (process_has_ended(process)) {
+        if (script)
+            unlink(script);
+        return "it has ended";
+    }
+    if (script && file_exists(script))
+        why = format("%s; its main thread will load it when it next runs Python code", why);
+    return why;
+}
+
+const char *attach_process(struct process *process)
+{
+    const char *why = attach_refusal(process);
+    if (why || (!process->shim && (why = mount_shim(process))))
+        return process_has_ended(process) ? "it has ended" : why;
+    return attach(process);
+}
+
+const char *attach_to(pid_t pid)
+{
+    struct process process;
+    const char *why;
+    /* Before process_open(), which would know less of the reason. */
+    if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
+        return why;
+    if (!process_open(pid, &process, &why))
+        return why;
+    bool again = process.shim && process_lacks_watcher(&process);
+    if (process.shim && !again && !unsupported_reason(&process.python.file))
+        return print_state("already ", &process, "", process.shim);
+    if ((why = attach_process(&process)))
+        return why;
+    if (again)
+        return print_state("", &process, " again", process.shim);
+    if ((why = print_state("", &process, "", process.load_path)))
+        return why;
+    print_place(&process);
+    return NULL;
+}

@@ -1,0 +1,753 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "attach/attach.h"
+#include "attach/inject.h"
+#include "lib/files.h"
+#include "lib/processes.h"
+#include "lib/util.h"
+
+/* ---------------------------------------------------------------- remote registers */
+
+#if HAS_REMOTE_CALLS
+
+#include <elf.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+/* Reads one of ptrace()'s sets; how much there is of it, or -1 and errno. */
+static ssize_t set_read(pid_t tid, int set, void *bytes, size_t size)
+{
+    struct iovec place = {bytes, size};
+    return ptrace(PTRACE_GETREGSET, tid, (void *)(intptr_t)set, &place) ? -1
+                                                                        : (ssize_t)place.iov_len;
+}
+
+static bool set_write(pid_t tid, int set, const void *bytes, size_t size)
+{
+    struct iovec place = {(void *)(uintptr_t)bytes, size};
+    return ptrace(PTRACE_SETREGSET, tid, (void *)(intptr_t)set, &place) == 0;
+}
+
+/* Reads the set, if the kernel and the processor have it. */
+static bool read_vectors(pid_t tid, int set, struct registers *registers)
+{
+    ssize_t size = set_read(tid, set, registers->vectors, sizeof registers->vectors);
+    if (size <= 0)
+        return false;
+    registers->vectors_set = set;
+    registers->vectors_size = (size_t)size;
+    return true;
+}
+
+bool general_write(pid_t tid, const struct user_regs_struct *general)
+{
+    return set_write(tid, NT_PRSTATUS, general, sizeof *general);
+}
+
+bool registers_write(pid_t tid, const struct registers *registers)
+{
+    return set_write(tid, registers->vectors_set, registers->vectors, registers->vectors_size) &&
+           general_write(tid, &registers->general);
+}
+
+#ifdef __x86_64__
+
+enum { CS_64 = 0x33 }; /* the code segment of 64-bit code */
+
+bool general_read(pid_t tid, struct user_regs_struct *general)
+{
+    if (set_read(tid, NT_PRSTATUS, general, sizeof *general) != sizeof *general)
+        return false;
+    errno = ENOTSUP;
+    return general->cs == CS_64;
+}
+
+bool registers_read(pid_t tid, struct registers *registers)
+{
+    return general_read(tid, &registers->general) && read_vectors(tid, NT_X86_XSTATE, registers);
+}
+
+unsigned long sp_of(const struct user_regs_struct *general)
+{
+    return general->rsp;
+}
+
+unsigned long pc_of(const struct user_regs_struct *general)
+{
+    return general->rip;
+}
+
+unsigned long return_value_of(const struct user_regs_struct *general)
+{
+    return general->rax;
+}
+
+bool maybe_outside_syscall(const struct user_regs_struct *general)
+{
+    return (long)general->orig_rax < 0;
+}
+
+bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned long number,
+                             unsigned long stack, unsigned long next)
+{
+    return general->orig_rax == number && general->rsp == stack && general->rip == next;
+}
+
+/* The kernel does that when the thread resumes. */
+bool restarts_syscall(struct user_regs_struct *general, unsigned long next)
+{
+    (void)general;
+    (void)next;
+    return false;
+}
+
+void set_up_call(struct user_regs_struct *general, unsigned long function, unsigned long first,
+                 unsigned long second)
+{
+    general->rdi = first;
+    general->rsi = second;
+    general->rax = 0;
+    general->rsp = first - sizeof(unsigned long); /* the return address */
+    general->rip = function;
+    general->eflags &= ~0x400UL; /* the direction flag */
+    general->orig_rax = -1UL;    /* no system call to restart */
+}
+
+/* /proc/PID/status tells of it. */
+bool has_shadow_stack(pid_t tid)
+{
+    (void)tid;
+    return false;
+}
+
+#else /* aarch64 */
+
+enum {
+    SVC = 4,           /* the size of the instruction that makes a system call */
+    BTYPE = 0xc00,     /* in pstate: how the next instruction was branched to, for BTI */
+    SVE_SET = 0x405,   /* NT_ARM_SVE, which has the 128-bit registers, too */
+    GCS_SET = 0x410,   /* NT_ARM_GCS, from Linux 6.13 on */
+    GCS_ENABLED = 0x1, /* in its first word */
+};
+
+bool general_read(pid_t tid, struct user_regs_struct *general)
+{
+    errno = ENOTSUP; /* the set of 32-bit code is smaller */
+    return set_read(tid, NT_PRSTATUS, general, sizeof *general) == sizeof *general;
+}
+
+bool registers_read(pid_t tid, struct registers *registers)
+{
+    return general_read(tid, &registers->general) &&
+           (read_vectors(tid, SVE_SET, registers) || read_vectors(tid, NT_PRFPREG, registers));
+}
+
+unsigned long sp_of(const struct user_regs_struct *general)
+{
+    return general->sp;
+}
+
+unsigned long pc_of(const struct user_regs_struct *general)
+{
+    return general->pc;
+}
+
+unsigned long return_value_of(const struct user_regs_struct *general)
+{
+    return general->regs[0];
+}
+
+/* When the thread stops, the kernel has already forgotten that it was in a system call. */
+bool maybe_outside_syscall(const struct user_regs_struct *general)
+{
+    (void)general;
+    return true;
+}
+
+/* The thread has an error in x0, or is set back to the instruction before. */
+bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned long number,
+                             unsigned long stack, unsigned long next)
+{
+    return general->regs[8] == number && general->sp == stack &&
+           (general->pc == next || general->pc == next - SVC);
+}
+
+/* Whether the system call sleeps for a while that its arguments give, not until some time: the
+ * kernel then resumes it as restart_syscall(), which knows what is left, but does not show us that
+ * it would. */
+static bool sleeps_for_a_while(const struct user_regs_struct *general)
+{
+    const unsigned long long *regs = general->regs;
+    switch (regs[8]) {
+    case SYS_nanosleep:
+        return true;
+    case SYS_clock_nanosleep:
+        return !(regs[1] & TIMER_ABSTIME);
+    case SYS_futex:
+        return (regs[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && regs[3];
+    default: /* these write what is left where their arguments are, or fail with EINTR */
+        return false;
+    }
+}
+
+bool restarts_syscall(struct user_regs_struct *general, unsigned long next)
+{
+    if (general->pc == next)
+        return false;
+    if (sleeps_for_a_while(general))
+        general->regs[8] = SYS_restart_syscall;
+    return true;
+}
+
+void set_up_call(struct user_regs_struct *general, unsigned long function, unsigned long first,
+                 unsigned long second)
+{
+    general->regs[0] = first;
+    general->regs[1] = second;
+    general->regs[29] = 0; /* the frame pointer */
+    general->regs[30] = 0; /* the return address */
+    general->sp = first - 64;
+    general->pc = function;
+    general->pstate &= ~(unsigned long long)BTYPE;
+}
+
+bool has_shadow_stack(pid_t tid)
+{
+    uint64_t state[3];
+    return set_read(tid, GCS_SET, state, sizeof state) > 0 && (state[0] & GCS_ENABLED);
+}
+
+#endif
+#endif
+
+/* ---------------------------------------------------------------- remote call */
+
+#if HAS_REMOTE_CALLS
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+enum { RED_ZONE = 128 }; /* of x86-64, below the stack pointer; aarch64 has none */
+
+/* After so long the user is told that the function has not returned; a test takes less. */
+#ifndef CALL_MS
+#define CALL_MS 60000
+#endif
+
+enum stop_result wait_for_stop(pid_t tid, long ms, int *status)
+{
+    long long end = monotonic_ms() + ms;
+    for (;;) {
+        pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+        if (got)
+            return got == tid && WIFSTOPPED(*status) ? STOP_SEEN : STOP_EXITED;
+        if (monotonic_ms() > end)
+            return STOP_TIMEOUT;
+        sleep_ms(1);
+    }
+}
+
+bool thread_save(struct stopped_thread *thread)
+{
+    thread->restarts_syscall = false;
+    return registers_read(thread->tid, &thread->registers) &&
+           ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                  &thread->blocked) == 0;
+}
+
+/* No handler of the program's may run within the call, nor leave it by longjmp(). */
+static bool block_signals(const struct stopped_thread *thread)
+{
+    uint64_t all = ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) |
+                     1ULL << (SIGFPE - 1));
+    return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof all, &all) == 0;
+}
+
+/* Whether a signal is pending that the thread would take. */
+static bool has_pending_signal(const struct stopped_thread *thread)
+{
+    const char *path = format("/proc/%d/task/%d/status", thread->pid, thread->tid);
+    const char *status = read_file(path, 65536);
+    const char *own = status_field(status, "SigPnd"), *shared = status_field(status, "ShdPnd");
+    return own && shared &&
+           ((strtoull(own, NULL, 16) | strtoull(shared, NULL, 16)) & ~thread->blocked);
+}
+
+static bool sleeps(const struct stopped_thread *thread)
+{
+    const char *path = format("/proc/%d/task/%d/syscall", thread->pid, thread->tid);
+    const char *text = read_file(path, 256);
+    return text && strncmp(text, "running", 7) != 0;
+}
+
+/* A signal ends a system call, or does not, by what the kernel finds the thread in: so it makes its
+ * system call again before it takes signals. */
+static bool make_system_call(const struct stopped_thread *thread)
+{
+    int status;
+    if (ptrace(PTRACE_CONT, thread->tid, NULL, NULL) != 0)
+        return false;
+    for (int i = 0; i < 20 && !sleeps(thread); i++)
+        sleep_ms(1);
+    if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
+        return false;
+    errno = ETIMEDOUT;
+    return wait_for_stop(thread->tid, 2000, &status) == STOP_SEEN;
+}
+
+bool thread_restore(struct stopped_thread *thread)
+{
+    return registers_write(thread->tid, &thread->registers) &&
+           (!thread->restarts_syscall || !has_pending_signal(thread) || make_system_call(thread)) &&
+           ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof thread->blocked,
+                  &thread->blocked) == 0;
+}
+
+static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t size)
+{
+    struct iovec ours = {(void *)(uintptr_t)bytes, size}, its = {(void *)address, size};
+    return process_vm_writev(pid, &ours, 1, &its, 1, 0) == (ssize_t)size;
+}
+
+/* Puts the thread at the function's first instruction, as if it had been called from address 0. */
+static bool enter(struct stopped_thread *thread, unsigned long function, const char *text)
+{
+    static const unsigned long nowhere;
+    struct user_regs_struct now = thread->registers.general;
+    unsigned long place = (sp_of(&now) - RED_ZONE - strlen(text) - 1) & ~63UL;
+    set_up_call(&now, function, place, RTLD_NOW);
+    return block_signals(thread) && write_to(thread->pid, place, text, strlen(text) + 1) &&
+           write_to(thread->pid, sp_of(&now), &nowhere, sizeof nowhere) &&
+           general_write(thread->tid, &now);
+}
+
+/* Waits for the thread's next stop, however long that takes. */
+static enum stop_result wait_patiently(const struct stopped_thread *thread, int *status)
+{
+    enum stop_result waited = wait_for_stop(thread->tid, CALL_MS, status);
+    if (waited == STOP_TIMEOUT)
+        fprintf(stderr,
+                "stap-python: attach: %d: %s is slow in it: waiting, as to end now would "
+                "kill the program\n",
+                thread->pid, thread->called);
+    while (waited == STOP_TIMEOUT)
+        waited = wait_for_stop(thread->tid, CALL_MS, status);
+    return waited;
+}
+
+const char *thread_call(struct stopped_thread *thread, unsigned long function, const char *text,
+                        unsigned long *result)
+{
+    struct user_regs_struct now;
+    int status;
+    if (!enter(thread, function, text))
+        return format("cannot change its thread: %s", strerror(errno));
+    long signal = 0;
+    while (ptrace(PTRACE_CONT, thread->tid, NULL, (void *)signal) == 0) {
+        if (wait_patiently(thread, &status) == STOP_EXITED)
+            break;
+        signal = status >> 16 ? 0 : WSTOPSIG(status);
+        if (signal != SIGSEGV && signal != SIGBUS)
+            continue;
+        if (general_read(thread->tid, &now) && pc_of(&now) == 0) {
+            *result = return_value_of(&now);
+            return NULL;
+        }
+        return format("%s caused a fault in it", thread->called);
+    }
+    return format("it ended during %s", thread->called);
+}
+
+#endif
+
+/* ---------------------------------------------------------------- attach ptrace */
+
+#if HAS_REMOTE_CALLS
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+enum {
+    PATIENCE_MS = 5000, /* for a thread to reach a safe point */
+    REST_MS = 25,       /* a thread that stays so long in a system call sleeps there */
+};
+
+/* The addresses of dlopen(), or what a detached shim has in its place, and dlerror() (or 0) in the
+ * process. */
+struct places {
+    unsigned long function, dlerror;
+    const char *name; /* of the function's file, in the maps */
+    long offset;      /* of the function in its mapping: with the name, what exec() changes */
+};
+
+static const char another_program[] = "it now runs another program: try again";
+
+/* ---------------------------------------------------------------- a thread, by /proc */
+
+static char *thread_text(pid_t pid, pid_t tid, const char *name, size_t limit)
+{
+    return read_file(format("/proc/%d/task/%d/%s", pid, tid, name), limit);
+}
+
+/* The system call in which it sleeps, or "running". */
+static char *waiting_in(pid_t pid, pid_t tid)
+{
+    char *text = thread_text(pid, tid, "syscall", 256);
+    return text ? text : strdup("");
+}
+
+static bool is_running(pid_t pid, pid_t tid)
+{
+    char *waiting = waiting_in(pid, tid);
+    bool is = strncmp(waiting, "running", 7) == 0;
+    free(waiting);
+    return is;
+}
+
+/* R, S and so on; 0: it has ended. */
+static char state_of(pid_t pid, pid_t tid)
+{
+    char *text = thread_text(pid, tid, "stat", 4096);
+    char *end = text ? strrchr(text, ')') : NULL;
+    char state = end && end[1] == ' ' && !strchr("ZXx", end[2]) ? end[2] : '\0';
+    free(text);
+    return state;
+}
+
+/* A line of its status that is a signal set; all signals if there is none. */
+static unsigned long long signals_of(const char *status, const char *name)
+{
+    char *text = status_field(status, name);
+    return text ? strtoull(text, NULL, 16) : ~0ULL;
+}
+
+/* A fault in a thread that blocks or ignores SIGSEGV resets the program's handler of that. */
+static bool takes_fault(pid_t pid, pid_t tid)
+{
+    char *status = thread_text(pid, tid, "status", 65536);
+    return status &&
+           !((signals_of(status, "SigBlk") | signals_of(status, "SigIgn")) >> (SIGSEGV - 1) & 1);
+}
+
+/* Whether it may be in a signal handler, and so in the middle of anything: it blocks a signal that
+ * has one. */
+static bool handles_signal(pid_t pid, pid_t tid)
+{
+    char *status = thread_text(pid, tid, "status", 65536);
+    return !status || (signals_of(status, "SigBlk") & signals_of(status, "SigCgt"));
+}
+
+/* The PIDs of the process's threads, at most so many; their number. */
+static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
+{
+    size_t count = 0;
+    struct dirent *entry;
+    DIR *folder = opendir(format("/proc/%d/task", pid));
+    while (folder && count < most && (entry = readdir(folder)))
+        if (parse_pid(entry->d_name))
+            tids[count++] = parse_pid(entry->d_name);
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+/* How far the address is from the start of its mapping, and the name of that, which is valid until
+ * the next call; -1: it is in none. */
+static long offset_in_mapping(pid_t pid, unsigned long address, const char **name)
+{
+    static char *text;
+    free(text);
+    text = read_file(format("/proc/%d/maps", pid), 16 << 20);
+    unsigned long start, end;
+    char *rest = text;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end) {
+            *name = line + strcspn(line, "/[");
+            return (long)(address - start);
+        }
+    return -1;
+}
+
+/* After exec() a process has its old PID and start time, but other mappings. */
+static bool has_places(const struct process *process, const struct places *places)
+{
+    const char *name;
+    return offset_in_mapping(process->pid, places->function, &name) == places->offset &&
+           strcmp(name, places->name) == 0;
+}
+
+/* dlopen(), or the function by which a detached shim attaches again; NULL, or why that can't be
+ * known. */
+static const char *find_function(const struct process *process, struct places *places)
+{
+    struct filter_page page;
+    const char *why;
+    if (!process->shim) {
+        places->name = process->libc_name;
+        places->function = elf_symbol(process->libc, "dlopen") + process->libc_bias;
+        places->dlerror = elf_symbol(process->libc, "dlerror");
+        if (places->dlerror)
+            places->dlerror += process->libc_bias;
+        return NULL;
+    }
+    if (process->shims > 1)
+        return "two files of the shim are mapped in it: restart the program";
+    int memory = page_open(process, &why);
+    if (memory < 0)
+        return why;
+    uint64_t at = page_read(memory, process, &page, &why);
+    close(memory);
+    places->name = process->shim;
+    places->function = process->shim_start + page.attach;
+    return at ? NULL : why;
+}
+
+/* NULL, or why there are none: the process is not what process_open() saw. */
+static const char *find_places(const struct process *process, struct places *places)
+{
+    struct process now;
+    const char *name, *why = find_function(process, places);
+    if (why)
+        return why;
+    places->offset = offset_in_mapping(process->pid, places->function, &name);
+    return places->offset >= 0 && strcmp(name, places->name) == 0 &&
+                   process_open(process->pid, &now, &why) && now.libc_bias == process->libc_bias &&
+                   now.shim_start == process->shim_start
+               ? NULL
+               : another_program;
+}
+
+/* ---------------------------------------------------------------- a stopped thread */
+
+/* Whether it is at a safe point: where it has slept for a while, as waiting_in() said then; without
+ * that, in CPython's own code, which neither malloc() nor the dynamic linker calls. */
+static bool is_safe(const struct process *process, struct stopped_thread *thread,
+                    const char *waiting)
+{
+    struct user_regs_struct *now = &thread->registers.general;
+    unsigned long number, stack, next;
+    const char *name;
+    if (!waiting)
+        return maybe_outside_syscall(now) &&
+               offset_in_mapping(process->pid, pc_of(now), &name) >= 0 &&
+               strcmp(name, process->code_name) == 0 && !handles_signal(process->pid, thread->tid);
+    if (sscanf(waiting, "%lu %*s %*s %*s %*s %*s %*s %lx %lx", &number, &stack, &next) != 3 ||
+        !was_sleeping_in_syscall(now, number, stack, next))
+        return false;
+    thread->restarts_syscall = restarts_syscall(now, next);
+    return true;
+}
+
+/* Whether the stack has enough room for dlopen(). */
+static bool has_room(pid_t pid, unsigned long stack)
+{
+    const char *name;
+    long room = offset_in_mapping(pid, stack, &name);
+    return room >= 128 * 1024 || (room >= 0 && strcmp(name, "[stack]") == 0);
+}
+
+/* What to do about an error of the dynamic linker's. */
+static const char *cure_of(const char *error)
+{
+    return strstr(error, "static TLS") ? ": libraries that it has loaded take all of that; start "
+                                         "it with stap-python run CMD"
+                                       : "";
+}
+
+/* Why the function returned NULL: the text of dlerror() in it, as far as it can be read. */
+static const char *call_error(const struct process *process, struct stopped_thread *thread,
+                              const struct places *places)
+{
+    static char text[512];
+    unsigned long message = 0;
+    if (process->shim)
+        return "it is still detached: try again";
+    if (!places->dlerror || thread_call(thread, places->dlerror, "", &message) || !message)
+        return "dlopen() failed in it";
+    size_t size = 4096 - message % 4096, room = sizeof text - 1;
+    size = size < room ? size : room;
+    /* In two parts, as what follows it may be missing. */
+    struct iovec ours = {text, room},
+                 its[] = {{(void *)message, size}, {(void *)(message + size), room - size}};
+    ssize_t got = process_vm_readv(thread->pid, &ours, 1, its, 2, 0);
+    if (got <= 0)
+        return "dlopen() failed in it";
+    text[got] = '\0';
+    return format("dlopen() failed in it: %s%s", text, cure_of(text));
+}
+
+/* Makes the call in the saved thread; NULL, or why that fails. */
+static const char *load_in(const struct process *process, struct stopped_thread *thread,
+                           const struct places *places)
+{
+    unsigned long handle = 0;
+    sigset_t all, old;
+    /* Only SIGKILL may end us while the call is made. */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    thread->called = process->shim ? "attaching again" : "dlopen()";
+    const char *why =
+        thread_call(thread, places->function, process->shim ? "" : process->load_path, &handle);
+    if (!why && !handle)
+        why = call_error(process, thread, places);
+    if (!thread_restore(thread) && !why)
+        why = format("cannot restore its thread: %s", strerror(errno));
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return why;
+}
+
+/* Stops a thread; false, and perhaps *why, if it has ended or can't be traced. */
+static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
+{
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+        if (errno == EPERM)
+            *why = "the kernel does not let you trace it (a container without CAP_SYS_PTRACE, "
+                   "SELinux, or another tracer)";
+        else if (errno != ESRCH)
+            *why = strerror(errno);
+        return false;
+    }
+    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 &&
+        wait_for_stop(tid, 2000, status) == STOP_SEEN)
+        return true;
+    if (state_of(pid, tid))
+        die(FAILED, "attach: %d: cannot stop its thread %d", pid, tid);
+    return false;
+}
+
+/* Makes the call in this thread if it is at a safe point: *done is set then, and if it can't be
+ * traced.  NULL, or why that fails.  waiting: as for is_safe(). */
+static const char *try_thread(const struct process *process, const struct places *places, pid_t tid,
+                              const char *waiting, bool *done)
+{
+    static struct stopped_thread thread;
+    const char *why = NULL;
+    int status;
+    long signal = 0;
+    thread.pid = process->pid;
+    thread.tid = tid;
+    if (!takes_fault(process->pid, tid))
+        return NULL;
+    if (!stop_thread(process->pid, tid, &status, &why)) {
+        *done = why != NULL;
+        return why;
+    }
+    if (status >> 16 != PTRACE_EVENT_STOP) {
+        signal = WSTOPSIG(status);
+    } else if (WSTOPSIG(status) == SIGTRAP && process_start(process->pid) == process->start &&
+               has_places(process, places) && (process->shim || !root_refusal(process)) &&
+               thread_save(&thread) && is_safe(process, &thread, waiting) &&
+               has_room(process->pid, sp_of(&thread.registers.general))) {
+        *done = true;
+        why = has_shadow_stack(tid) ? shadow_stack_refusal : seccomp_filter_refusal(tid);
+        why = why ? why : load_in(process, &thread, places);
+    }
+    ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
+    return why;
+}
+
+/* ---------------------------------------------------------------- which thread */
+
+/* Tries the threads for REST_MS, first those that run Python code: a system call of the others
+ * would be interrupted, and restarted.  As try_thread(). */
+static const char *try_threads(const struct process *process, const struct places *places,
+                               bool *done)
+{
+    enum { THREADS = 64 };
+    pid_t pid = process->pid, tids[THREADS];
+    char *before[THREADS];
+    const char *why = NULL;
+    size_t count = threads_of(pid, tids, THREADS);
+    for (size_t i = 0; i < count; i++)
+        before[i] = state_of(pid, tids[i]) == 'S' ? waiting_in(pid, tids[i]) : "";
+    for (int i = 0; i < REST_MS && !*done; i++) {
+        for (size_t j = 0; j < count && !*done; j++)
+            if (is_running(pid, tids[j]))
+                why = try_thread(process, places, tids[j], NULL, done);
+        sleep_ms(1);
+    }
+    for (size_t i = 0; i < count && !*done; i++)
+        if (*before[i] && strcmp(before[i], waiting_in(pid, tids[i])) == 0 &&
+            state_of(pid, tids[i]) == 'S')
+            why = try_thread(process, places, tids[i], before[i], done);
+    return why;
+}
+
+const char *attach_by_ptrace(const struct process *process)
+{
+    struct places places = {0};
+    const char *why = find_places(process, &places);
+    bool done = false;
+    if (why)
+        return why;
+    for (long long end = monotonic_ms() + PATIENCE_MS; !done && monotonic_ms() < end;) {
+        if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
+            return "it has ended";
+        if (!has_places(process, &places))
+            return another_program;
+        if (!process->shim && (why = root_refusal(process)))
+            return why;
+        why = try_threads(process, &places, &done);
+    }
+    return done ? why
+                : format("no thread reached a safe point within %d s: try again",
+                         PATIENCE_MS / 1000);
+}
+
+const char *refused_to_thread(pid_t pid, pid_t tid)
+{
+    int status;
+    const char *why = NULL;
+    if (!stop_thread(pid, tid, &status, &why))
+        return why;
+    why = seccomp_filter_refusal(tid);
+    ptrace(PTRACE_DETACH, tid, NULL, NULL);
+    return why;
+}
+
+#else
+
+const char *refused_to_thread(pid_t pid, pid_t tid)
+{
+    (void)pid, (void)tid;
+    return NULL;
+}
+
+const char *attach_by_ptrace(const struct process *process)
+{
+    if (process_has_remote_exec(process) && !process_shares_our_mounts(process))
+        return format("it has its own mounts or root: run this there (nsenter -t %d -m)",
+                      process->pid);
+    if (process_has_remote_exec(process) && !can_run_its_python(process))
+        return "users other than root can change its interpreter: run this as its user";
+    if (process_has_remote_exec(process))
+        return "its main thread runs no Python code, and on this architecture only that can load "
+               "the shim: start it with stap-python run";
+    return format("on this architecture attach works from CPython 3.14 on, and this is 3.%d: start "
+                  "it with stap-python run",
+                  process->python.file.minor);
+}
+
+#endif

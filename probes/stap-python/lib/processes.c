@@ -1,0 +1,790 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "lib/processes.h"
+
+#include "lib/files.h"
+#include "lib/util.h"
+#include "shared/filter_page.h"
+#include "shared/offsets_page.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- process */
+
+pid_t parse_pid(const char *word)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(word, &end, 10);
+    return isdigit((unsigned char)*word) && !*end && !errno && number > 0 && number <= INT_MAX
+               ? (pid_t)number
+               : 0;
+}
+
+char *proc_file(pid_t pid, const char *name)
+{
+    char *text = read_file(under_root(format("/proc/%d/%s", pid, name)), 65536);
+    return text ? text : "";
+}
+
+unsigned long long process_start(pid_t pid)
+{
+    char *text = read_file(under_root(format("/proc/%d/stat", pid)), 4096);
+    char *field = text ? strrchr(text, ')') : NULL;
+    unsigned long long start = 0;
+    /* The 22nd field; the second, a name in brackets, may contain anything. */
+    for (int i = 0; field && i < 20; i++)
+        field = strchr(field + 1, ' ');
+    if (field)
+        sscanf(field, "%llu", &start);
+    free(text);
+    return start;
+}
+
+bool process_has_ended(const struct process *process)
+{
+    char program[2];
+    return process_start(process->pid) != process->start ||
+           readlink(under_root(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
+}
+
+/* ---------------------------------------------------------------- its maps */
+
+struct mapping {
+    unsigned long start, end, offset;
+    char rights[5];
+    char name[PATH_MAX];
+};
+
+/* The next mapping of a file, from the lines of /proc/PID/maps. */
+static bool next_mapping(char **text, struct mapping *mapping)
+{
+    char *line;
+    while ((line = strsep(text, "\n"))) {
+        int at = 0;
+        if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &mapping->start, &mapping->end,
+                   mapping->rights, &mapping->offset, &at) == 4 &&
+            at && line[at] == '/') {
+            snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_page_of_shim(unsigned long start, unsigned long end)
+{
+    for (int i = 0; i < FILTER_ADDRESSES; i++)
+        if (start <= filter_addresses[i] && filter_addresses[i] < end)
+            return true;
+    return false;
+}
+
+/* Whether the shim's page (filter_page.h) is among these lines of /proc/PID/maps; read_only: and is
+ * as the shim leaves it when it has detached, which no other mapping joins.  At another of its
+ * addresses there may be something of the program's: a large heap, a sanitizer's shadow. */
+static bool has_page(const char *maps, bool read_only)
+{
+    unsigned long start, end, inode;
+    char rights[5];
+    for (const char *line = maps; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
+            inode == 0 &&
+            (read_only ? is_page_of_shim(start, start + 1) && strcmp(rights, "r--p") == 0
+                       : is_page_of_shim(start, end) && *rights == 'r'))
+            return true;
+    return false;
+}
+
+/* The kernel writes this behind the name of a file that has no name any more: another one has been
+ * renamed to it, as updates do, or it was deleted. */
+static bool is_deleted(const char *name)
+{
+    static const char mark[] = " (deleted)";
+    size_t length = strlen(name);
+    return length > sizeof mark && strcmp(name + length - (sizeof mark - 1), mark) == 0;
+}
+
+/* The path by which we can open a mapping's file, which may be in another root or deleted; NULL: as
+ * it is deleted, there is none, but for root and for the process's own program.  program: the path
+ * of that, as in the maps. */
+static char *file_of(pid_t pid, const struct mapping *mapping, const char *program)
+{
+    char *path = under_root("/")[1]
+                     ? NULL
+                     : format("/proc/%d/map_files/%lx-%lx", pid, mapping->start, mapping->end);
+    if (path && access(path, R_OK) == 0)
+        return path;
+    if (!is_deleted(mapping->name))
+        return format("%s", under_root(format("/proc/%d/root%s", pid, mapping->name)));
+    path = format("%s", under_root(format("/proc/%d/exe", pid)));
+    return strcmp(mapping->name, program) == 0 && access(path, R_OK) == 0 ? path : NULL;
+}
+
+/* What is known of a process while its maps are read. */
+struct reading {
+    struct process *process;
+    char program[PATH_MAX]; /* its path, as in the maps; "": unknown */
+    struct elf_file own;    /* of that program, if it could be read */
+    bool has_own;           /* the program itself is a CPython */
+    bool has_needed;        /* a libpython was found that the program needs */
+    const char *gone;       /* a libpython whose file can't be opened any more */
+};
+
+static void note_libc(struct reading *reading, const struct mapping *mapping)
+{
+    struct process *process = reading->process;
+    char *file = file_of(process->pid, mapping, reading->program);
+    if (!file)
+        process->libc_is_gone = true;
+    if (!file || !elf_symbol(file, "dlopen"))
+        return;
+    long address = elf_offset_to_address(file, mapping->offset);
+    process->libc = file;
+    process->libc_name = strdup(mapping->name);
+    process->libc_bias = address < 0 ? 0 : mapping->start - (unsigned long)address;
+}
+
+/* Notes a CPython.  Of several in a process that one runs whose symbols the dynamic linker finds
+ * first: the program's own, or that of a library that the program needs.  Of those that were loaded
+ * with dlopen() the first is taken, which the kernel has placed above the others. */
+static void note_python(struct reading *reading, const struct mapping *mapping)
+{
+    struct process *process = reading->process;
+    const char *why, *name = strrchr(mapping->name, '/') + 1, *needed = reading->own.libpython;
+    bool is_program = strcmp(mapping->name, reading->program) == 0;
+    bool is_needed = needed && strncmp(name, needed, strlen(needed)) == 0;
+    char *file = file_of(process->pid, mapping, reading->program);
+    struct elf_file elf = reading->own;
+    if (!file && !is_program)
+        reading->gone = strdup(name);
+    if (!file || reading->has_own || (!is_program && !elf_read(file, &elf, &why)))
+        return;
+    if (elf.other && !process->python.code)
+        process->python = (struct interpreter){.path = strdup(reading->program), .file = elf};
+    if (!elf.is_cpython)
+        return;
+    if (is_program)
+        reading->has_own = elf.is_exported;
+    else if (reading->has_needed)
+        return;
+    else
+        reading->has_needed = is_needed;
+    process->pythons = reading->has_own || reading->has_needed ? 1 : process->pythons + 1;
+    /* file's own name may have no version, as in map_files. */
+    if (elf.minor < 0)
+        sscanf(strstr(name, "python3.") ? strstr(name, "python3.") : "", "python3.%2d", &elf.minor);
+    process->python = (struct interpreter){strdup(reading->program), file, elf, 0, 0};
+    process->code_name = strdup(mapping->name);
+}
+
+/* Whether the file at that path is the one where this program's tracers look for the shim. */
+static bool is_where_tracers_look(const char *path)
+{
+    struct stat ours, its;
+    return stat(under_root(shim_file()), &ours) == 0 && stat(path, &its) == 0 &&
+           ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
+/* By its code: a program may have mapped the file as data, too. */
+static void note_shim(struct reading *reading, const struct mapping *mapping)
+{
+    struct process *process = reading->process;
+    process->shim = strdup(mapping->name);
+    process->shims++;
+    process->shim_code = file_of(process->pid, mapping, reading->program);
+    long address =
+        process->shim_code ? elf_offset_to_address(process->shim_code, mapping->offset) : -1;
+    process->shim_start = mapping->start - (address < 0 ? mapping->offset : (unsigned long)address);
+    bool ours = is_where_tracers_look(process->shim_code ? process->shim_code : mapping->name),
+         sees_ours = process_shares_our_mounts(process);
+    process->has_other_shim = is_deleted(mapping->name) || (sees_ours && !ours);
+    process->has_copy = !process->has_other_shim && !ours && process->shim_code;
+}
+
+static bool is_shims_name(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    return strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0;
+}
+
+/* The first mapping of a file other than the shim. */
+static void note_mapping(struct reading *reading, const struct mapping *mapping)
+{
+    const char *name = strrchr(mapping->name, '/') + 1;
+    if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
+        strncmp(name, "libc-2.", 7) == 0 || strncmp(name, "libdl-2.", 8) == 0)
+        note_libc(reading, mapping);
+    else if (strncmp(name, "libpython3.", 11) == 0 || strncmp(name, "libpypy", 7) == 0 ||
+             strcmp(mapping->name, reading->program) == 0)
+        note_python(reading, mapping);
+}
+
+/* Whether it runs as our user; if so, something else denies us access. */
+static bool is_our_users(pid_t pid)
+{
+    unsigned user;
+    char *users = status_field(proc_file(pid, "status"), "Uid");
+    return users && sscanf(users, "%*u %u", &user) == 1 && user == geteuid();
+}
+
+static void read_maps(struct process *process, char *maps, struct reading *reading)
+{
+    struct mapping mapping;
+    char last[PATH_MAX] = "";
+    const char *exe = under_root(format("/proc/%d/exe", process->pid)), *why;
+    ssize_t length = readlink(exe, reading->program, sizeof reading->program - 1);
+    reading->process = process;
+    reading->program[length > 0 ? length : 0] = '\0';
+    if (length > 0)
+        elf_read(exe, &reading->own, &why);
+    process->has_pages = has_page(maps, false);
+    while (next_mapping(&maps, &mapping)) {
+        bool is_first = strcmp(mapping.name, last) != 0;
+        strcpy(last, mapping.name);
+        if (is_shims_name(mapping.name) && mapping.rights[2] == 'x')
+            note_shim(reading, &mapping);
+        else if (is_first && !is_shims_name(mapping.name))
+            note_mapping(reading, &mapping);
+    }
+}
+
+bool process_open(pid_t pid, struct process *process, const char **why)
+{
+    *process = (struct process){.pid = pid, .start = process_start(pid)};
+    *why = "no such process";
+    if (!process->start)
+        return false;
+    *why = is_our_users(pid)
+               ? "the kernel denies access: it has more rights than its user (set-user-ID, "
+                 "capabilities), or has asked for that (prctl()): use sudo"
+               : "cannot read its maps: run this as its user or root";
+    char *maps = read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
+    process->is_hidden = !maps && process_start(pid) == process->start;
+    if (!maps)
+        return false;
+    struct reading reading = {0};
+    read_maps(process, maps, &reading);
+    free(maps);
+    /* Also a zombie, or a thread of the kernel. */
+    *why = "it does not run CPython";
+    if (!process->python.code && reading.gone) {
+        process->is_hidden = true;
+        *why = format("its %.*s was replaced or deleted while it runs, and only root can read what "
+                      "it has of that: run this as root, or restart it",
+                      (int)strcspn(reading.gone, " "), printable(reading.gone));
+    }
+    if (!process->python.code && process->python.file.other)
+        *why = format("it runs %s, not CPython: nothing can be seen of it",
+                      process->python.file.other);
+    return process->python.code != NULL;
+}
+
+/* ---------------------------------------------------------------- questions about it */
+
+bool process_has_shim(const struct process *process)
+{
+    struct process now;
+    const char *why;
+    return process_open(process->pid, &now, &why) && now.start == process->start && now.shim;
+}
+
+static bool is_watchers_name(const char *name)
+{
+    static const char *const names[] = {SHIM_THREAD_NAME, SHIM_THREAD_NAME_NEW,
+                                        SHIM_THREAD_NAME_NO_IDS, SHIM_THREAD_NAME_FILTERED,
+                                        SHIM_THREAD_NAME_END};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the thread is the shim's, as its name says: the program may have one of that name.  The
+ * shim's is never the first, and blocks all signals that the C library lets it. */
+static bool is_watcher(pid_t pid, pid_t thread)
+{
+    enum { SIGKILL_BIT = 1 << 8, SIGSTOP_BIT = 1 << 18 };
+    static const unsigned long long libcs = 3ull << 31; /* SIGCANCEL, SIGSETXID */
+    char *blocked = status_field(proc_file(pid, format("task/%d/status", thread)), "SigBlk");
+    return thread != pid && blocked &&
+           (strtoull(blocked, NULL, 16) | SIGKILL_BIT | SIGSTOP_BIT | libcs) == ~0ull;
+}
+
+/* The shim's thread, and its name; 0: there is none. */
+static pid_t watcher_of(pid_t pid, char **watcher)
+{
+    glob_t threads;
+    pid_t found = 0;
+    if (glob(under_root(format("/proc/%d/task/*/comm", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+        return 0;
+    for (size_t i = 0; i < threads.gl_pathc && !found; i++) {
+        char *name = read_file(threads.gl_pathv[i], 64);
+        if (!name)
+            continue;
+        name[strcspn(name, "\n")] = '\0';
+        pid_t thread = (pid_t)atoi(strstr(threads.gl_pathv[i], "/task/") + strlen("/task/"));
+        if (!is_watchers_name(name) || !is_watcher(pid, thread))
+            continue;
+        found = thread;
+        *watcher = name;
+    }
+    globfree(&threads);
+    return found;
+}
+
+pid_t process_watcher_thread(const struct process *process)
+{
+    char *name;
+    return watcher_of(process->pid, &name);
+}
+
+char *process_watcher(const struct process *process, long ms)
+{
+    char *name = NULL;
+    for (long long end = monotonic_ms() + ms;
+         !watcher_of(process->pid, &name) || strcmp(name, SHIM_THREAD_NAME_NEW) == 0; sleep_ms(10))
+        if (monotonic_ms() > end || process_start(process->pid) != process->start)
+            break;
+    return name;
+}
+
+bool process_is_detached(const struct process *process)
+{
+    char *maps = read_file(under_root(format("/proc/%d/maps", process->pid)), 16 << 20);
+    bool is = process->shim && maps && has_page(maps, true);
+    free(maps);
+    return is && !process_watcher_thread(process);
+}
+
+bool process_has_our_root(const struct process *process)
+{
+    struct stat here, there;
+    return stat(under_root("/"), &here) == 0 &&
+           stat(under_root(format("/proc/%d/root", process->pid)), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+bool process_shares_our_mounts(const struct process *process)
+{
+    char ours[64] = "", its[64] = "";
+    return process_has_our_root(process) &&
+           readlink(under_root("/proc/self/ns/mnt"), ours, sizeof ours - 1) > 0 &&
+           readlink(under_root(format("/proc/%d/ns/mnt", process->pid)), its, sizeof its - 1) > 0 &&
+           strcmp(ours, its) == 0;
+}
+
+bool process_has_remote_exec(const struct process *process)
+{
+    struct stat ours, its;
+    const char *name = strrchr(process->python.path, '/');
+    return process->python.file.minor >= 14 && name && strncmp(name, "/python3", 8) == 0 &&
+           stat(process->python.path, &ours) == 0 &&
+           stat(format("/proc/%d/exe", process->pid), &its) == 0 && ours.st_dev == its.st_dev &&
+           ours.st_ino == its.st_ino;
+}
+
+/* ---------------------------------------------------------------- processes */
+
+static int by_pid(const void *one, const void *other)
+{
+    pid_t a = ((const struct process_entry *)one)->pid,
+          b = ((const struct process_entry *)other)->pid;
+    return (a > b) - (a < b);
+}
+
+static void add(struct processes *processes, pid_t pid)
+{
+    char *parent = status_field(proc_file(pid, "status"), "PPid");
+    processes->all = reallocarray(processes->all, processes->count + 1, sizeof *processes->all);
+    if (!processes->all)
+        abort();
+    processes->all[processes->count++] =
+        (struct process_entry){pid, parent ? (pid_t)atoi(parent) : 0, false};
+}
+
+struct processes processes_find(void)
+{
+    struct processes processes = {0};
+    struct dirent *entry;
+    DIR *folder = opendir(under_root("/proc"));
+    while (folder && (entry = readdir(folder)))
+        if (parse_pid(entry->d_name) && parse_pid(entry->d_name) != getpid())
+            add(&processes, parse_pid(entry->d_name));
+    if (folder)
+        closedir(folder);
+    if (processes.count)
+        qsort(processes.all, processes.count, sizeof *processes.all, by_pid);
+    return processes;
+}
+
+static struct process_entry *find(const struct processes *processes, pid_t pid)
+{
+    struct process_entry wanted = {.pid = pid};
+    return processes->count
+               ? bsearch(&wanted, processes->all, processes->count, sizeof *processes->all, by_pid)
+               : NULL;
+}
+
+bool processes_choose(struct processes *processes, pid_t pid)
+{
+    struct process_entry *process = find(processes, pid);
+    if (process)
+        process->chosen = true;
+    return process;
+}
+
+pid_t processes_parent(const struct processes *processes, pid_t pid)
+{
+    struct process_entry *process = find(processes, pid);
+    return process ? process->parent : 0;
+}
+
+bool in_pid_namespace(void)
+{
+    /* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h */
+    static const char outermost[] = "pid:[4026531836]";
+    char ours[64] = "";
+    return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) > 0 && strcmp(ours, outermost) != 0;
+}
+
+void processes_choose_descendants(struct processes *processes)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < processes->count; i++) {
+            struct process_entry *process = &processes->all[i],
+                                 *parent = find(processes, process->parent);
+            if (!process->chosen && parent && parent->chosen)
+                changed = process->chosen = true;
+        }
+    }
+}
+
+void processes_warn_of_hidden(size_t count)
+{
+    if (count)
+        warn("%zu process%s could not be looked at: %s", count, count == 1 ? "" : "es",
+             geteuid() == 0 ? "the kernel denies access (a container without CAP_SYS_PTRACE?)"
+                            : "run this as root");
+}
+
+/* ---------------------------------------------------------------- started */
+
+char **proc_strings(pid_t pid, const char *name)
+{
+    enum { LIMIT = 1 << 20 };
+    char *text = calloc(1, LIMIT + 1);
+    int fd = open(under_root(format("/proc/%d/%s", pid, name)), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t length = 0, count = 0;
+    ssize_t got;
+    if (!text)
+        abort();
+    while (fd >= 0 && length < LIMIT && (got = read(fd, text + length, LIMIT - length)) > 0)
+        length += (size_t)got;
+    if (fd >= 0)
+        close(fd);
+    for (const char *at = text; at < text + length; at += strlen(at) + 1)
+        count++;
+    char **strings = calloc(count + 1, sizeof *strings), *at = text;
+    if (!strings)
+        abort();
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+        strings[i] = strdup(at);
+    free(text);
+    return strings;
+}
+
+char *proc_command_line(pid_t pid)
+{
+    char *line = NULL;
+    size_t size;
+    FILE *out = open_memstream(&line, &size);
+    if (!out)
+        abort();
+    for (char **word = proc_strings(pid, "cmdline"), **first = word; *word; word++)
+        fprintf(out, "%s%s", word == first ? "" : " ", *word);
+    fclose(out);
+    /* Of a program that has overwritten it, the rest may be blanks. */
+    for (size_t end = strlen(line); end && line[end - 1] == ' ';)
+        line[--end] = '\0';
+    return line;
+}
+
+char *proc_environ(pid_t pid, const char *name)
+{
+    size_t length = strlen(name);
+    for (char **string = proc_strings(pid, "environ"); *string; string++)
+        if (strncmp(*string, name, length) == 0 && (*string)[length] == '=')
+            return *string + length + 1;
+    return NULL;
+}
+
+bool started_environment_is_whole(pid_t pid)
+{
+    for (char **string = proc_strings(pid, "environ"); *string; string++)
+        if (!strchr(*string, '='))
+            return false;
+    return true;
+}
+
+/* Whether its program is called python, and is not only one that has a libpython. */
+static bool is_called_python(const struct process *process)
+{
+    const char *name = strrchr(process->python.path, '/');
+    return name && strncmp(name, "/python", 7) == 0;
+}
+
+/* Whether its program takes a Python's command line: it is called python, or has or calls CPython's
+ * main function. */
+static bool is_pythons_program(const struct process *process)
+{
+    static const char *const mains[] = {"Py_BytesMain", "Py_Main"};
+    if (is_called_python(process))
+        return true;
+    const char *program = under_root(format("/proc/%d/exe", process->pid));
+    for (size_t i = 0; i < sizeof mains / sizeof *mains; i++)
+        if (elf_names(program, mains[i]))
+            return true;
+    return false;
+}
+
+/* A command line begins with a word by which a program can be called, and ends with a NUL. */
+char *started_title(const struct process *process)
+{
+    char **words = proc_strings(process->pid, "cmdline"), *first = words[0];
+    bool whole = first && (strchr(first, '/') || !strpbrk(first, " :[")) && words[1];
+    return !first || whole ? NULL : proc_command_line(process->pid);
+}
+
+/* ---------------------------------------------------------------- its script */
+
+/* What Python's option in word is about: 's' and 'm' and the place of the script or module in what
+ * follows (0: in the word itself, behind *at); 'c': there is none; 'o': an option, with how many
+ * words. */
+static char option_kind(const char *word, size_t *at, int *words)
+{
+    *words = 1;
+    if (*word != '-')
+        return 's';
+    if (!word[1])
+        return 'c';
+    if (word[1] == '-') {
+        *words = strcmp(word, "--check-hash-based-pycs") == 0 ? 2 : 1;
+        return 'o';
+    }
+    *at = strcspn(word, "cmWX");
+    char option = word[*at];
+    bool whole = option && !word[++*at];
+    *words = whole ? 2 : 1;
+    return option == 'c' || option == 'm' ? option : 'o';
+}
+
+/* The path, from the root of the process whose working directory it starts in. */
+static char *absolute(pid_t pid, char *path)
+{
+    char cwd[PATH_MAX] = "";
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    return *path != '/' &&
+                   readlink(under_root(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0
+               ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path)
+               : path;
+}
+
+char *proc_script(const struct process *process)
+{
+    char **word = proc_strings(process->pid, "cmdline");
+    if (!*word || !is_pythons_program(process))
+        return NULL;
+    for (word++; *word;) {
+        size_t at = 0;
+        int words;
+        switch (option_kind(*word, &at, &words)) {
+        case 's':
+            return absolute(process->pid, *word);
+        case 'c':
+            return NULL;
+        case 'm':
+            return words == 1 ? *word + at : word[1];
+        default:
+            for (; words && *word; words--)
+                word++;
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- its virtual environment */
+
+/* Whether there is a file of any kind at path in the process's root: a link's target need not exist
+ * for us. */
+static bool is_there(pid_t pid, const char *path)
+{
+    struct stat status;
+    return lstat(under_root(format("/proc/%d/root%s", pid, path)), &status) == 0;
+}
+
+/* The program as it was called, an absolute path in the process's root; NULL: it does not say that
+ * any more. */
+static char *called_as(const struct process *process)
+{
+    pid_t pid = process->pid;
+    char *word = proc_strings(pid, "cmdline")[0], *path = NULL, *folders;
+    char cwd[PATH_MAX] = "";
+    if (!word || !*word)
+        return NULL;
+    if (*word == '/')
+        path = word;
+    else if (strchr(word, '/') &&
+             readlink(under_root(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0)
+        path = format("%s/%s", cwd, word);
+    else if (!strchr(word, '/') && (folders = proc_environ(pid, "PATH")))
+        for (char *folder; !path && (folder = strsep(&folders, ":"));)
+            if (*folder == '/' && is_there(pid, format("%s/%s", folder, word)))
+                path = format("%s/%s", folder, word);
+    return path && is_there(pid, path) ? path : NULL;
+}
+
+/* What uwsgi's command line names as its virtual environment. */
+static char *uwsgi_venv(pid_t pid)
+{
+    static const char *const options[] = {"-H", "--home", "--pyhome", "--venv", "--virtualenv"};
+    char program[PATH_MAX] = "/";
+    if (readlink(under_root(format("/proc/%d/exe", pid)), program, sizeof program - 1) <= 0 ||
+        strncmp(strrchr(program, '/'), "/uwsgi", 6) != 0)
+        return NULL;
+    for (char **word = proc_strings(pid, "cmdline"); *word; word++)
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+            size_t length = strlen(options[i]);
+            if (strncmp(*word, options[i], length) != 0)
+                continue;
+            if (!(*word)[length])
+                return word[1];
+            if ((*word)[length] == '=')
+                return *word + length + 1;
+        }
+    return NULL;
+}
+
+char *proc_venv(const struct process *process)
+{
+    pid_t pid = process->pid;
+    char *called = is_called_python(process) ? called_as(process) : NULL;
+    if (called) {
+        char *folder = dirname(strdup(called)), *home = dirname(strdup(folder));
+        return is_there(pid, format("%s/pyvenv.cfg", folder)) ||
+                       is_there(pid, format("%s/pyvenv.cfg", home))
+                   ? home
+                   : NULL;
+    }
+    char *venv = uwsgi_venv(pid);
+    venv = venv ? venv : proc_environ(pid, "VIRTUAL_ENV");
+    return venv && *venv == '/' && is_there(pid, format("%s/pyvenv.cfg", venv)) ? venv : NULL;
+}
+
+/* ---------------------------------------------------------------- container */
+
+/* How managers of containers name control groups, the most special first: what stands before the
+ * container's name or id, and what we say for it. */
+static const struct {
+    const char *before, *kind;
+} groups[] = {
+    {"/cri-containerd-", "pod"},    {"/crio-", "pod"},      {"/docker-", "docker"},
+    {"/docker/", "docker"},         {"/libpod-", "podman"}, {"/libpod/", "podman"},
+    {"/lxc.payload.", "lxc"},       {"/lxc/", "lxc"},       {"/lxc.payload/", "lxc"},
+    {"/systemd-nspawn@", "nspawn"},
+};
+
+enum { ID = 64, SHORT_ID = 12 };
+
+/* The length of the id, of hexadecimal digits, at text; 0: it is not one. */
+static size_t id_at(const char *text)
+{
+    size_t length = strspn(text, "0123456789abcdef");
+    return length == ID ? length : 0;
+}
+
+/* Under Kubernetes the group may be .../kubepods/.../podUID/ID. */
+static char *bare_id(const char *line)
+{
+    const char *last = strrchr(line, '/');
+    return strstr(line, "/kubepods") && last && id_at(last + 1)
+               ? format("pod:%.*s", SHORT_ID, last + 1)
+               : NULL;
+}
+
+/* The container that a line of /proc/PID/cgroup names, or NULL. */
+static char *container_in(const char *line)
+{
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        const char *at = strstr(line, groups[i].before);
+        if (!at)
+            continue;
+        at += strlen(groups[i].before);
+        /* libpod-conmon-ID is what watches the container. */
+        size_t length = id_at(at) ? SHORT_ID : strcspn(at, "/.");
+        const char *kind = groups[i].kind;
+        bool named = strcmp(kind, "lxc") == 0 || strcmp(kind, "nspawn") == 0;
+        if (length && (named || id_at(at)))
+            return format("%s:%.*s", kind, (int)length, at);
+    }
+    return bare_id(line);
+}
+
+const char *container_name(const struct process *process)
+{
+    if (process_shares_our_mounts(process))
+        return NULL;
+    char *groups_text = proc_file(process->pid, "cgroup"), *line, *name;
+    for (char *rest = strdup(groups_text); rest && (line = strsep(&rest, "\n"));)
+        if ((name = container_in(line)))
+            return name;
+    return process_has_our_root(process) ? "other mounts" : "other root";
+}
+
+/* ---------------------------------------------------------------- page */
+
+int page_open(const struct process *process, const char **why)
+{
+    int memory = open(format("/proc/%d/mem", process->pid), O_RDWR | O_CLOEXEC);
+    if (memory < 0)
+        *why = format("its memory can't be opened (%s): run as root", strerror(errno));
+    return memory;
+}
+
+uint64_t page_read(int memory, const struct process *process, struct filter_page *page,
+                   const char **why)
+{
+    for (int i = 0; process->shim && i < FILTER_ADDRESSES; i++) {
+        if (pread(memory, page, sizeof *page, (off_t)filter_addresses[i]) !=
+                (ssize_t)sizeof *page ||
+            page->magic != FILTER_MAGIC)
+            continue;
+        page->patterns[sizeof page->patterns - 1] = '\0';
+        return filter_addresses[i];
+    }
+    *why =
+        format("the shim of this version isn't active in it: stap-python attach %d", process->pid);
+    return 0;
+}
+
+const char *page_write(int memory, uint64_t at, const void *data, size_t size)
+{
+    if (pwrite(memory, data, size, (off_t)at) != (ssize_t)size)
+        return format("its memory can't be written: %s", strerror(errno));
+    return NULL;
+}

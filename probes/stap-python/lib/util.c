@@ -1,0 +1,309 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "lib/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- text */
+
+char *format(const char *text, ...)
+{
+    char *result;
+    va_list values;
+    va_start(values, text);
+    if (vasprintf(&result, text, values) < 0)
+        abort();
+    va_end(values);
+    return result;
+}
+
+/* The length of the UTF-8 character at text, 0 if it is not one: too long a form, half a surrogate
+ * pair, or beyond the last. */
+static size_t character_at(const unsigned char *text)
+{
+    size_t length = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < length; i++)
+        if (text[i] >> 6 != 2)
+            return 0;
+    bool wrong = (*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) ||
+                 (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] >= 0x90);
+    return *text < 0xf5 && !wrong ? length : 0;
+}
+
+/* Whether the character at text would be a command to a terminal: C0, DEL, and C1 in UTF-8. */
+static bool is_control(const unsigned char *text)
+{
+    return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
+}
+
+char *printable(const char *text)
+{
+    char *result = malloc(4 * strlen(text) + 1), *end = result;
+    const unsigned char *at = (const unsigned char *)text;
+    if (!result)
+        abort();
+    while (*at) {
+        size_t length = character_at(at);
+        bool escaped = !length || is_control(at);
+        length = length ? length : 1;
+        if (escaped)
+            for (size_t i = 0; i < length; i++)
+                end += sprintf(end, "\\x%02x", at[i]);
+        else
+            end = mempcpy(end, at, length);
+        at += length;
+    }
+    *end = '\0';
+    return result;
+}
+
+char *json_string(const char *text)
+{
+    char *result = malloc(6 * strlen(text) + 3), *end = result;
+    const unsigned char *at = (const unsigned char *)text;
+    if (!result)
+        abort();
+    *end++ = '"';
+    while (*at) {
+        size_t length = character_at(at);
+        if (!length)
+            end = stpcpy(end, "\\ufffd");
+        else if (is_control(at))
+            end += sprintf(end, "\\u%04x", length == 2 ? at[1] : at[0]);
+        else {
+            if (strchr("\"\\", *at))
+                *end++ = '\\';
+            end = mempcpy(end, at, length);
+        }
+        at += length ? length : 1;
+    }
+    strcpy(end, "\"");
+    return result;
+}
+
+size_t utf8_length(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += (unsigned char)*text >> 6 != 2;
+    return count;
+}
+
+char *utf8_prefix(const char *text, size_t most)
+{
+    size_t length = 0;
+    while (text[length] && (most || (unsigned char)text[length] >> 6 == 2)) {
+        most -= (unsigned char)text[length] >> 6 != 2;
+        length++;
+    }
+    return format("%.*s", (int)length, text);
+}
+
+char *status_field(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *line = text; line && *line; line += strspn(line, "\n")) {
+        if (strncmp(line, name, length) != 0 || line[length] != ':') {
+            line += strcspn(line, "\n");
+            continue;
+        }
+        line += length + 1;
+        line += strspn(line, " \t");
+        return strndup(line, strcspn(line, "\n"));
+    }
+    return NULL;
+}
+
+char *shell_quoted(const char *word)
+{
+    char *result = malloc(4 * strlen(word) + 3), *end = result;
+    if (!result)
+        abort();
+    *end++ = '\'';
+    for (; *word; word++)
+        end = *word == '\'' ? stpcpy(end, "'\\''") : (*end = *word, end + 1);
+    strcpy(end, "'");
+    return result;
+}
+
+char *shell_word(const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=@%.,:/";
+    return *word && !word[strspn(word, plain)] ? format("%s", word) : shell_quoted(word);
+}
+
+/* ---------------------------------------------------------------- command */
+
+static void print_line(const char *text, va_list values) __attribute__((format(printf, 1, 0)));
+
+static void print_line(const char *text, va_list values)
+{
+    char *line;
+    fflush(stdout);
+    if (vasprintf(&line, text, values) < 0)
+        abort();
+    fprintf(stderr, "stap-python: %s\n", printable(line));
+}
+
+void die(int status, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    print_line(text, values);
+    va_end(values);
+    exit(status);
+}
+
+void warn(const char *text, ...)
+{
+    va_list values;
+    /* If stdout can't be written, that is the error, and finish() says so. */
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return;
+    va_start(values, text);
+    print_line(text, values);
+    va_end(values);
+}
+
+void finish(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(FAILED, "stdout: %s", strerror(errno));
+    exit(status);
+}
+
+void help_if_asked(char **arguments, const char *usage)
+{
+    if (!arguments[0] || (strcmp(arguments[0], "--help") != 0 && strcmp(arguments[0], "-h") != 0))
+        return;
+    fputs(usage, stdout);
+    finish(0);
+}
+
+/* ---------------------------------------------------------------- clock */
+
+long long monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* ---------------------------------------------------------------- program */
+
+char *program_in_path(const char *word)
+{
+    struct stat status;
+    char *path = strdup(getenv("PATH") ? getenv("PATH") : "/usr/local/bin:/usr/bin:/bin");
+    if (strchr(word, '/'))
+        return access(word, X_OK) == 0 ? strdup(word) : NULL;
+    for (char *folder; path && (folder = strsep(&path, ":"));) {
+        char *file = format("%s/%s", *folder ? folder : ".", word);
+        if (access(file, X_OK) == 0 && stat(file, &status) == 0 && S_ISREG(status.st_mode))
+            return file;
+    }
+    return NULL;
+}
+
+/* In the child: its stdin is /dev/null, its stdout and stderr are this descriptor. */
+static void start_child(const char *const *arguments, int out) __attribute__((noreturn));
+
+static void start_child(const char *const *arguments, int out)
+{
+    int null = open("/dev/null", O_RDONLY);
+    setpgid(0, 0);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
+        _exit(127);
+    execvp(arguments[0], (char *const *)arguments);
+    _exit(127);
+}
+
+/* Reads the descriptor until its end, of which text, a zeroed buffer, keeps limit bytes; false if
+ * that takes longer than so many seconds. */
+static bool read_to_end(int fd, int seconds, char *text, size_t limit)
+{
+    size_t length = 0;
+    long long end = monotonic_ms() + seconds * 1000LL, left;
+    bool ended = false;
+    while (!ended && (left = end - monotonic_ms()) > 0) {
+        struct pollfd ready = {fd, POLLIN, 0};
+        if (poll(&ready, 1, (int)left) <= 0)
+            continue;
+        char rest[4096];
+        ssize_t got = read(fd, rest, sizeof rest);
+        ended = got <= 0;
+        size_t kept = got > 0 && (size_t)got < limit - length ? (size_t)got : limit - length;
+        if (got > 0) {
+            memcpy(text + length, rest, kept);
+            length += kept;
+        }
+    }
+    return ended;
+}
+
+bool child_has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+/* Ends a child's process group; it has two seconds to remove what it leaves elsewhere. */
+static void end_group(pid_t pid)
+{
+    kill(-pid, SIGTERM);
+    for (long long end = monotonic_ms() + 2000; monotonic_ms() < end && !child_has_ended(pid);)
+        usleep(10000);
+    kill(-pid, SIGKILL);
+}
+
+char *run_and_capture(const char *const *arguments, int seconds, int *status)
+{
+    enum { LIMIT = 65536 };
+    int ends[2];
+    char *text = calloc(1, LIMIT + 1);
+    *status = -1;
+    if (!text || pipe2(ends, O_CLOEXEC) != 0)
+        return "";
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        start_child(arguments, ends[1]);
+    close(ends[1]);
+    bool ended = pid < 0 || read_to_end(ends[0], seconds, text, LIMIT);
+    close(ends[0]);
+    if (pid > 0) {
+        if (!ended)
+            end_group(pid);
+        int result;
+        if (waitpid(pid, &result, 0) == pid && ended)
+            *status = result;
+    }
+    return text;
+}
+
+void exec_program(char **command)
+{
+    execvp(command[0], command);
+    int status = errno == ENOENT ? 127 : 126;
+    die(status, "%s: %s", command[0], strerror(errno));
+}

@@ -1,0 +1,386 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "commands.h"
+#include "lib/files.h"
+#include "lib/processes.h"
+#include "lib/util.h"
+#include "script/script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- flamegraph */
+
+/* Where packages have it that is not in PATH: Debian's and Fedora's Perl modules. */
+static const char *const elsewhere[] = {
+    "/usr/share/perl5/Devel/NYTProf/flamegraph.pl",
+    "/usr/lib64/perl5/vendor_perl/Devel/NYTProf/flamegraph.pl",
+};
+
+char *flamegraph_program(void)
+{
+    char *path = program_in_path("flamegraph.pl");
+    for (size_t i = 0; !path && i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (access(under_root(elsewhere[i]), X_OK) == 0)
+            path = strdup(under_root(elsewhere[i]));
+    if (!path)
+        die(FAILED, "record: flamegraph.pl, which draws an SVG, is not installed: it is in "
+                    "libdevel-nytprof-perl (Debian) and flamegraph (Fedora); it reads what "
+                    "--format folded writes");
+    const char *why = geteuid() == 0 ? unsafe_path(path) : NULL;
+    if (why)
+        die(FAILED, "record: %s: root does not run it: %s", path, why);
+    return path;
+}
+
+static char *folder;
+
+static void remove_folder(void)
+{
+    unlink(format("%s/folded", folder));
+    rmdir(folder);
+}
+
+char *flamegraph_folded(void)
+{
+    const char *parent = secure_getenv("TMPDIR");
+    folder = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(folder))
+        die(FAILED, "record: %s: cannot make a folder for the samples: %s", folder,
+            strerror(errno));
+    atexit(remove_folder);
+    return format("%s/folded", folder);
+}
+
+/* ---------------------------------------------------------------- running */
+
+static volatile pid_t child;
+
+/* What a terminal sends to both has reached stap already. */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info->si_code <= 0 && child > 0)
+        kill(child, signal);
+}
+
+/* The exit status of a program that runs, as a shell has it. */
+static int wait_for(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            die(FAILED, "record: waiting for a program: %s", strerror(errno));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_stap(char **command)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigset_t all, before;
+    sigemptyset(&all);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&all, signals[i]);
+    /* what comes before there is a child reaches it, too */
+    sigprocmask(SIG_BLOCK, &all, &before);
+    child = fork();
+    if (child < 0)
+        die(FAILED, "record: cannot start %s: %s", command[0], strerror(errno));
+    if (child == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        exec_program(command);
+    }
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return wait_for(child);
+}
+
+static int run_program(const char *program, int input, int output)
+{
+    char *command[] = {strdup(program), NULL};
+    pid_t pid = fork();
+    if (pid < 0)
+        die(FAILED, "record: cannot start %s: %s", program, strerror(errno));
+    if (pid == 0) {
+        if (dup2(input, 0) >= 0 && dup2(output, 1) >= 0)
+            exec_program(command);
+        _exit(126);
+    }
+    return wait_for(pid);
+}
+
+int flamegraph_draw(const char *program, char **stap, const char *folded, int output)
+{
+    struct stat written = {.st_size = 0};
+    int status = run_stap(stap), input = open_regular(folded, &written), drawn = 0;
+    bool empty = input < 0 || written.st_size == 0;
+    if (!empty)
+        drawn = run_program(program, input, output);
+    if (empty && status == 0)
+        die(FAILED, "record: there were no samples: nothing is drawn");
+    if (drawn)
+        die(FAILED, "record: %s ended with status %d", program, drawn);
+    return status;
+}
+
+/* ---------------------------------------------------------------- sampler */
+
+static const char record_usage[] =
+    "usage: stap-python record [OPTION...] -p PID\n"
+    "       stap-python record [OPTION...] -- CMD...\n"
+    "\n"
+    "Samples where a Python process, and what it starts, uses the CPU, until it ends or Ctrl-C, "
+    "and\n"
+    "prints its stacks. The shim is loaded into the process if it lacks it. It is the script "
+    "pyprof:\n"
+    "stap-python pyprof --help.\n"
+    "\n"
+    "  -p, --pid PID          the process\n"
+    "  -o, --output FILE      to this file\n"
+    "  -d, --duration S       for so many seconds\n"
+    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
+    "(99)\n"
+    "  -f, --format FORMAT    folded, or raw: a line for each stack, which flamegraph.pl reads; "
+    "speedscope:\n"
+    "                         a file for speedscope.app; flamegraph: an SVG, drawn by "
+    "flamegraph.pl\n"
+    "  -n, --native           with the function in C that the Python function was in, and its "
+    "library\n"
+    "  -t, --threads          each thread apart\n";
+
+static const char top_usage[] =
+    "usage: stap-python top [-r N] [-d S] -p PID\n"
+    "       stap-python top [-r N] [-d S] -- CMD...\n"
+    "\n"
+    "Samples where a Python process, and what it starts, uses the CPU, and prints a table of\n"
+    "functions each second. The shim is loaded into the process if it lacks it. It is the script\n"
+    "pyprof: stap-python pyprof --help.\n"
+    "\n"
+    "  -p, --pid PID          the process\n"
+    "  -d, --duration S       for so many seconds\n"
+    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
+    "(99)\n";
+
+static const char dump_usage[] =
+    "usage: stap-python dump -p PID\n"
+    "\n"
+    "Prints the Python stacks of all threads of a process, once. The shim is loaded into the "
+    "process\n"
+    "if it lacks it. It is the script pydump: stap-python pydump --help.\n"
+    "\n"
+    "  -p, --pid PID          the process\n";
+
+/* One of the commands, and its options; getopt()'s words. */
+struct sampler {
+    const char *name, *usage, *script, *letters;
+    bool runs_commands;
+};
+
+/* The command line of the script, as it grows; and what is added to it at the end. */
+struct line {
+    char *words[32];
+    size_t count;
+    char *rate, *duration, *output;
+    bool draws; /* a flame graph */
+};
+
+static void add(struct line *line, char *word)
+{
+    line->words[line->count++] = word;
+}
+
+static void add_two(struct line *line, char *option, char *value)
+{
+    add(line, option);
+    add(line, value);
+}
+
+/* A whole number, from 1 on, of that many digits at most. */
+static char *number_for(const struct sampler *sampler, const char *what, char *word)
+{
+    if (!*word || word[0] == '0' || strlen(word) > 6 || word[strspn(word, "0123456789")])
+        die(USAGE, "%s: %s must be a number from 1 on, not '%s'", sampler->name, what, word);
+    return word;
+}
+
+/* The words as stap and a shell split them again. */
+static char *command_of(char **words)
+{
+    char *command = "";
+    for (; *words; words++)
+        command = format("%s%s%s", command, *command ? " " : "", shell_quoted(*words));
+    return command;
+}
+
+static void add_format(struct line *line, const char *name)
+{
+    line->draws = strcmp(name, "flamegraph") == 0 || strcmp(name, "svg") == 0;
+    if (strcmp(name, "speedscope") == 0)
+        add_two(line, "-G", "speedscope=1");
+    else if (!line->draws && strcmp(name, "folded") != 0 && strcmp(name, "raw") != 0)
+        die(USAGE, "record: the format is folded (or raw), speedscope or flamegraph, not '%s'",
+            name);
+}
+
+/* Adds what one option stands for. */
+static void add_option(const struct sampler *sampler, int letter, struct line *line)
+{
+    switch (letter) {
+    case 'p':
+        if (!parse_pid(optarg))
+            die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
+        add_two(line, "-x", optarg);
+        break;
+    case 'o':
+        line->output = optarg;
+        break;
+    case 'd':
+        line->duration = number_for(sampler, "the duration, in seconds,", optarg);
+        break;
+    case 'r':
+        line->rate = number_for(sampler, "the rate", optarg);
+        break;
+    case 'f':
+        add_format(line, optarg);
+        break;
+    case 'n':
+        add_two(line, "-G", "native=1");
+        break;
+    case 't':
+        add_two(line, "-G", "threads=1");
+        break;
+    case 'i':
+        die(USAGE,
+            "%s: samples are of threads on a CPU: stap-python pyblocked shows where threads "
+            "sleep, and stap-python dump the stacks of all, once",
+            sampler->name);
+    default:
+        die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
+            sampler->name, sampler->name);
+    }
+}
+
+/* The file at path for the results: it must be there, and writable, before minutes of sampling. */
+static int open_output(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0)
+        die(FAILED, "record: cannot write %s: %s", path, strerror(errno));
+    return fd;
+}
+
+/* The path as stap's -o has it, in which % begins a part of the date. */
+static char *for_stap(const char *path)
+{
+    char *text = calloc(2, strlen(path) + 1), *at = text;
+    if (!text)
+        abort();
+    for (; *path; path++) {
+        if (*path == '%')
+            *at++ = '%';
+        *at++ = *path;
+    }
+    return text;
+}
+
+/* What ends the script, and what shows meanwhile how far it is. */
+static void add_duration(struct line *line, bool shows)
+{
+    if (line->duration)
+        add_two(line, "-E", format("probe timer.s(%s) { exit() }", line->duration));
+    if (shows && isatty(STDERR_FILENO))
+        add_two(line, "-E",
+                format("probe timer.s(1) { __python_output_seconds(%s) } probe end { "
+                       "__python_output_seconds(-1) }",
+                       line->duration ? line->duration : "0"));
+}
+
+/* Runs the script; for a flame graph as a child. */
+static int run(const struct sampler *sampler, struct line *line)
+{
+    char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
+    int output = -1;
+    if (line->draws)
+        program = flamegraph_program();
+    if (line->output)
+        output = open_output(line->output);
+    if (line->draws)
+        folded = flamegraph_folded();
+    if (folded || line->output)
+        add_two(line, "-o", for_stap(folded ? folded : line->output));
+    if (line->rate)
+        add(line, line->rate);
+    if (!folded)
+        return script_main(path, line->words);
+    if (output >= 0 && ftruncate(output, 0) != 0 && errno != EINVAL)
+        die(FAILED, "record: cannot write %s: %s", line->output, strerror(errno));
+    return flamegraph_draw(program, script_command(path, line->words), folded,
+                           output >= 0 ? output : STDOUT_FILENO);
+}
+
+/* shows: progress, which a table would be mixed with. */
+static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
+{
+    static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"duration", required_argument, NULL, 'd'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"format", required_argument, NULL, 'f'},
+                                            {"native", no_argument, NULL, 'n'},
+                                            {"threads", no_argument, NULL, 't'},
+                                            {"idle", no_argument, NULL, 'i'},
+                                            {NULL, 0, NULL, 0}};
+    struct line line = {.count = 0};
+    int letter, count = 0;
+    bool chosen = false;
+    help_if_asked(arguments, sampler->usage);
+    while (arguments[count])
+        count++;
+    opterr = 0;
+    /* getopt() begins behind the command's name. */
+    while ((letter = getopt_long(count + 1, arguments - 1, sampler->letters, options, NULL)) >= 0) {
+        if (line.count > 16)
+            die(USAGE, "%s: too many options", sampler->name);
+        add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line);
+        chosen |= letter == 'p';
+    }
+    char **command = arguments - 1 + optind;
+    if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
+        die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
+            sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    add_duration(&line, shows);
+    if (*command)
+        add_two(&line, "-c", command_of(command));
+    if (global)
+        add_two(&line, "-G", global);
+    return run(sampler, &line);
+}
+
+int record_main(char **arguments)
+{
+    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti", true};
+    return sample(&record, arguments, NULL, true);
+}
+
+int top_main(char **arguments)
+{
+    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
+    return sample(&top, arguments, "live=1", false);
+}
+
+int dump_main(char **arguments)
+{
+    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
+    return sample(&dump, arguments, NULL, false);
+}

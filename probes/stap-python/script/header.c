@@ -1,0 +1,294 @@
+/*
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "lib/files.h"
+#include "lib/util.h"
+#include "script/script.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- stap arguments */
+
+/* stap's options that take a value, in the same word or the next. */
+static const char with_value[] = "aBcdDeEGIlLmopRrsSTx";
+
+/* An option of one or more letters, the last of which may take a value. */
+static bool read_letters(struct stap_argument *argument)
+{
+    char *word = *argument->word;
+    size_t at = 1 + strcspn(word + 1, with_value);
+    if (!word[at])
+        return true;
+    argument->option = word[at];
+    argument->value = word + at + 1;
+    if (word[at + 1])
+        return true;
+    argument->word = argument->next;
+    argument->value = *argument->next++;
+    return argument->value;
+}
+
+bool next_stap_argument(struct stap_argument *argument)
+{
+    argument->word = argument->next;
+    argument->value = *argument->word;
+    if (!argument->value)
+        return false;
+    argument->next++;
+    if (!argument->ended && strcmp(argument->value, "--") == 0) {
+        argument->ended = true;
+        return next_stap_argument(argument);
+    }
+    bool is_option = !argument->ended && argument->value[0] == '-' && argument->value[1];
+    argument->option = is_option ? '-' : 0;
+    return !is_option || argument->value[1] == '-' || read_letters(argument);
+}
+
+/* An option without a value of one letter. */
+static void note_option(struct stap_arguments *arguments, const struct stap_argument *argument)
+{
+    arguments->help |= strcmp(argument->value, "--help") == 0 || strcmp(argument->value, "-h") == 0;
+    if (strncmp(argument->value, "--remote", 8) == 0)
+        arguments->is_run = false;
+}
+
+/* Whether the word before a script's argument is a long option, whose value that may be: which ones
+ * take one differs among stap's versions. */
+static bool may_be_value(const struct stap_argument *argument, char **first)
+{
+    const char *before = argument->word > first ? argument->word[-1] : "";
+    return !argument->ended && strncmp(before, "--", 2) == 0 && !strchr(before, '=');
+}
+
+struct stap_arguments stap_arguments(char **words)
+{
+    struct stap_arguments all = {.is_run = true};
+    struct stap_argument argument = {.next = words};
+    size_t count = 0, globals = 0, own = 0;
+    while (words[count])
+        count++;
+    all.globals = calloc(count + 1, sizeof *all.globals);
+    all.own = calloc(count + 1, sizeof *all.own);
+    if (!all.globals || !all.own)
+        abort();
+    while (next_stap_argument(&argument)) {
+        if (argument.option == '-')
+            note_option(&all, &argument);
+        else if (argument.option == 'x')
+            all.target = argument.value;
+        else if (argument.option == 'c')
+            all.command = argument.value;
+        else if (argument.option == 'G')
+            all.globals[globals++] = (char *)argument.value;
+        else if (argument.option == 'l' || argument.option == 'L' ||
+                 (argument.option == 'p' && strcmp(argument.value, "5") != 0))
+            all.is_run = false;
+        else if (!argument.option && !may_be_value(&argument, words))
+            all.own[own++] = (char *)argument.value;
+    }
+    return all;
+}
+
+/* ---------------------------------------------------------------- script head */
+
+/* ---------------------------------------------------------------- reading it */
+
+/* Removes what makes the lines a comment: " * " before each. */
+static void uncomment(char *text)
+{
+    char *to = text;
+    for (char *line = text, *end; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        end += *end == '\n';
+        line += strspn(line, " ");
+        line += *line == '*';
+        line += *line == ' ';
+        memmove(to, line, (size_t)(end - line));
+        to += end - line;
+    }
+    *to = '\0';
+}
+
+struct script_header script_header(const char *path)
+{
+    struct script_header head;
+    char *all = read_file(path, 1 << 20);
+    const char *slash = strrchr(path, '/');
+    head.text = all ? strstr(all, "\n/*\n") : NULL;
+    head.code = head.text ? strstr(head.text, "*/") : NULL;
+    if (!head.code)
+        die(FAILED, "%s: cannot read the comment at its head", path);
+    head.text += 4;
+    *head.code = '\0';
+    head.code += 2;
+    char *licence = strstr(head.text, "\n *\n * SPDX");
+    if (licence)
+        licence[1] = '\0';
+    uncomment(head.text);
+    head.name = format("%.*s", (int)strlen(slash + 1) - 4, slash + 1);
+    head.folder = format("%.*s", (int)(slash - path), path);
+    return head;
+}
+
+/* ---------------------------------------------------------------- printing it */
+
+/* A line of the usage: "stap -o FILE NAME.stp" is "stap-python NAME -o FILE". */
+static void print_line(const struct script_header *head, const char *line, size_t length)
+{
+    char *text = format("%.*s", (int)length, line);
+    char *stap = strstr(text, "stap "), *file = format(" %s.stp", head->name);
+    char *name = stap ? strstr(stap, file) : NULL;
+    if (name)
+        printf("%.*sstap-python %s%.*s%s\n", (int)(stap - text), text, head->name,
+               (int)(name - stap - 4), stap + 4, name + strlen(file));
+    else
+        puts(text);
+}
+
+void script_print_help(const struct script_header *head)
+{
+    for (const char *line = head->text; *line;) {
+        size_t length = strcspn(line, "\n");
+        print_line(head, line, length);
+        line += length + (line[length] == '\n');
+    }
+    bool takes_command = strstr(head->text, " -c 'COMMAND");
+    printf("\nexample: stap-python %s %s\n", head->name,
+           takes_command ? "-c 'python3 PROGRAM.py'" : "-x PID");
+    printf("its output: %s/%s_example.txt\n", head->folder, head->name);
+}
+
+/* ---------------------------------------------------------------- checking arguments */
+
+/* The length of the name of a global at text. */
+static size_t name_length(const char *text)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_')
+        length++;
+    return length;
+}
+
+/* The next "-G NAME=" at the beginning of a line of text, whose name's length *length becomes;
+ * NULL: there is none. */
+static const char *next_global(const char *text, size_t *length)
+{
+    while ((text = strstr(text, "\n-G "))) {
+        text += 4;
+        *length = name_length(text);
+        if (*length && text[*length] == '=')
+            return text;
+    }
+    return NULL;
+}
+
+/* Whether NAME=VALUE names one of the script's parameters; *names becomes the list of them. */
+static bool is_global(const struct script_header *head, const char *word, const char **names)
+{
+    bool found = false;
+    size_t length, wanted = strcspn(word, "=");
+    *names = "";
+    for (const char *name = head->text; (name = next_global(name, &length));) {
+        found |= length == wanted && strncmp(name, word, length) == 0;
+        *names = format("%s%s%.*s", *names, **names ? ", " : "", (int)length, name);
+    }
+    return found;
+}
+
+static bool is_number(const char *word)
+{
+    char *end;
+    strtoll(word, &end, 0);
+    return *word && !*end;
+}
+
+static void check_global(const struct script_header *head, const char *word)
+{
+    const char *names, *value = strchr(word, '=');
+    int length = (int)strcspn(word, "=");
+    if (!is_global(head, word, &names))
+        die(USAGE, "%s: unknown -G %.*s; there %s%s (see stap-python %s --help)", head->name,
+            length, word, *names ? "are: " : "is none", names, head->name);
+    if (value && !is_number(value + 1))
+        die(USAGE, "%s: -G %.*s must be a number, not '%s' (see stap-python %s --help)", head->name,
+            length, word, value + 1, head->name);
+}
+
+/* What the usage has behind the script's name, up to two blanks: "[cfunctions] [SECONDS]"; "" if
+ * nothing. */
+static char *usage_of(const struct script_header *head)
+{
+    const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
+    const char *start = usage ? strstr(usage, file) : NULL;
+    if (!start)
+        return "";
+    start += strlen(file);
+    const char *end = *start == '[' || isupper((unsigned char)*start) ? strstr(start, "  ") : NULL;
+    return end ? format("%.*s", (int)(end - start), start) : "";
+}
+
+/* A word of it: "WORD", "[WORD]" if it may be left out, "[WORD [...]]" if all that follows is left
+ * out with it, or "[WORD...]" if it may come again. */
+struct usage_word {
+    const char *word;
+    int length;
+    bool optional, leads, again;
+};
+
+/* The first one; its length is 0 if there is none. */
+static struct usage_word usage_word(const char *usage)
+{
+    struct usage_word word = {.optional = *usage == '['};
+    word.word = usage + word.optional;
+    word.length = (int)strcspn(word.word, " .]");
+    word.again = word.word[word.length] == '.';
+    word.leads = word.optional && word.word[word.length] == ' ';
+    return word;
+}
+
+static const char *after_word(const char *usage)
+{
+    usage += strcspn(usage, " ");
+    return usage + (*usage == ' ');
+}
+
+static bool is_word(struct usage_word word, const char *text)
+{
+    return (int)strlen(text) == word.length && strncmp(text, word.word, strlen(text)) == 0;
+}
+
+/* Whether it may be this argument of a script: PATTERN, REGEX and EXPRESSION are any, another one
+ * in capitals a number, and the rest is the word itself. */
+static bool may_be(const char *argument, struct usage_word word)
+{
+    if (is_word(word, "PATTERN") || is_word(word, "REGEX") || is_word(word, "EXPRESSION"))
+        return true;
+    return isupper((unsigned char)*word.word) ? is_number(argument) : is_word(word, argument);
+}
+
+void script_check_arguments(const struct script_header *head,
+                            const struct stap_arguments *arguments)
+{
+    const char *all = usage_of(head), *usage = all;
+    for (char **word = arguments->globals; *word; word++)
+        check_global(head, *word);
+    /* They are in this order. */
+    for (char **word = arguments->own; *word; word++) {
+        while (usage_word(usage).optional && !may_be(*word, usage_word(usage)))
+            usage = usage_word(usage).leads ? "" : after_word(usage);
+        if (!*usage || !may_be(*word, usage_word(usage)))
+            die(USAGE, "%s: wrong argument '%s'; it takes %s (see stap-python %s --help)",
+                head->name, *word, *all ? all : "none", head->name);
+        if (!usage_word(usage).again)
+            usage = after_word(usage);
+    }
+    struct usage_word next = usage_word(usage);
+    if (next.length > 0 && !next.optional)
+        die(USAGE, "%s: %.*s is missing; it takes %s (see stap-python %s --help)", head->name,
+            next.length, next.word, all, head->name);
+}
