@@ -20,7 +20,7 @@ make_target() {
 setup_file() {
   local build=$BATS_FILE_TMPDIR/build
   mkdir "$build"
-  cp -pr "$top"/build/{probes,man} "$build"
+  cp -pr "$top"/build/{generated,probes,man} "$build"
   find "$top/build" -maxdepth 1 -type f -exec cp -p {} "$build" \;
   # what each object is made of
   find "$build" -name '*.d' -exec sed -i "s,\bbuild/,$build/,g" {} +
@@ -79,7 +79,7 @@ installed() {
   sleep 0.05
   make_target install
   make_target uninstall
-  find "$BATS_FILE_TMPDIR"/build/{probes,man,stap-python,stap-python.8,libpython-stap.so.0,python_objects.stp} -newer "$BATS_TEST_TMPDIR/before" |
+  find "$BATS_FILE_TMPDIR"/build/{generated,probes,man,stap-python,stap-python.8,libpython-stap.so.0,python_objects.stp} -newer "$BATS_TEST_TMPDIR/before" |
     refute grep .
 }
 
