@@ -424,9 +424,9 @@ int main(void)
         pthread_key_t key; /* from the second time on the one that CPython had before */
         pthread_key_create(&key, NULL);
         Py_Initialize();
-        if (*(void **)((char *)THREAD + page->thread_slot) != PyThreadState_Get() || page->thread_slot == before)
+        if (*(void **)((char *)THREAD + page->tstate_tls) != PyThreadState_Get() || page->tstate_tls == before)
             return 1;
-        before = page->thread_slot;
+        before = page->tstate_tls;
         Py_FinalizeEx();
     }
     return 0;
