@@ -54,7 +54,7 @@ says() {
 nothing_is_left() {
   ask
   echo "after: $said"
-  [[ $said =~ ^2\ \.\ (-|((ask_pending|code_free|on_audit),?)+)$ ]]
+  [[ $said =~ ^2\ \.\ (-|((rearm_pending_call|code_free|on_audit),?)+)$ ]]
 }
 
 # The program ends as it would have without the shim.
