@@ -133,24 +133,30 @@ def in_a_thread(seconds):
     print("ended", flush=True)
 
 
+def watcher():
+    "The folder of the shim's thread in /proc; None: there is none."
+    for thread in os.listdir("/proc/self/task"):
+        with open("/proc/self/task/%s/comm" % thread) as name:
+            if name.read().startswith("python-stap"):
+                return "/proc/self/task/%s" % thread
+    return None
+
+
 def wait_for_the_watcher(seconds=3):
     """Until the shim's thread waits for the GIL to be free, which is once a second, up to 3.11.  It wakes each
     millisecond then, else each 50.  The GIL is kept: what PyDLL calls does not release it."""
     c = ctypes.PyDLL(None)
-    files = []
-    for thread in os.listdir("/proc/self/task"):
-        with open("/proc/self/task/%s/comm" % thread) as name:
-            if name.read().startswith("python-stap"):
-                files.append(c.open(b"/proc/self/task/%s/status" % thread.encode(), os.O_RDONLY))
+    thread = watcher()
+    status = c.open(thread.encode() + b"/status", os.O_RDONLY) if thread else None
     text = ctypes.create_string_buffer(8192)
     sys.setswitchinterval(100)
 
     def wakes():
-        c.pread(files[0], text, len(text) - 1, 0)
+        c.pread(status, text, len(text) - 1, 0)
         return int(text.value.split(b"\nvoluntary_ctxt_switches:")[1].split()[0])
 
     end = time.monotonic() + seconds
-    while files and time.monotonic() < end:
+    while thread and time.monotonic() < end:
         before, until = wakes(), time.monotonic() + 0.03
         while time.monotonic() < until:
             pass
@@ -190,12 +196,11 @@ def wait_for_a_look(seconds=5):
     GIL: who sets a filter without futex() at that moment is killed (limits in probes/README.md)."""
 
     def reads():
-        for thread in os.listdir("/proc/self/task"):
-            with open("/proc/self/task/%s/comm" % thread) as name:
-                if name.read().startswith("python-stap"):
-                    with open("/proc/self/task/%s/io" % thread) as io:
-                        return int(io.read().split("syscr: ")[1].split()[0])
-        return 0
+        thread = watcher()
+        if not thread:
+            return 0
+        with open(thread + "/io") as io:
+            return int(io.read().split("syscr: ")[1].split()[0])
 
     end, first = time.monotonic() + seconds, reads()
     while reads() == first and time.monotonic() < end:
