@@ -17,6 +17,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Who may write where enable does. */
+static const char owner[] = "the owner of that directory", root[] = "root";
+
+static void fail(const char *path, int error, const char *who) __attribute__((noreturn));
+
+static void fail(const char *path, int error, const char *who)
+{
+    bool denied = error == EACCES || error == EPERM;
+    die(FAILED, "%s: %s%s", path, strerror(error), denied ? format(": run this as %s", who) : "");
+}
+
 /* ---------------------------------------------------------------- enable python */
 
 struct site {
@@ -118,12 +129,6 @@ static bool is_installed(const struct site *site)
 }
 
 /* Exits; error is an errno. */
-static void fail_as_owner(const char *path, int error)
-{
-    die(FAILED, "%s: %s%s", path, strerror(error),
-        error == EACCES || error == EPERM ? ": run this as the owner of that directory" : "");
-}
-
 /* Creates both files: a Python that starts meanwhile finds both or no .pth.  False, with errno and
  * *at, if that fails; then there is no .pth. */
 static bool create_pth(const struct site *site, const char *shim, const char **at)
@@ -167,7 +172,7 @@ int enable_python(const char *word)
         return 0;
     }
     if (access(site.folder, W_OK) != 0)
-        fail_as_owner(site.link, errno);
+        fail(site.link, errno, owner);
     /* First, so that nothing is there that is not listed. */
     bool was_listed = enabled_find(site.pth);
     enabled_add(site.pth);
@@ -179,7 +184,7 @@ int enable_python(const char *word)
         int error = errno;
         if (!was_listed)
             enabled_drop(site.pth);
-        fail_as_owner(at, error);
+        fail(at, error, owner);
     }
     printf("enabled: %s\n", site.pth);
     return 0;
@@ -197,7 +202,7 @@ int disable_python(const char *word)
         return 0;
     }
     if (access(site.folder, W_OK) != 0)
-        fail_as_owner(site.pth, errno);
+        fail(site.pth, errno, owner);
     const char *why = enabled_remove(site.pth);
     if (why)
         die(FAILED, "%s: %s", site.pth, why);
@@ -348,14 +353,6 @@ static char *text_for(const char *preload)
     return format("%s%s\"\n", drop_in_head, escaped);
 }
 
-static void fail_as_user(const char *path, int error) __attribute__((noreturn));
-
-static void fail_as_user(const char *path, int error)
-{
-    die(FAILED, "%s: %s%s", path, strerror(error),
-        error == EACCES || error == EPERM ? ": run this as root" : "");
-}
-
 /* Creates the drop-in and what leads to it. */
 static void create_drop_in(const char *path, const char *text)
 {
@@ -363,11 +360,11 @@ static void create_drop_in(const char *path, const char *text)
     const char *unsafe;
     bool was_there = file_exists(folder), was_listed = enabled_find(path);
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-        fail_as_user(folder, errno);
+        fail(folder, errno, root);
     if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
         die(FAILED, "%s: %s", folder, unsafe);
     if (access(folder, W_OK) != 0)
-        fail_as_user(path, errno);
+        fail(path, errno, root);
     enabled_add(path);
     if (!file_replace(path, text, 0644)) {
         int error = errno;
@@ -375,7 +372,7 @@ static void create_drop_in(const char *path, const char *text)
             enabled_drop(path);
         if (!was_there)
             rmdir(folder);
-        fail_as_user(path, error);
+        fail(path, error, root);
     }
 }
 

@@ -346,9 +346,6 @@ static bool is_second(void)
 /* The shim supports this CPython, and is or will be in it. */
 static bool loaded;
 
-/* By the linker: where the library's first mapping starts. */
-extern const char __ehdr_start __attribute__((visibility("hidden")));
-
 /* What stap-python attach has called where the shim is detached, by ptrace() as it has dlopen()
  * called.  NULL: it is not detached.  Any thread, with the GIL or without. */
 static void *attach_again(void)
