@@ -106,7 +106,7 @@ completions() {
   local script
   /usr/bin/python3 -c 'import time; time.sleep(60)' &
   programs+=($!)
-  soon runs "$!" /usr/bin/python3
+  wait_for runs "$!" /usr/bin/python3
   [ "$(completions 'stap-python att')" = attach ]
   completions 'stap-python ' >"$BATS_TEST_TMPDIR/all"
   for script in "$top"/scripts/*.stp; do

@@ -130,7 +130,7 @@ load ../lib/launcher
   mkdir "$BATS_TEST_TMPDIR/mounted"
   unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 60' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
   programs+=($!)
-  soon test -e "$folder/mounted"
+  wait_for test -e "$folder/mounted"
   cp -r "$folder/bin" "$BATS_TEST_TMPDIR/mounted"
   refuses 1 "cannot tell who can change it" enable "/proc/$!/root$BATS_TEST_TMPDIR/mounted/bin/python3"
   [ ! -e "$BATS_TEST_TMPDIR/started" ]

@@ -196,7 +196,7 @@ lists() {
   (echo >"$BATS_TEST_TMPDIR/fifo" && : >"$BATS_TEST_TMPDIR/opened") 2>/dev/null &
   writer=$!
   programs+=("$writer")
-  soon grep -q 'State:.S' "/proc/$writer/status"
+  wait_for grep -q 'State:.S' "/proc/$writer/status"
   refuses 1 'not a regular file' list "$BATS_TEST_TMPDIR/fifo"
   # nor does doctor open it
   make_machine
@@ -219,7 +219,7 @@ lists() {
   gcc -rdynamic -fno-builtin -o "$name" "$BATS_TEST_TMPDIR/python.c"
   "$name" &
   programs+=($!)
-  soon runs "$!" "$name"
+  wait_for runs "$!" "$name"
   launcher list "$name" >"$BATS_TEST_TMPDIR/listed"
   launcher list "$!" >>"$BATS_TEST_TMPDIR/listed"
   PATH=$(dirname "$name"):$PATH launcher doctor >>"$BATS_TEST_TMPDIR/listed" || true
@@ -337,7 +337,7 @@ PY
   programs+=($!)
   /usr/bin/python3 -c 'import time; time.sleep(60)' &
   programs+=($!)
-  soon runs "$!" /usr/bin/python3
+  wait_for runs "$!" /usr/bin/python3
   pid=${programs[0]}
   run launcher list "$pid"
   echo "$output"
@@ -355,7 +355,7 @@ PY
   local pid
   PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
   programs+=($!)
-  soon runs "$!" /usr/bin/python3
+  wait_for runs "$!" /usr/bin/python3
   pid=$!
   run launcher list "$pid"
   echo "$output"
@@ -371,11 +371,11 @@ while True: time.sleep(0.1)' &
   programs+=($!)
   pid=$!
   # before, Python code may run while attach looks
-  soon grep -q nanosleep "/proc/$pid/wchan"
+  wait_for grep -q nanosleep "/proc/$pid/wchan"
   run launcher attach "$pid"
   echo "$output"
   [ "$status $output" = "0 $pid: loaded: $shim; it becomes active when Python code next runs there" ]
-  soon grep -qx python-stap /proc/"$pid"/task/*/comm
+  wait_for thread_has "$pid" comm python-stap
   launcher list "$pid" | grep -qx "  the shim: active, $shim"
   run launcher attach "$pid"
   [ "$status $output" = "0 $pid: already active: $shim" ]

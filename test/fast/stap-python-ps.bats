@@ -16,7 +16,7 @@ sleeper() {
   done
   env "${words[@]}" "$@" -c 'import time; time.sleep(60)' &
   programs+=($!)
-  soon runs "$!" "$(type -P "$1")"
+  wait_for runs "$!" "$(type -P "$1")"
 }
 
 # The value of the field $2 of the process $1, by ps --json; "None" is null.
@@ -38,7 +38,7 @@ is_active() {
     active=$!
     sleeper PYTHON_STAP=off LD_PRELOAD="$shim" "$python"
     off=$!
-    soon grep -qx python-stap /proc/"$active"/task/*/comm
+    wait_for thread_has "$active" comm python-stap
     launcher ps >"$BATS_TEST_TMPDIR/ps" 2>/dev/null
     cat "$BATS_TEST_TMPDIR/ps"
     head -n 1 "$BATS_TEST_TMPDIR/ps" | grep -xE ' *PID  USER +VERSION +SHIM +VENV +CONTAINER +COMMAND'
@@ -54,12 +54,12 @@ is_active() {
   # the GIL is never released, without which the shim can't be active
   /usr/bin/python3 -c 'import ctypes; ctypes.PyDLL(None).sleep(60)' &
   programs+=($!)
-  soon grep -q nanosleep "/proc/$!/wchan"
+  wait_for grep -q nanosleep "/proc/$!/wchan"
   launcher attach "$!" || true
   [ "$(field "$!" shim)" = loaded ]
   sleeper LD_PRELOAD="$shim" /usr/bin/python3
-  soon grep -q nanosleep "/proc/$!/wchan"
-  soon is_active "$!"
+  wait_for grep -q nanosleep "/proc/$!/wchan"
+  wait_for is_active "$!"
   for _ in {1..20}; do
     sleeper PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
   done
@@ -81,7 +81,7 @@ is_active() {
   programs+=($!)
   sleeper /usr/bin/python3
   kill -STOP "$!"
-  soon grep -q 'State:.T' "/proc/$!/status"
+  wait_for grep -q 'State:.T' "/proc/$!/status"
   launcher ps >"$BATS_TEST_TMPDIR/ps" 2>/dev/null
   cat "$BATS_TEST_TMPDIR/ps"
   grep -qE "^ *$! .* can't: stopped  " "$BATS_TEST_TMPDIR/ps"
@@ -108,7 +108,7 @@ is_active() {
   chmod +x "$venv/bin/serves"
   "$venv/bin/serves" &
   programs+=($!)
-  soon runs "$!" /usr/bin/python3
+  wait_for runs "$!" /usr/bin/python3
   [ "$(field "$!" venv)" = "$venv" ]
   # the system's own in a shell that has activated one: it is not in it
   sleeper VIRTUAL_ENV="$other" /usr/bin/python3
@@ -116,7 +116,7 @@ is_active() {
   # a program that says no more how it was called
   bash -c 'exec -a "web: worker" /usr/bin/env VIRTUAL_ENV="$1" /bin/bash -c "exec -a \"web: worker\" /usr/bin/python3 -c \"import time; time.sleep(60)\""' - "$other" &
   programs+=($!)
-  soon runs "$!" /usr/bin/python3
+  wait_for runs "$!" /usr/bin/python3
   [ "$(field "$!" venv)" = "$other" ]
   # nor does a program say it that has a libpython, or its code, and another name
   cp /usr/bin/python3 "$BATS_TEST_TMPDIR/server"
@@ -128,7 +128,7 @@ is_active() {
   [ "$(field "$!" venv)" = "$other" ]
   "$BATS_TEST_TMPDIR/uwsgi" -c 'import time; time.sleep(60)' -H "$other" &
   programs+=($!)
-  soon runs "$!" "$BATS_TEST_TMPDIR/uwsgi"
+  wait_for runs "$!" "$BATS_TEST_TMPDIR/uwsgi"
   [ "$(field "$!" venv)" = "$other" ]
   sleeper "$BATS_TEST_TMPDIR/uwsgi" -X --home
   [ "$(field "$!" venv)" = None ]
@@ -208,7 +208,7 @@ SAID
   need unshare
   unshare --mount /usr/bin/python3 -c 'import time; time.sleep(60)' &
   programs+=($!)
-  soon runs "$!" /usr/bin/python3
+  wait_for runs "$!" /usr/bin/python3
   [ "$(field "$!" container)" = 'other mounts' ]
 }
 

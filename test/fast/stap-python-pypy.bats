@@ -42,7 +42,7 @@ start_pypy() {
   "$1" -c 'import time; time.sleep(60)' &
   program=$!
   programs+=("$program")
-  soon grep -q '/libpypy' "/proc/$program/maps"
+  wait_for grep -q '/libpypy' "/proc/$program/maps"
 }
 
 said=$BATS_TEST_TMPDIR/said

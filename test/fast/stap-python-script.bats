@@ -168,7 +168,7 @@ LINES
   start_program sh -c '"$@" & wait' sh /usr/bin/python3
   child=$(pgrep -P "$program")
   programs+=("$child")
-  soon runs "$child" /usr/bin/python3
+  wait_for runs "$child" /usr/bin/python3
   run quietly pycalls -x "$program"
   cat "$said"
   [ "$status" = 5 ]
@@ -312,7 +312,7 @@ samples() {
   LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
   pid=$!
   programs+=("$pid")
-  soon runs "$pid" /usr/bin/python3
+  wait_for runs "$pid" /usr/bin/python3
   samples pyprof "<-x> <$pid>" record -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-E> <probe timer.s(10) { exit() }> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
     record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
@@ -372,7 +372,7 @@ SH
   touch "$BATS_TEST_TMPDIR/waits"
   env --default-signal=INT "$launcher" record -f flamegraph -o "$svg" -- python3 &
   programs+=($!)
-  soon test -s "$BATS_TEST_TMPDIR/where"
+  wait_for test -s "$BATS_TEST_TMPDIR/where"
   kill -INT $!
   wait $! || status=$?
   [ "$status $(cat "$svg")" = "3 <svg>2</svg>" ]

@@ -67,6 +67,14 @@ c_files() {
   [ -z "$missing" ]
 }
 
+# The shell replaces such a name by the files of that moment, before wait_for runs.
+@test "no test waits for a name with * that the shell has replaced already" {
+  local found
+  found=$(shell_files | grep '^test/' | xargs grep -nE 'wait_for .*/\*' || true)
+  echo "$found"
+  [ -z "$found" ]
+}
+
 @test "codespell knows every word" {
   need codespell
   project_files | xargs codespell

@@ -75,7 +75,7 @@ PY
   env "$@" "$BATS_TEST_TMPDIR/ticking.py" "$ticks" "$before" 3>&- &
   program=$!
   programs+=("$program")
-  soon test -s "$ticks"
+  wait_for test -s "$ticks"
 }
 
 # Whether the program has ticked so many times more than it had.
@@ -170,13 +170,13 @@ is_said() {
   STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: $why" pyflow -x "$program"
   # no tracer has come to a shim that was there from the start
   ticking 'for i in range(6): sys.monitoring.use_tool_id(i, "another")' LD_PRELOAD="$shim" "$python"
-  soon refute launcher list "$program" >/dev/null
+  wait_for refute launcher list "$program" >/dev/null
   is_said 1 'silent, '
   grep -q "^    $why, so that there are no markers of functions" <<<"$output"
   ticking 'for i in range(6): sys.monitoring.use_tool_id(i, "another")
 time.sleep(0.2)
 sys.monitoring.free_tool_id(0)' LD_PRELOAD="$shim" "$python"
-  soon launcher list "$program" >/dev/null
+  wait_for launcher list "$program" >/dev/null
   is_said 0 'active, '
 }
 
@@ -186,7 +186,7 @@ sys.monitoring.free_tool_id(0)' LD_PRELOAD="$shim" "$python"
   local number=0 gone
   for gone in replaced deleted moved; do
     ticking '' LD_PRELOAD="$shim" /usr/bin/python3
-    soon launcher list "$program" >/dev/null
+    wait_for launcher list "$program" >/dev/null
     cp "$shim" "$shim.new"
     case $gone in
       replaced) mv "$shim.new" "$shim" ;;
@@ -201,7 +201,7 @@ sys.monitoring.free_tool_id(0)' LD_PRELOAD="$shim" "$python"
     STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: it.*restart" pyflow -x "$program"
     "$launcher" pyflow --backend bpftrace -x "$program" >"$BATS_TEST_TMPDIR/flow" 2>&1 3>&- &
     programs+=($!)
-    soon grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
+    wait_for grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
     kill -INT $!
   done
 }
@@ -223,14 +223,14 @@ thread = threading.Thread(target=fork)
 thread.start()
 time.sleep(0.2)
 open(sys.argv[1] + '.child', 'w').write(str(child))" LD_PRELOAD="$shim" /usr/bin/python3
-  soon test -s "$ticks.child"
+  wait_for test -s "$ticks.child"
   program=$(<"$ticks.child")
   programs+=("$program")
-  soon grep -qx python-stap "/proc/$program/comm"
+  wait_for grep -qx python-stap "/proc/$program/comm"
   is_said 1 'unknown, '
   ticking "import threading
 threading.Thread(target=lambda: (exec('$name'), time.sleep(120)), daemon=True).start()" PYTHON_STAP=off LD_PRELOAD="$shim" /usr/bin/python3
-  soon grep -qx python-stap /proc/"$program"/task/*/comm
+  wait_for thread_has "$program" comm python-stap
   is_said 1 'silent, '
 }
 
@@ -267,6 +267,6 @@ mmap(max(int(line.split('-')[0], 16) for line in open('/proc/self/maps') if line
   [ "$(launcher attach "$program")" = "$program: already active: $shim"$'\n'"$program: $place" ]
   "$launcher" pyflow --backend bpftrace -x "$program" >"$BATS_TEST_TMPDIR/flow" 2>&1 3>&- &
   programs+=("$!")
-  soon grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
+  wait_for grep -q '=> tick\b' "$BATS_TEST_TMPDIR/flow"
   kill -INT "$!"
 }

@@ -164,7 +164,7 @@ while True:
     open("$folder/$1", "w")
 PY
   LD_PRELOAD=$shim setsid "${@:2}" "$system" "$folder/$1.py" 3>&- &
-  soon test -e "$folder/started.$1"
+  wait_for test -e "$folder/started.$1"
 }
 
 @test "values are where scripts/README.md says, in the frame that the markers pass and in what is returned" {

@@ -125,9 +125,9 @@ PY
   /usr/bin/python3 "$BATS_TEST_TMPDIR/vforks.py" "$BATS_TEST_TMPDIR" "$@" >"$BATS_TEST_TMPDIR/output" 2>&1 &
   program=$!
   programs+=("$program")
-  soon grep -q '[0-9]' "/proc/$program/task/$program/children"
+  wait_for grep -q '[0-9]' "/proc/$program/task/$program/children"
   child=$(tr -d ' ' <"/proc/$program/task/$program/children")
-  soon grep -q '^0 ' "/proc/$child/syscall"
+  wait_for grep -q '^0 ' "/proc/$child/syscall"
 }
 
 # It leaves vfork(), computes, forks and ends as it does without us.
@@ -148,7 +148,7 @@ vfork_ends() {
   refute grep -q libpython-stap "/proc/$program/maps"
   refuses 1 "attach: $program: no thread reached a safe point within 5 s: try again\$" attach "$program"
   echo >"$BATS_TEST_TMPDIR/line"
-  soon grep -q child: "$BATS_TEST_TMPDIR/output"
+  wait_for grep -q child: "$BATS_TEST_TMPDIR/output"
   run launcher attach "$program"
   [ "$status $output" = "0 $program: active: $shim" ]
   fib_is_counted vforks.py
@@ -159,7 +159,7 @@ vfork_ends() {
   [ "$status $output" = "0 $program: active: $shim" ]
   fib_is_counted vforks.py
   echo >"$BATS_TEST_TMPDIR/line"
-  soon grep -q child: "$BATS_TEST_TMPDIR/output"
+  wait_for grep -q child: "$BATS_TEST_TMPDIR/output"
   vfork_ends
 }
 

@@ -69,17 +69,17 @@ load ../lib/launcher
     touch "$dir/srv/shop/__init__.py"
     cp /usr/bin/python3 "$dir/srv/python-of-ours"
     cd "$dir/srv"
-    wait_for() { for _ in {1..400}; do [ ! -e "$1" ] || return 0; sleep 0.05; done; return 1; }
+    wait_for_file() { for _ in {1..400}; do [ ! -e "$1" ] || return 0; sleep 0.05; done; return 1; }
     /usr/bin/python3 -I -W ignore "$dir/srv/shop/serve.py" & script=$!
-    wait_for "$dir/srv/shop/$script.ticks"
+    wait_for_file "$dir/srv/shop/$script.ticks"
     /usr/bin/python3 -m shop.worker & module=$!
-    wait_for "$dir/srv/shop/$module.ticks"
+    wait_for_file "$dir/srv/shop/$module.ticks"
     ./python-of-ours "$dir/ticks.py" & program=$!
-    wait_for "$dir/$program.ticks"
+    wait_for_file "$dir/$program.ticks"
     python env COMM=shopkeeper /usr/bin/python3; comm=$!
     # as uwsgi workers
     COMM=uWSGIWorker1Cor bash -c "exec -a /usr/bin/served /usr/bin/python3 \"$dir/ticks.py\"" & called=$!
-    wait_for "$dir/$called.ticks"
+    wait_for_file "$dir/$called.ticks"
     # it does not name a script: the word belongs to -c
     /usr/bin/python3 -c "import time; time.sleep(60)" serve.py & none=$!
     bash -c "exec -a serve.py sleep 60" &
@@ -125,10 +125,10 @@ SAID
     mkdir -p "$dir/srv/shop"
     cp "$dir/ticks.py" "$dir/srv/shop/serve.py"
     cp /usr/bin/python3 "$dir/srv/interpreter"
-    wait_for() { for _ in {1..400}; do [ ! -e "$1" ] || return 0; sleep 0.05; done; return 1; }
+    wait_for_file() { for _ in {1..400}; do [ ! -e "$1" ] || return 0; sleep 0.05; done; return 1; }
     cd "$dir/srv/shop"
     ../interpreter ./serve.py & script=$!
-    wait_for "$dir/srv/shop/$script.ticks"
+    wait_for_file "$dir/srv/shop/$script.ticks"
     # as modules do that set titles: over argv[] and the environment
     cat >"$dir/titled.py" <<PY
 import ctypes, sys
@@ -138,9 +138,9 @@ ctypes.memmove(first, sys.argv[1].encode().ljust(last - first, b"\\0")[:last - f
 exec(open("$dir/ticks.py").read().replace("__file__", "\"$dir/titled.py\""))
 PY
     /usr/bin/python3 "$dir/titled.py" "gunicorn: worker [shop]" & gunicorn=$!
-    wait_for "$dir/$gunicorn.ticks"
+    wait_for_file "$dir/$gunicorn.ticks"
     /usr/bin/python3 "$dir/titled.py" "[celeryd: celery@host:MainProcess] -active- (worker)" & celery=$!
-    wait_for "$dir/$celery.ticks"
+    wait_for_file "$dir/$celery.ticks"
     echo "$script $gunicorn $celery"
     try() {
       echo "try $*"

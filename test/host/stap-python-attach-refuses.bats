@@ -10,7 +10,7 @@ load ../lib/launcher
   need gcc
   start_program /usr/bin/python3
   kill -STOP "$program"
-  soon grep -q 'State:.T' "/proc/$program/status"
+  wait_for grep -q 'State:.T' "/proc/$program/status"
   attach_refuses "it is stopped: resume it with kill -CONT $program"
   kill -CONT "$program"
   cat >"$BATS_TEST_TMPDIR/tracer.c" <<'C'
@@ -31,7 +31,7 @@ C
   gcc -o "$BATS_TEST_TMPDIR/tracer" "$BATS_TEST_TMPDIR/tracer.c"
   "$BATS_TEST_TMPDIR/tracer" "$program" >"$BATS_TEST_TMPDIR/traced" &
   programs+=($!)
-  soon grep -q seized "$BATS_TEST_TMPDIR/traced"
+  wait_for grep -q seized "$BATS_TEST_TMPDIR/traced"
   attach_refuses "process ${programs[1]} already traces it"
   kill "${programs[1]}"
   wait "${programs[1]}" || true
@@ -151,7 +151,7 @@ assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build') == 0
 time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
   program=$!
   programs+=("$program")
-  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  wait_for grep -q started "$BATS_TEST_TMPDIR/output"
   # until it spins
   sleep 0.2
   attach_refuses 'whose shim others can change'
@@ -224,7 +224,7 @@ C
     "$BATS_TEST_TMPDIR/python3" &
     program=$!
     programs+=("$program")
-    soon runs "$program" "$BATS_TEST_TMPDIR/python3"
+    wait_for runs "$program" "$BATS_TEST_TMPDIR/python3"
     attach_refuses "the shim does not support it: $why"
     kill -0 "$program"
     rm "$BATS_TEST_TMPDIR/python3"

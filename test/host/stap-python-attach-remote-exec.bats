@@ -65,7 +65,7 @@ C
   chown 65534 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
   setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
   programs+=($!)
-  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  wait_for runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[0]}"
   echo "$output"
   [ ! -e "$started" ]
@@ -77,7 +77,7 @@ C
   chown 65534 "$BATS_TEST_TMPDIR/lib/python3.14"
   setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
   programs+=($!)
-  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  wait_for runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[1]}"
   echo "$output"
   [ ! -e "$started" ]
@@ -85,7 +85,7 @@ C
   chown 0 "$BATS_TEST_TMPDIR/lib/python3.14"
   setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
   programs+=($!)
-  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  wait_for runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[2]}"
   cat "$started"
   rm "$(cut -d' ' -f4 "$started")"
@@ -100,7 +100,7 @@ C
   make_fake_python
   unshare -m sh -c "mount -t tmpfs none /mnt && exec '$BATS_TEST_TMPDIR/bin/python3'" &
   programs+=($!)
-  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  wait_for runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   run launcher attach "${programs[0]}"
   echo "$output"
   [ ! -e "$started" ] || rm "$(cut -d' ' -f4 "$started")"
@@ -110,7 +110,7 @@ C
   # its sys.remote_exec() fails
   "$BATS_TEST_TMPDIR/bin/python3" &
   programs+=($!)
-  soon runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
+  wait_for runs "$!" "$BATS_TEST_TMPDIR/bin/python3"
   mkdir "$started"
   run launcher attach "${programs[1]}"
   echo "$output"

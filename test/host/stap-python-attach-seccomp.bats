@@ -40,7 +40,7 @@ threading.Thread(target=limit, daemon=True).start()
 exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"))
 PY
   start_program "${@:3}" "$BATS_TEST_TMPDIR/limited.py" "$filtered.so" "$1" "$2"
-  soon grep -qsx "Seccomp_filters:.$(($# > 3 ? 2 : 1))" /proc/"$program"/task/*/status
+  wait_for thread_has "$program" status "Seccomp_filters:.$(($# > 3 ? 2 : 1))"
 }
 
 # What Docker's default filter refuses on x86-64 to a container without capabilities
@@ -164,7 +164,7 @@ is_seen() {
     is_seen
     # preloaded, and traced twice
     LD_PRELOAD=$shim start_program "$filtered" kill uprobe uretprobe -- "$python"
-    soon grep -qx python-stap /proc/"$program"/task/*/comm
+    wait_for thread_has "$program" comm python-stap
     for _ in 1 2; do
       bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }
         uretprobe:$(own_file "$python"):PyGC_Collect { }" sleep 0.5

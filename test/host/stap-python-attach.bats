@@ -64,7 +64,7 @@ PY
       programs+=($!)
     done
     for kind in sleep join epoll select read wait alarm; do
-      soon grep -qs started "$BATS_TEST_TMPDIR/$kind"
+      wait_for grep -qs started "$BATS_TEST_TMPDIR/$kind"
       launcher attach "$(pgrep -f "^$python $BATS_TEST_TMPDIR/waits.py $kind")" >"$BATS_TEST_TMPDIR/$kind.attached" 2>&1 &
       programs+=($!)
     done
@@ -149,7 +149,7 @@ C
   start_program /usr/bin/python3
   "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" >"$BATS_TEST_TMPDIR/attached" 2>&1 &
   attach=$!
-  soon grep -q "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "/proc/$program/maps"
+  wait_for grep -q "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0" "/proc/$program/maps"
   kill -INT "$attach"
   kill -TERM "$attach"
   wait "$attach" || true
@@ -212,9 +212,9 @@ while not os.path.exists('$BATS_TEST_TMPDIR/end'):
 print('calls', calls.value, 'within', within.value)" >"$BATS_TEST_TMPDIR/output" 2>&1 &
   program=$!
   programs+=("$program")
-  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  wait_for grep -q started "$BATS_TEST_TMPDIR/output"
   "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program" 2>"$BATS_TEST_TMPDIR/attached" &
-  soon grep -q "tree/build/libpython-stap.so.0" "/proc/$program/maps"
+  wait_for grep -q "tree/build/libpython-stap.so.0" "/proc/$program/maps"
   sleep 0.5
   kill -USR1 "$program"
   wait "$!" || true
@@ -253,10 +253,10 @@ PY
     /usr/bin/python3 "$BATS_TEST_TMPDIR/waits.py" "$kind" "$seconds" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
     pid=$!
     programs+=("$pid")
-    soon grep -q started "$BATS_TEST_TMPDIR/$kind"
+    wait_for grep -q started "$BATS_TEST_TMPDIR/$kind"
     sleep 0.5
     "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$pid" 2>"$BATS_TEST_TMPDIR/attached" &
-    soon grep -q "tree/build/libpython-stap.so.0" "/proc/$pid/maps"
+    wait_for grep -q "tree/build/libpython-stap.so.0" "/proc/$pid/maps"
     [ "$kind" = sleep ] || kill -USR1 "$pid"
     # which ends it, perhaps before attach looks at it again
     wait "$!" || [ "$kind" = read ] || [ "$(cat "$BATS_TEST_TMPDIR/attached")" = "$(does_nothing "$pid")" ]
@@ -280,7 +280,7 @@ print('started', flush=True)
 ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST_TMPDIR/output" &
   program=$!
   programs+=("$program")
-  soon grep -q started "$BATS_TEST_TMPDIR/output"
+  wait_for grep -q started "$BATS_TEST_TMPDIR/output"
   sleep 0.2
   (sleep 3 && grep VmPeak "/proc/$(pgrep -xf "$launcher attach $program")/status" >"$BATS_TEST_TMPDIR/peak") &
   attach_refuses 'no thread reached a safe point within 5 s'
@@ -304,17 +304,17 @@ print(\"spins\", os.getpid(), flush=True)
 ctypes.PyDLL(sys.argv[1]).spin(sys.argv[2].encode())
 os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[3:])" "$@"' sh "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/traced" &
   end=$BATS_TEST_TMPDIR/end
-  soon grep -qs spins "$BATS_TEST_TMPDIR/output"
+  wait_for grep -qs spins "$BATS_TEST_TMPDIR/output"
   program=$(sed -n 's/^spins //p' "$BATS_TEST_TMPDIR/output")
   programs+=("$program")
   # shellcheck disable=SC2016
   timeout $((60 * SLOW)) sh -c 'until grep -q "TracerPid:.[1-9]" "/proc/$1/status"; do :; done; : >"$2"' - "$program" "$BATS_TEST_TMPDIR/traced" &
   attach_refuses 'it now runs another program: try again'
-  soon grep -qs started "$BATS_TEST_TMPDIR/output"
+  wait_for grep -qs started "$BATS_TEST_TMPDIR/output"
   run launcher attach "$program"
   [ "$status" = 0 ]
   : >"$end"
-  soon grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
+  wait_for grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
 }
 
 @test "a program ends CPython just after attach, again or for the first time" {
@@ -330,7 +330,7 @@ os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[3:])" "$@"' sh "$BATS_TE
         >"$BATS_TEST_TMPDIR/ends.out" 2>&1 3>&- &
       program=$!
       programs+=("$program")
-      soon grep -qsx started "$BATS_TEST_TMPDIR/ends.out"
+      wait_for grep -qsx started "$BATS_TEST_TMPDIR/ends.out"
       [ $how = first ] || launcher detach "$program"
       launcher attach "$program" || true # or it ends before attach has seen it active
       wait "$program"

@@ -18,7 +18,7 @@ start_watched() {
   program=$!
   programs+=("$program")
   exec 7>"$fifo"
-  soon grep -qs started "$program_output"
+  wait_for grep -qs started "$program_output"
 }
 
 # What the program says of itself now, in $said: threads, hooks, functions of the shim's by their names.
@@ -26,7 +26,7 @@ ask() {
   local lines distance
   lines=$(wc -l <"$program_output")
   echo >&7
-  soon has_lines "$((lines + 1))"
+  wait_for has_lines "$((lines + 1))"
   said=$(tail -n 1 "$program_output")
   for distance in $(tr , '\n' <<<"${said##* }"); do
     [ "$distance" = - ] || said=${said/$distance/$(name_at "$distance")}
@@ -74,10 +74,10 @@ size_of() {
 preloaded_is_detached() {
   echo "$1"
   start_watched env LD_PRELOAD="$shim" "$1"
-  soon says '3 .*'
+  wait_for says '3 .*'
   bpftrace_beside "$(all_markers)"
   programs+=("$stays")
-  soon says '3 *gc*import. *'
+  wait_for says '3 *gc*import. *'
   echo "traced: $said"
   [ "$(launcher detach "$program" | head -n 1)" = "$(detached_line "$program")" ]
   nothing_is_left
@@ -108,8 +108,8 @@ detached_line() {
       [ "$status" = 0 ]
       [[ $output == "$program: active"*": $shim" ]]
       # what shows that hooks are in place: from 3.9 on each of them can be seen by Python
-      soon says '3 *import. *'
-      soon says '3 *gc*'
+      wait_for says '3 *import. *'
+      wait_for says '3 *gc*'
       echo "traced: $said"
       run launcher detach "$program"
       echo "$output"
@@ -159,18 +159,18 @@ except ImportError: import _xxsubinterpreters' 2>/dev/null || continue
       usdt:$shim:python:function__count /pid == $program/ { @sums = count(); }
       interval:ms:200 { print(@); print(@sums); clear(@); clear(@sums); printf(\".\n\"); }" >"$counted" 2>&1 3>&- &
     programs+=($!)
-    soon counts '@: [1-9]'
-    soon counts '@sums: [1-9]'
+    wait_for counts '@: [1-9]'
+    wait_for counts '@sums: [1-9]'
     launcher detach "$program"
     detached=$(wc -l <"$counted")
     # the first two intervals may have begun before
-    soon has_intervals "$((detached + 30))"
+    wait_for has_intervals "$((detached + 30))"
     tail -n +"$((detached + 9))" "$counted" | sed -n 1,15p
     refute grep -E '[1-9]' <(tail -n +"$((detached + 9))" "$counted" | head -n 15)
     launcher attach "$program"
     again=$(wc -l <"$counted")
-    soon counts '@: [1-9]' "$again"
-    soon counts '@sums: [1-9]' "$again"
+    wait_for counts '@: [1-9]' "$again"
+    wait_for counts '@sums: [1-9]' "$again"
     kill -KILL "${programs[-1]}"
     wait "${programs[-1]}" || true
     watched_ends
@@ -252,18 +252,18 @@ PY
     start_parent "$python"
     launcher attach "$program"
     fork_one
-    soon has_state "$child" active
+    wait_for has_state "$child" active
     launcher detach "$program"
     has_state "$child" active
     launcher detach "$child"
     fork_one
-    soon has_state "$child" detached
+    wait_for has_state "$child" detached
     [ "$(find "/proc/$child/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]
     [ "$(launcher attach "$child")" = "$child: active again: $shim" ]
     has_state "$program" detached
     launcher attach "$program"
     fork_one
-    soon has_state "$child" active
+    wait_for has_state "$child" active
     exec 7>&-
     wait "$program"
     refute grep -vE '^(started|[0-9]+)$' "$program_output"
@@ -279,13 +279,13 @@ start_parent() {
   program=$!
   programs+=("$program")
   exec 7>"$BATS_TEST_TMPDIR/fifo"
-  soon grep -qs started "$program_output"
+  wait_for grep -qs started "$program_output"
 }
 fork_one() {
   local lines
   lines=$(wc -l <"$program_output")
   echo >&7
-  soon has_lines "$((lines + 1))"
+  wait_for has_lines "$((lines + 1))"
   child=$(tail -n 1 "$program_output")
   programs+=("$child")
 }
@@ -319,10 +319,10 @@ PY
     "$python" "$BATS_TEST_TMPDIR/forks.py" "$end" >"$program_output" 2>&1 3>&- &
     program=$!
     programs+=("$program")
-    soon grep -qs started "$program_output"
+    wait_for grep -qs started "$program_output"
     for _ in {1..15}; do
       launcher attach "$program" | grep -E ': (active|loaded|already active)'
-      soon launcher detach "$program"
+      wait_for launcher detach "$program"
     done
     : >"$end"
     wait "$program"
@@ -338,11 +338,11 @@ sys.stdin.readline()
 os.execv(sys.executable, [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"])'
   echo "$exec" >"$BATS_TEST_TMPDIR/parent.py"
   start_parent env LD_PRELOAD="$shim" /usr/bin/python3
-  soon has_state "$program" active
+  wait_for has_state "$program" active
   launcher detach "$program"
   echo >&7
-  soon has_lines 2
-  soon has_state "$program" active
+  wait_for has_lines 2
+  wait_for has_state "$program" active
   exec 7>&-
 }
 
@@ -368,7 +368,7 @@ PY
     bpftrace_beside "$(all_markers)"
     programs+=("$stays")
     launcher attach "$program"
-    soon waits_in_read
+    wait_for waits_in_read
     refuses 1 "detach: $program: detaching: it has no events any more; hooks and thread end when Python code next runs there" detach "$program"
     has_state "$program" detaching
     launcher list "$program" | grep -x "  the shim: detaching: it has no events any more, and its hooks go when Python code next runs there: $shim"
@@ -376,8 +376,8 @@ PY
     has_state "$program" active
     refuses 1 detaching detach "$program"
     echo >&7
-    soon has_lines 2
-    soon has_state "$program" detached
+    wait_for has_lines 2
+    wait_for has_state "$program" detached
     [ "$(find "/proc/$program/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]
     end_bpftrace "$stays"
     exec 7>&-
@@ -396,10 +396,10 @@ waits_in_read() {
     echo "$python"
     printf 'import sys\nprint("started", flush=True)\nsys.stdin.readline()\nprint(1, flush=True)\nsys.stdin.readline()\n' >"$BATS_TEST_TMPDIR/parent.py"
     start_parent "$python"
-    soon waits_in_read
+    wait_for waits_in_read
     [[ $(launcher attach "$program") == "$program: loaded: "* ]]
-    launcher detach "$program" || { has_state "$program" detaching && echo >&7 && soon has_lines 2; }
-    soon has_state "$program" detached
+    launcher detach "$program" || { has_state "$program" detaching && echo >&7 && wait_for has_lines 2; }
+    wait_for has_state "$program" detached
     [ "$(find "/proc/$program/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]
     launcher attach "$program" | grep -E "^$program: (loaded|active) again: $shim"
     exec 7>&-
@@ -492,9 +492,9 @@ SAID
     gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/filter.so" -x c -
   printf 'import ctypes, sys\nprint("started", flush=True)\nsys.stdin.readline()\nprint(ctypes.CDLL("%s").filter(), flush=True)\nsys.stdin.readline()\n' "$BATS_TEST_TMPDIR/filter.so" >"$BATS_TEST_TMPDIR/parent.py"
   start_parent env LD_PRELOAD="$shim" /usr/bin/python3
-  soon has_state "$program" active
+  wait_for has_state "$program" active
   echo >&7
-  soon has_lines 2
+  wait_for has_lines 2
   refuses 1 "detach: $program: a thread of it has a seccomp filter that others have not, and the shim would do nothing: its hooks and the shim's thread stay" detach "$program"
   has_state "$program" silent
   exec 7>&-
@@ -525,7 +525,7 @@ for address in 0x20707a0000, 0x307a0000:
     assert mmap(address - 0x10000 * ($rights != 1), 0x20000, $rights, 0x100022, -1, 0) == address - 0x10000 * ($rights != 1)
 del sys.argv[0]
 exec(open(sys.argv[0]).read())"
-    soon has_state "$program" active
+    wait_for has_state "$program" active
     [ "$(launcher detach "$program")" = "$(detached_line "$program")" ]
     has_state "$program" detached
     [ "$(launcher attach "$program")" = "$program: active again: $shim" ]
@@ -560,17 +560,17 @@ PY
   for python in $(pythons); do
     rm -f "$BATS_TEST_TMPDIR/end"
     start_parent env LD_PRELOAD="$shim" "$python" -W ignore "$BATS_TEST_TMPDIR/forks.py" "$BATS_TEST_TMPDIR/end"
-    soon has_state "$program" active
+    wait_for has_state "$program" active
     launcher detach "$program"
     echo >&7
-    soon has_lines 2
+    wait_for has_lines 2
     child=$(tail -n 1 "$program_output")
     programs+=("$child")
     [ "$(launcher attach "$child")" = "$child: active again: $shim" ]
     has_state "$child" active
     : >"$BATS_TEST_TMPDIR/end"
     echo >&7
-    soon grep -qx 'status 0' "$program_output"
+    wait_for grep -qx 'status 0' "$program_output"
     exec 7>&-
     wait "$program"
   done

@@ -91,7 +91,7 @@ C
   echo 'const char *Py_GetVersion(void) { return "3.9.9 (a third)"; }' | gcc -shared -fPIC -o "$files/libpython3.9.so.1.0" -x c -
   "$files/loads" "$files/libpython3.8.so.1.0" "$files/libpython3.9.so.1.0" &
   programs+=($!)
-  soon grep -q 'libpython3.9' "/proc/$!/maps"
+  wait_for grep -q 'libpython3.9' "/proc/$!/maps"
   launcher list "$!" | grep -x "  one of 2 CPythons in it: which one runs can't be told"
 }
 
@@ -216,7 +216,7 @@ time.sleep(60)
 PY
   LD_PRELOAD=$shim /usr/bin/python3 "$BATS_TEST_TMPDIR/serves.py" 3>&- &
   master=$!
-  soon test -e "$BATS_TEST_TMPDIR/forked"
+  wait_for test -e "$BATS_TEST_TMPDIR/forked"
   worker=$(pgrep -P "$master" | head -n 1)
   mapfile -t programs < <(pgrep -P "$master")
   programs+=("$master")

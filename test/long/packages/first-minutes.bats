@@ -152,7 +152,7 @@ step_removal() {
   # a process that has the shim
   in_machine sh -c 'setsid python3 /srv/shop/ticking.py >/dev/null 2>&1 </dev/null & echo $! >/srv/pid'
   pid=$(cat "$root/srv/pid")
-  soon grep -q libpython-stap "/proc/$pid/maps"
+  wait_for grep -q libpython-stap "/proc/$pid/maps"
   typed in_machine 'apt-get purge -y systemtap-cpython systemtap-cpython-tapset python3-stap'
   [ "$status" = 0 ]
   turns=$(turns_of "$pid")
@@ -179,11 +179,12 @@ turns_of() {
 }
 
 # Waits until the command succeeds, at most 20 seconds.
-soon() {
+wait_for() {
   for _ in {1..400}; do
     ! "$@" || return 0
     sleep 0.05
   done
+  echo "waited in vain for: $*" >&2
   return 1
 }
 
