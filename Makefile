@@ -173,7 +173,7 @@ $(BUILD)/generated $(BUILD)/bpftrace $(BUILD)/test:
 	mkdir -p $@
 
 # What they include is compiled elsewhere.
-$(made_tapset): $(BUILD)/%.stp: tapset/generate/include.awk tapset/%.stp.in $(wildcard probes/shared/*.h) $(wildcard tapset/*.h) | $(BUILD)/generated
+$(made_tapset): $(BUILD)/%.stp: tapset/generate/include.awk tapset/%.stp.in $(wildcard probes/shared/*.h) $(wildcard tapset/embedded/*) | $(BUILD)/generated
 	awk -v folders="probes tapset" -f $(wordlist 1,2,$^) >$@
 
 # The path of this tree, which some files hold; written only if the tree was moved.

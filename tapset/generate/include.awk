@@ -1,27 +1,35 @@
 # include.awk: replaces each #include "..." in a tapset file with the contents of that file, because SystemTap
-# compiles a script in another folder.
+# compiles a script in another folder.  A file is included once.
 #
 #   awk -v folders="probes tapset" -f include.awk python_objects.stp.in
 #
 # SPDX-License-Identifier: MIT
 
-/^#include "/ {
-  split($0, part, "\"")
-  lines = 0
+function include(name, at, i, count, folder, file, line, lines) {
+  if (name in included) return
+  included[name]
   count = split(folders, folder, " ")
   for (i = 1; i <= count && lines == 0; i++) {
-    file = folder[i] "/" part[2]
+    file = folder[i] "/" name
     while ((getline line <file) > 0) {
-      print line
       lines++
+      put(line, file ":" lines)
     }
     close(file)
   }
   if (lines == 0) {
-    print FILENAME ":" FNR ": can't read " part[2] >"/dev/stderr"
+    print at ": can't read " name >"/dev/stderr"
     exit 1
   }
-  next
 }
 
-{ print }
+function put(line, at, part) {
+  if (line ~ /^#include "/) {
+    split(line, part, "\"")
+    include(part[2], at)
+  } else {
+    print line
+  }
+}
+
+{ put($0, FILENAME ":" FNR) }

@@ -27,6 +27,8 @@ probes/stap-python/attach:shared/ lib/ attach/
 probes/stap-python/script:shared/ lib/ attach/ script/
 probes/stap-python/doctor:shared/ lib/ attach/ doctor/
 probes/stap-python:shared/ lib/ attach/ script/ doctor/ commands.h
+tapset/embedded:shared/ embedded/
+tapset:shared/ embedded/
 ORDER
   [ -z "$bad" ] || {
     echo "$bad"

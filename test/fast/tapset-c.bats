@@ -18,7 +18,7 @@ setup() {
 make_library() {
   library=$BATS_FILE_TMPDIR/library-$1.so
   [ ! -e "$library" ] || return 0
-  awk -f "$top/test/long/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/build/python_{samples,stacks,gil,interrupted,speedscope,values}.stp "$top"/tapset/python_{calls,target,json}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
@@ -153,7 +153,7 @@ C
 
 @test "what a thread waits for when it leaves its CPU is said from its system call and its files, whatever becomes of them" {
   local program=$BATS_TEST_TMPDIR/sleeps
-  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,stacks,samples,target}.stp "$top"/build/python_{objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
     -I"$top/probes" -o "$program" "$top/test/tapset/sleeps.c"
   run timeout 60 "$program"

@@ -111,7 +111,7 @@ make_machine() {
   echo '[none] integrity confidentiality' >"$machine/sys/kernel/security/lockdown"
   printf 'CONFIG_MODULES=y\nCONFIG_UPROBES=y\n' >"$machine/boot/config-$release"
   : >"$machine/lib/modules/$release/build/Makefile"
-  cp "$top"/tapset/*.stp* "$machine/usr/share/systemtap/tapset"
+  cp "$top"/tapset/*.stp "$top"/tapset/*.stpm "$top"/build/python_*.stp "$machine/usr/share/systemtap/tapset"
   awk -v shim="$shim" -f "$top/tapset/generate/paths.awk" "$top"/probes/{shared/versions.h,native.list} >"$machine/usr/share/systemtap/tapset/python_paths.stpm"
   cp "$shim" "$machine$top/build"
   cp /usr/bin/python3 "$machine/usr/bin/python3.11"

@@ -1,7 +1,7 @@
 # tapset.awk: turns the embedded C of tapset files into a C file, which can be compiled with kernel.h in place
 # of the kernel and SystemTap.
 #
-#   awk -f tapset.awk build/python_objects.stp tapset/python_stacks.stp
+#   awk -f tapset.awk build/python_objects.stp build/python_stacks.stp
 #
 # A block %{ ... %} outside of a function stays as it is, without the kernel's headers; a function in C becomes
 # one with the number of its parameters after its name, as names may be overloaded:

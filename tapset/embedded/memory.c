@@ -1,9 +1,11 @@
 /*
- * The memory of the process in which the probe runs, and the types of the objects in it.  A part of
- * python_objects.stp.in, which includes it first.
+ * The memory of the process in which the probe runs, the types of the objects in it, and text for a probe.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "embedded/embedded.h"
+
+/* ---------------------------------------------------------------- memory */
 
 /* ---- the process's memory */
 
@@ -76,14 +78,6 @@ static u32 python_low_u32(u64 word)
     return half;
 }
 
-/* Bytes one after another, read by the piece. */
-struct python_bytes {
-    unsigned long at, end;
-    unsigned have, used;
-    int failed; /* something could not be read */
-    unsigned char piece[64];
-};
-
 /* -1 at the end, and if nothing can be read. */
 static int python_byte(struct python_bytes *bytes)
 {
@@ -127,34 +121,8 @@ static unsigned python_ob_base_offset(void)
                0;
 }
 
-/* Include/object.h: PyObject and PyVarObject.  This and all structs and offsets of objects below are what is behind so
- * many bytes; those of layout_page.h are from the start of an object. */
-struct PyObject_head {
-    u64 references, type;
-};
-struct PyVarObject_head {
-    struct PyObject_head object;
-    u64 size;
-};
-
-/* Include/object.h: tp_flags */
-enum {
-    PYTHON_STATIC_BUILTIN = 1 << 1, /* 3.12+ */
-    PYTHON_HEAP = 1 << 9,           /* of a class statement */
-    PYTHON_LONG = 1 << 24,
-    PYTHON_LIST = 1 << 25,
-    PYTHON_TUPLE = 1 << 26,
-    PYTHON_BYTES = 1 << 27,
-    PYTHON_UNICODE = 1 << 28,
-};
-
 /* Include/cpython/object.h: struct _typeobject, the same from 3.6 on, as far as tp_base. */
 enum { PYTHON_TP_NAME = 24, PYTHON_TP_BASICSIZE = 32, PYTHON_TP_ITEMSIZE = 40, PYTHON_TP_FLAGS = 168, PYTHON_TP_BASE = 256 };
-
-struct python_type {
-    u64 name, basicsize, itemsize, flags, base;
-    unsigned shift; /* python_ob_base_offset(), of types and objects */
-};
 
 static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift)
 {
@@ -216,4 +184,97 @@ static int python_type_is_bool(const struct python_type *type)
     if (python_read(known, type->name, sizeof known))
         return memcmp(known, "bool", sizeof known) == 0;
     return python_read_type_at(&base, type->base, type->shift) && base.flags & PYTHON_LONG;
+}
+
+/* ---------------------------------------------------------------- text */
+
+/* ---- text */
+
+/* Begins a string of SystemTap's. */
+static void python_begin(struct python_text *text, char *string, const char *last)
+{
+    memset(text, 0, sizeof *text);
+    text->reserve = strlen(last);
+    text->shift = python_ob_base_offset();
+    text->start = text->at = string;
+    text->end = string + MAXSTRINGLEN - 1 - text->reserve;
+}
+
+static void python_flush(struct python_text *text)
+{
+    *text->at = '\0';
+    _stp_print(text->start);
+    text->at = text->start;
+}
+
+/* All of the bytes, or none of them. */
+static void python_put(struct python_text *text, const char *bytes, int count)
+{
+    if (text->print && text->end - text->at < count)
+        python_flush(text);
+    if (text->full || text->end - text->at < count) {
+        text->full = 1;
+        return;
+    }
+    memcpy(text->at, bytes, count);
+    text->at += count;
+}
+
+static void python_puts(struct python_text *text, const char *string)
+{
+    python_put(text, string, strlen(string));
+}
+
+/* The last word, for which room is reserved. */
+static void python_put_last(struct python_text *text, const char *string)
+{
+    text->full = 0;
+    text->end += text->reserve;
+    python_puts(text, string);
+}
+
+static void python_put_number(struct python_text *text, int negative, u64 value)
+{
+    char digits[24];
+    python_put(text, digits, scnprintf(digits, sizeof digits, "%s%llu", negative ? "-" : "", value));
+}
+
+/* A character as in Python's repr(): what could be a terminal's control character is escaped. */
+static void python_put_character(struct python_text *text, u32 c, char quote)
+{
+    char bytes[12];
+    int count;
+    if (c < 0x80 && text->raw) {
+        bytes[0] = c;
+        count = 1;
+    } else if (c == '\\' || (quote && c == quote))
+        count = scnprintf(bytes, sizeof bytes, "\\%c", c);
+    else if (c == '\n' || c == '\r' || c == '\t')
+        count = scnprintf(bytes, sizeof bytes, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
+    else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+        count = scnprintf(bytes, sizeof bytes, "\\x%02x", c);
+    else if (c < 0x80) {
+        bytes[0] = c;
+        count = 1;
+    } else if (c < 0x800) {
+        bytes[0] = 0xc0 | c >> 6;
+        bytes[1] = 0x80 | (c & 0x3f);
+        count = 2;
+    } else if (c >= 0xd800 && c < 0xe000) /* half of a surrogate pair: not a character */
+        count = scnprintf(bytes, sizeof bytes, "\\u%04x", c);
+    else if (c > 0x10ffff) /* nor is this */
+        count = scnprintf(bytes, sizeof bytes, "\\U%08x", c);
+    else if (c < 0x10000) {
+        bytes[0] = 0xe0 | c >> 12;
+        bytes[1] = 0x80 | (c >> 6 & 0x3f);
+        bytes[2] = 0x80 | (c & 0x3f);
+        count = 3;
+    } else {
+        bytes[0] = 0xf0 | (c >> 18 & 0x07);
+        bytes[1] = 0x80 | (c >> 12 & 0x3f);
+        bytes[2] = 0x80 | (c >> 6 & 0x3f);
+        bytes[3] = 0x80 | (c & 0x3f);
+        count = 4;
+    }
+    python_put(text, bytes, count);
 }

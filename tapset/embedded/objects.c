@@ -1,39 +1,13 @@
 /*
- * Python objects of the most frequent kinds as text.  A part of python_objects.stp.in, which
- * includes it behind python_text.h.
+ * Objects of the most frequent kinds as text, floats included.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "embedded/embedded.h"
+
+/* ---------------------------------------------------------------- objects */
 
 /* ---- objects; each says whether it could be read */
-
-/* Include/cpython/unicodeobject.h: PyASCIIObject, PyCompactUnicodeObject and PyUnicodeObject, and what they
- * were to 3.11, with a wstr.  The characters follow the first or the second, or are where data points. */
-struct PyASCIIObject {
-    struct PyObject_head object;
-    u64 length, hash;
-    u32 state, padding;
-};
-struct PyCompactUnicodeObject {
-    struct PyASCIIObject ascii;
-    u64 utf8_length, utf8;
-};
-struct PyUnicodeObject {
-    struct PyCompactUnicodeObject compact;
-    u64 data;
-};
-struct PyASCIIObject_3_11 {
-    struct PyASCIIObject ascii;
-    u64 wstr;
-};
-struct PyCompactUnicodeObject_3_11 {
-    struct PyASCIIObject_3_11 ascii;
-    u64 utf8_length, utf8, wstr_length;
-};
-struct PyUnicodeObject_3_11 {
-    struct PyCompactUnicodeObject_3_11 compact;
-    u64 data;
-};
 
 /* Of the state: how many bytes a character has (1, 2 or 4), and flags; bit fields, which begin at the other end where the
  * highest byte of a word is the first. */
@@ -150,12 +124,6 @@ end:
     return 1;
 }
 
-/* Include/cpython/bytesobject.h: PyBytesObject, as far as its bytes. */
-struct PyBytesObject {
-    struct PyVarObject_head head;
-    u64 hash;
-};
-
 /* b'...' of so many bytes, cut after the most. */
 static void python_put_raw_bytes(struct python_text *text, unsigned long at, u64 length, unsigned most)
 {
@@ -190,16 +158,6 @@ static int python_put_bytes(struct python_text *text, unsigned long object,
     python_put_raw_bytes(text, object + type->basicsize - 1, length, most);
     return 1;
 }
-
-/* Include/cpython/longintrepr.h: _PyLongValue, digits of 30 bits.  From 3.12 on the lowest bits of the size
- * are flags, two of them the sign. */
-enum {
-    PYTHON_INT_DIGIT = 30,
-    PYTHON_INT_SIGN = 3,
-    PYTHON_INT_NEGATIVE = 2,
-    PYTHON_INT_FLAGS = 3, /* bits */
-    PYTHON_INT_MOST = 20, /* digits: a longer one is not written out */
-};
 
 /* In decimal: by 10**9, the lowest part first. */
 static void python_put_bigint(struct python_text *text, int negative, u32 *digits, int count)
@@ -264,5 +222,161 @@ static int python_put_int(struct python_text *text, unsigned long object, struct
         python_puts(text, " bits>");
     } else
         python_put_bigint(text, negative, digits, count);
+    return 1;
+}
+
+/* ---- floats: the fewest digits that no other double is nearer to (Steele and White, 1990), in whole numbers,
+ * as the kernel has no others */
+
+enum { PYTHON_LIMBS = 38, PYTHON_DIGITS = 17 };
+struct python_bigint {
+    u32 limb[PYTHON_LIMBS]; /* the lowest first */
+    int used;
+};
+
+static void python_bigint_set(struct python_bigint *whole, u64 value, int shift)
+{
+    int i, limb = shift / 32;
+    memset(whole, 0, sizeof *whole);
+    for (i = 0; i < 3 && limb + i < PYTHON_LIMBS; i++)
+        whole->limb[limb + i] = i == 0 ? (u32)(value << shift % 32) :
+                                i == 1 ? (u32)(value >> (32 - shift % 32)) :
+                                shift % 32 ? (u32)(value >> 32 >> (32 - shift % 32)) : 0;
+    whole->used = min(limb + 3, (int)PYTHON_LIMBS);
+}
+
+static void python_multiply(struct python_bigint *whole, u32 by)
+{
+    u64 carry = 0;
+    int i;
+    for (i = 0; i < whole->used; i++) {
+        carry += (u64)whole->limb[i] * by;
+        whole->limb[i] = (u32)carry;
+        carry >>= 32;
+    }
+    if (carry && whole->used < PYTHON_LIMBS)
+        whole->limb[whole->used++] = (u32)carry;
+}
+
+/* Of a + b against c, b may be NULL: negative, 0 or positive. */
+static int python_bigint_compare(const struct python_bigint *a, const struct python_bigint *b, const struct python_bigint *c)
+{
+    u64 carry = 0;
+    s64 borrow = 0;
+    int i, differs = 0, most = max(max(a->used, c->used), b ? b->used : 0);
+    for (i = 0; i < most; i++) {
+        s64 difference;
+        carry += (u64)a->limb[i] + (b ? b->limb[i] : 0);
+        difference = (s64)(u32)carry - c->limb[i] - borrow;
+        carry >>= 32;
+        borrow = difference < 0;
+        differs |= (u32)difference != 0;
+    }
+    if ((u64)borrow > carry)
+        return -1;
+    return carry > (u64)borrow || differs;
+}
+
+static void python_subtract(struct python_bigint *from, const struct python_bigint *whole)
+{
+    s64 borrow = 0;
+    int i;
+    for (i = 0; i < max(from->used, whole->used); i++) {
+        s64 difference = (s64)from->limb[i] - whole->limb[i] - borrow;
+        from->limb[i] = (u32)difference;
+        borrow = difference < 0;
+    }
+    from->used = max(from->used, whole->used);
+}
+
+/* The digits of mantissa * 2**exponent, which is 0.DIGITS * 10**point; how many there are. */
+static int python_shortest(char *digits, int *point, u64 mantissa, int exponent)
+{
+    struct python_bigint rest, unit, low, high; /* the distance to the doubles below and above */
+    int at_power = mantissa == 1ULL << 52 && exponent > -1074; /* the one below is half as far */
+    int even = !(mantissa & 1), count = 0, scale, digit, is_low, is_high;
+    python_bigint_set(&rest, mantissa, max(exponent, 0) + 1 + at_power);
+    python_bigint_set(&unit, 1, max(-exponent, 0) + 1 + at_power);
+    python_bigint_set(&low, 1, max(exponent, 0));
+    python_bigint_set(&high, 1, max(exponent, 0) + at_power);
+    /* at most one too small */
+    scale = (exponent + fls64(mantissa) - 1) * 1233 / 4096 - (exponent + fls64(mantissa) - 1 < 0);
+    *point = scale;
+    for (; scale > 0; scale--)
+        python_multiply(&unit, 10);
+    for (; scale < 0; scale++) {
+        python_multiply(&rest, 10);
+        python_multiply(&low, 10);
+        python_multiply(&high, 10);
+    }
+    while (python_bigint_compare(&rest, &high, &unit) >= !even) {
+        python_multiply(&unit, 10);
+        ++*point;
+    }
+    do {
+        python_multiply(&rest, 10);
+        python_multiply(&low, 10);
+        python_multiply(&high, 10);
+        for (digit = 0; digit < 9 && python_bigint_compare(&rest, NULL, &unit) >= 0; digit++)
+            python_subtract(&rest, &unit);
+        is_low = python_bigint_compare(&rest, NULL, &low) < even;
+        is_high = python_bigint_compare(&rest, &high, &unit) >= !even;
+        if (is_high && (!is_low || python_bigint_compare(&rest, &rest, &unit) >= !(digit & 1)))
+            digit++;
+        digits[count++] = '0' + digit;
+    } while (!is_low && !is_high && count < PYTHON_DIGITS);
+    return count;
+}
+
+/* As repr() has a double; dot: with ".0" behind a whole number. */
+static void python_put_double(struct python_text *text, u64 bits, int dot)
+{
+    char digits[PYTHON_DIGITS + 1], buffer[48], *to = buffer;
+    u64 mantissa = bits & ((1ULL << 52) - 1);
+    int exponent = bits >> 52 & 0x7ff, point, count, i;
+    if (exponent == 0x7ff) {
+        python_puts(text, mantissa ? "nan" : bits >> 63 ? "-inf" : "inf");
+        return;
+    }
+    if (bits >> 63)
+        *to++ = '-';
+    if (exponent == 0 && mantissa == 0) {
+        *to++ = '0';
+        count = point = 1; /* with its dot */
+    } else {
+        count = python_shortest(digits, &point, exponent ? mantissa | 1ULL << 52 : mantissa, exponent ? exponent - 1075 : -1074);
+        if (point > 16 || point < -3) {
+            *to++ = digits[0];
+            if (count > 1)
+                *to++ = '.';
+            memcpy(to, digits + 1, count - 1);
+            to += count - 1;
+            point--;
+            to += scnprintf(to, 8, "e%c%02d", point < 0 ? '-' : '+', point < 0 ? -point : point);
+            dot = 0;
+        } else {
+            if (point <= 0)
+                *to++ = '0', *to++ = '.';
+            for (i = point; i < 0; i++)
+                *to++ = '0';
+            for (i = 0; i < max(count, point); i++) {
+                if (i == point && i)
+                    *to++ = '.';
+                *to++ = i < count ? digits[i] : '0';
+            }
+        }
+    }
+    if (dot && count <= point)
+        *to++ = '.', *to++ = '0';
+    python_put(text, buffer, to - buffer);
+}
+
+/* Include/cpython/floatobject.h: a double after the head. */
+static int python_put_float(struct python_text *text, unsigned long object)
+{
+    u64 bits;
+    if (!python_read(&bits, object + text->shift + sizeof(struct PyObject_head), sizeof bits))
+        return 0;
+    python_put_double(text, bits, 1);
     return 1;
 }

@@ -1,9 +1,9 @@
 /*
- * What a system call in which a thread sleeps waits for, by its number.  A part of python_sleep.stp.in, which
- * includes it first.
+ * What a system call in which a thread sleeps waits for, by its number.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "embedded/embedded.h"
 
 enum python_wait_reason {
     PYTHON_WAITS_OTHER,     /* its name says it */

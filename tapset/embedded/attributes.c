@@ -1,32 +1,12 @@
 /*
- * Dicts, attributes and items of objects.  A part of python_objects.stp.in, which includes it behind what
- * reads memory, types and objects.
+ * Dicts, attributes and items of objects.
  *
  * No code of the program runs: an object's attributes are what its dict, its slots and the dicts of its
  * classes hold.
  *
  * SPDX-License-Identifier: MIT
  */
-
-/* Include/object.h: more of tp_flags. */
-enum {
-    PYTHON_INLINE_VALUES = 1 << 2, /* 3.13+ */
-    PYTHON_MANAGED_DICT = 1 << 4,  /* 3.11+ */
-    PYTHON_DICT = 1 << 29,
-    PYTHON_EXCEPTION = 1 << 30,
-};
-#define PYTHON_TYPE_OBJECT (1UL << 31)
-
-/* Include/cpython/object.h: struct _typeobject, behind tp_base. */
-enum {
-    PYTHON_TP_DICT = 264, /* NULL in the built-in types of 3.12+ */
-    PYTHON_TP_DESCR_GET = 272,
-    PYTHON_TP_DICTOFFSET = 288,
-    PYTHON_TP_MRO = 344,
-};
-
-/* All that one text may look at: objects, entries and items. */
-enum { PYTHON_BUDGET = 5000, PYTHON_ENTRIES = 1000, PYTHON_CLASSES = 64 };
+#include "embedded/embedded.h"
 
 static void python_begin_values(struct python_text *text, const struct offsets_page *layout)
 {
@@ -54,13 +34,6 @@ static int python_find_items(const struct offsets_page *layout, unsigned long tu
 }
 
 /* ---- dicts */
-
-struct python_dict_iter {
-    unsigned long entries, values, order; /* values, order: 0 unless they are apart from the keys */
-    u64 count, at;
-    u64 most; /* not more of them */
-    int size; /* of an entry */
-};
 
 /* Whether the dict can be walked. */
 static int python_dict_iter_keys(struct python_dict_iter *walk, const struct offsets_page *layout, unsigned long keys)
@@ -168,15 +141,6 @@ static int python_is_named(struct python_text *text, unsigned long object, const
             return 0;
     return 1;
 }
-
-/* What was looked for: an object, or why there is none. */
-enum python_lookup {
-    PYTHON_LOOKUP_OK,
-    PYTHON_LOOKUP_ABSENT,
-    PYTHON_LOOKUP_UNREADABLE,
-    PYTHON_LOOKUP_COMPUTED, /* code of the program would have to run */
-    PYTHON_LOOKUP_UNSET,    /* a variable that has no value yet, or no more */
-};
 
 static enum python_lookup python_dict_iter_find(struct python_dict_iter *walk, struct python_text *text, const char *name, int length,
                                       unsigned long *value)

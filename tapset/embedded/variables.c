@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "embedded/embedded.h"
 
 /* Include/code.h: co_flags; Include/internal/pycore_code.h: the kinds of variables, 3.11+. */
 enum { PYTHON_CODE_OPTIMIZED = 1, PYTHON_CODE_VARARGS = 4, PYTHON_CODE_VARKEYWORDS = 8 };

@@ -1,12 +1,12 @@
 /*
- * The GIL: whether a thread waits for it, and who has it meanwhile.  A part of python_objects.stp.in, which includes
- * it behind python_backtrace.h.
+ * The GIL: whether a thread waits for it, and who has it meanwhile.
  *
  * A thread that waits sleeps by futex, on a condition or a mutex that is a part of the GIL (Python/ceval_gil.h,
  * take_gil() and drop_gil()); no other futex is there.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "embedded/embedded.h"
 
 /* What is in a GIL. */
 struct python_gil {

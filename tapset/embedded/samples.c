@@ -1,9 +1,9 @@
 /*
- * Samples: for python_samples.stp, which calls these under a lock of its own.  A part of
- * python_objects.stp.in, which includes it behind python_variables.h.
+ * Samples: for python_samples.stp, which calls these under a lock of its own.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "embedded/embedded.h"
 
 static struct {
     struct python_frames frames;

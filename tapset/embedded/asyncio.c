@@ -1,0 +1,920 @@
+/*
+ * Coroutines, generators and tasks of asyncio: where they are, and what they await.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "embedded/embedded.h"
+
+/* ---------------------------------------------------------------- coroutines */
+
+/* Coroutines, generators and asynchronous generators: where they stand, and what they await there. */
+
+/* The CPython 3.N that it is; 0: not known. */
+static int python_minor(const struct offsets_page *layout)
+{
+    const char *at = layout->version + 2;
+    int minor = 0, digits;
+    if (layout->version[0] != '3' || layout->version[1] != '.')
+        return 0;
+    for (digits = 0; digits < 2 && *at >= '0' && *at <= '9'; digits++)
+        minor = 10 * minor + *at++ - '0';
+    return minor;
+}
+
+/* What an object is, by its type. */
+enum python_awaitable_kind {
+    PYTHON_KIND_OTHER = 1,
+    PYTHON_KIND_FRAME,  /* it has a frame */
+    PYTHON_KIND_WRAPS,  /* behind its head is what it stands for */
+    PYTHON_KIND_FUTURE, /* of _asyncio, or derived from that */
+    PYTHON_KIND_TASK,
+    PYTHON_KIND_CLASS, /* of a class statement */
+};
+struct python_awaitable_type {
+    unsigned long type;
+    enum python_awaitable_kind kind;
+    int value; /* of one with a frame: where; of a future or a task: which of python_futures */
+};
+
+/* FutureObj and TaskObj, Modules/_asynciomodule.c: what each CPython has where.  Behind what a task waits for are its
+ * coroutine and its name; from 3.14 on its place in a list of tasks is behind these. */
+static const struct python_futures {
+    int first, last; /* 3.N */
+    int task_size, future_size, state, waiter;
+} python_futures[] = {
+    {8, 8, 144, 104, 72, 104},   {9, 10, 184, 144, 80, 144},  {9, 10, 192, 152, 88, 152},
+    {11, 12, 176, 128, 88, 128}, {13, 13, 144, 104, 96, 112}, {14, 15, 168, 112, 104, 120},
+    {14, 15, 176, 112, 104, 120}, /* free-threaded: the thread that made it is behind that */
+};
+enum { PYTHON_TASK_NODE = 152 }; /* that place */
+
+/* All that is looked up for tasks. */
+struct python_task_reader {
+    struct python_text text;
+    struct python_frames frames; /* with the layout */
+    unsigned long budget;        /* for line tables */
+    int minor;
+    unsigned long state, interpreter; /* a PyThreadState, and its PyInterpreterState */
+    struct python_awaitable_type kinds[8];
+    unsigned looked; /* up for the table of kinds */
+};
+
+static int python_type_named(const struct python_type *type, const char *name)
+{
+    char known[32] = "";
+    int size = strlen(name) + 1;
+    return size <= (int)sizeof known && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
+}
+
+/* Which of python_futures a type of that size, without python_ob_base_offset(), is; -1: none. */
+static int python_future_at(int minor, u64 size, int is_task)
+{
+    int i;
+    for (i = 0; i < (int)ARRAY_SIZE(python_futures); i++)
+        if (minor >= python_futures[i].first && minor <= python_futures[i].last &&
+            size == (u64)(is_task ? python_futures[i].task_size : python_futures[i].future_size))
+            return i;
+    return -1;
+}
+
+/* Whether a type is one of _asyncio's, which are static to 3.11, or derived from one. */
+static int python_look_up_future(struct python_awaitable_type *kind, struct python_type type, int minor)
+{
+    int level, is_task;
+    for (level = 0; level < 16; level++) {
+        is_task = python_type_named(&type, "_asyncio.Task");
+        if (is_task || python_type_named(&type, "_asyncio.Future")) {
+            kind->value = python_future_at(minor, type.basicsize - type.shift, is_task);
+            kind->kind = kind->value < 0 ? PYTHON_KIND_OTHER : is_task ? PYTHON_KIND_TASK : PYTHON_KIND_FUTURE;
+            return 1;
+        }
+        if (!python_read_type_at(&type, type.base, type.shift))
+            break;
+    }
+    return 0;
+}
+
+/* Where a coroutine has its frame, gi_frame: Include/genobject.h (to 3.10, of another object); gi_iframe: behind all
+ * that the type's size counts but for a frame without variables: Include/cpython/genobject.h (3.11 on),
+ * Include/internal/pycore_interpframe_structs.h (3.14 on). */
+static int python_frame_within(const struct python_task_reader *tasks, const struct python_type *type)
+{
+    if (tasks->minor <= 10)
+        return sizeof(struct PyObject_head);
+    return (int)type->basicsize - tasks->frames.layout.frame_localsplus;
+}
+
+static void python_read_awaitable_type(struct python_task_reader *tasks, struct python_awaitable_type *kind)
+{
+    static const char *const frames[] = {"coroutine", "generator", "async_generator"};
+    static const char *const wraps[] = {"coroutine_wrapper", "async_generator_asend", "async_generator_athrow", "anext_awaitable"};
+    struct python_type type;
+    int i;
+    kind->kind = PYTHON_KIND_OTHER;
+    if (!python_read_type_at(&type, kind->type, tasks->frames.layout.ob_base_offset))
+        return;
+    /* not those of class statements, which may have these names, too */
+    for (i = 0; i < (int)ARRAY_SIZE(frames) && !(type.flags & PYTHON_HEAP); i++)
+        if (python_type_named(&type, frames[i])) {
+            kind->value = python_frame_within(tasks, &type);
+            if (kind->value >= (int)sizeof(struct PyObject_head) && kind->value < 256 && tasks->frames.layout.frame_localsplus)
+                kind->kind = PYTHON_KIND_FRAME;
+            return;
+        }
+    /* Objects/genobject.c, Objects/iterobject.c, Modules/_asynciomodule.c: in all of them it is behind the head */
+    for (i = 0; i < (int)ARRAY_SIZE(wraps) && !(type.flags & PYTHON_HEAP); i++)
+        if (python_type_named(&type, wraps[i]))
+            kind->kind = PYTHON_KIND_WRAPS;
+    if (python_type_named(&type, "_asyncio.FutureIter"))
+        kind->kind = PYTHON_KIND_WRAPS;
+    if (kind->kind == PYTHON_KIND_OTHER && !python_look_up_future(kind, type, tasks->minor) && type.flags & PYTHON_HEAP)
+        kind->kind = PYTHON_KIND_CLASS;
+}
+
+static struct python_awaitable_type python_awaitable_type(struct python_task_reader *tasks, unsigned long object)
+{
+    unsigned long type = python_type_address(object, tasks->frames.layout.ob_base_offset);
+    struct python_awaitable_type *kind, none = {.kind = PYTHON_KIND_OTHER};
+    int i;
+    if (!type)
+        return none;
+    for (i = 0; i < (int)ARRAY_SIZE(tasks->kinds); i++)
+        if (tasks->kinds[i].type == type)
+            return tasks->kinds[i];
+    kind = &tasks->kinds[tasks->looked++ % ARRAY_SIZE(tasks->kinds)];
+    kind->type = type;
+    python_read_awaitable_type(tasks, kind);
+    return *kind;
+}
+
+/* ---- what it awaits */
+
+struct python_coroutine {
+    unsigned long frame; /* 0: it has ended */
+    int runs;            /* or what it awaits does */
+    unsigned long awaits; /* 0: it runs, has not begun, or yields something */
+};
+
+/* PyFrameObject, to 3.10: Include/frameobject.h (3.8), Include/cpython/frameobject.h (3.9, 3.10). */
+enum {
+    PYTHON_FRAME_STACK = 64,
+    PYTHON_FRAME_TOP = 72,   /* to 3.9: NULL while it runs */
+    PYTHON_FRAME_DEPTH = 80, /* 3.10: of int */
+    PYTHON_FRAME_STATE = 108,
+    PYTHON_YIELD_FROM = 72, /* Include/opcode.h */
+};
+
+/* As _PyGen_yf() of Objects/genobject.c finds it; the instruction is in a bytes, before the names of the code object
+ * (PyCodeObject.co_code, seven words before co_filename). */
+static void python_awaited_3_10(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
+{
+    const struct offsets_page *layout = &tasks->frames.layout;
+    unsigned long frame = coroutine->frame, top = 0, code;
+    int instruction, depth = 0;
+    u8 opcode, state = 0;
+    if (tasks->minor == 10) {
+        if (!python_read(&depth, frame + PYTHON_FRAME_DEPTH, sizeof depth) || !python_read(&state, frame + PYTHON_FRAME_STATE, 1))
+            return;
+        coroutine->runs = state == 0; /* FRAME_EXECUTING */
+        if (depth > 0 && depth < 0x10000)
+            top = python_word(frame + PYTHON_FRAME_STACK) + depth * sizeof(u64);
+    } else {
+        top = python_word(frame + PYTHON_FRAME_TOP);
+        coroutine->runs = !top;
+    }
+    if (coroutine->runs || !top || !python_read(&instruction, frame + layout->frame_instr_ptr, sizeof instruction) || instruction < 0)
+        return;
+    code = python_word(python_word(frame + layout->frame_executable) + layout->co_filename - 7 * sizeof(u64));
+    if (tasks->minor == 10)
+        instruction *= 2;
+    if (code && python_read(&opcode, code + sizeof(struct PyBytesObject) + instruction + 2, 1) && opcode == PYTHON_YIELD_FROM)
+        coroutine->awaits = python_word(top - sizeof(u64));
+}
+
+/* _PyInterpreterFrame: in 3.11 to 3.13 how many words of variables and stack there are, an int; from 3.14 on a pointer
+ * behind the last of them (Include/internal/pycore_frame.h, pycore_interpframe_structs.h).  gi_frame_state: five bytes
+ * before the frame; its values are those of pycore_frame.h.  RESUME's argument tells whether it awaits: 2 (yield from)
+ * and 3 (await), in 3.11 and 3.12; later that is a state of its own.  What it awaits is the last word, in 3.15 the one
+ * before. */
+enum { PYTHON_FRAME_TOP_3_11 = 64, PYTHON_STATE_BEFORE = 5 };
+
+static void python_awaited_3_11(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
+{
+    const struct offsets_page *layout = &tasks->frames.layout;
+    unsigned long frame = coroutine->frame, next;
+    signed char state;
+    u8 unit[2];
+    u32 count;
+    if (!python_read(&state, frame - PYTHON_STATE_BEFORE, 1))
+        state = 100;
+    coroutine->runs = state == (tasks->minor >= 15 ? 4 : 0);
+    if (tasks->minor >= 15 ? state > 4 : state > 0)
+        coroutine->frame = 0;
+    if (tasks->minor >= 15 ? state != 2 && state != 3 : state != -1)
+        return;
+    if (tasks->minor <= 12) {
+        next = python_word(frame + layout->frame_instr_ptr) + sizeof unit;
+        if (!python_read(unit, next, sizeof unit) || (unit[1] & 3) < 2)
+            return;
+    }
+    if (tasks->minor >= 14)
+        coroutine->awaits = python_word(python_word(frame + PYTHON_FRAME_TOP_3_11) -
+                                        (tasks->minor >= 15 ? 2 : 1) * sizeof(u64)) & ~PYTHON_TAGS;
+    else if (python_read(&count, frame + PYTHON_FRAME_TOP_3_11, sizeof count) && count && count < 0x10000)
+        coroutine->awaits = python_word(frame + layout->frame_localsplus + (count - 1) * sizeof(u64));
+}
+
+/* Whether it is a coroutine or the like. */
+static int python_read_coroutine(struct python_task_reader *tasks, struct python_coroutine *coroutine, unsigned long object)
+{
+    struct python_awaitable_type kind = python_awaitable_type(tasks, object);
+    memset(coroutine, 0, sizeof *coroutine);
+    if (kind.kind != PYTHON_KIND_FRAME)
+        return 0;
+    if (tasks->minor >= 11) {
+        coroutine->frame = object + kind.value;
+        python_awaited_3_11(tasks, coroutine);
+        return 1;
+    }
+    coroutine->frame = python_word(object + kind.value);
+    if (coroutine->frame)
+        python_awaited_3_10(tasks, coroutine);
+    return 1;
+}
+
+/* The frames in which a task waits, the innermost last: the last ones of so many, if it's more than there is room for. */
+enum { PYTHON_CHAIN = 64 };
+struct python_await_chain {
+    unsigned long frames[PYTHON_CHAIN];
+    int count;
+    int runs; /* one of them does */
+};
+
+/* Follows the awaits from a coroutine inwards. */
+static void python_follow_awaits(struct python_task_reader *tasks, struct python_await_chain *chain, unsigned long object)
+{
+    struct python_coroutine coroutine;
+    chain->count = chain->runs = 0;
+    while (object && chain->count < PYTHON_STACK && python_use_budget(&tasks->text)) {
+        if (python_awaitable_type(tasks, object).kind == PYTHON_KIND_WRAPS) {
+            object = python_word(object + tasks->frames.layout.ob_base_offset + sizeof(struct PyObject_head));
+            continue;
+        }
+        if (!python_read_coroutine(tasks, &coroutine, object) || !coroutine.frame)
+            return;
+        chain->frames[chain->count++ % PYTHON_CHAIN] = coroutine.frame;
+        chain->runs |= coroutine.runs;
+        object = coroutine.awaits;
+    }
+}
+
+/* Goes to the frame of the chain with this number: whether it is one. */
+static int python_chain_frame(struct python_task_reader *tasks, const struct python_await_chain *chain, int at)
+{
+    struct python_frames *frames = &tasks->frames;
+    frames->frame = chain->frames[at % PYTHON_CHAIN];
+    frames->code = python_word(frames->frame + frames->layout.frame_executable) & ~PYTHON_TAGS;
+    return frames->code && python_is_code(frames);
+}
+
+/* Whole lines, the innermost frame first, and a line of dots if there are more of them. */
+static void python_put_await_chain(struct python_task_reader *tasks, const struct python_await_chain *chain, s64 depth)
+{
+    int at;
+    depth = min_t(s64, depth, PYTHON_CHAIN);
+    for (at = chain->count - 1; at >= 0; at--) {
+        if (depth-- <= 0) {
+            python_puts(&tasks->text, "...\n");
+            return;
+        }
+        if (!python_chain_frame(tasks, chain, at)) {
+            python_puts(&tasks->text, "<unknown>\n");
+            return;
+        }
+        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget);
+    }
+}
+
+/* ---------------------------------------------------------------- tasks */
+
+/* The tasks of asyncio: which of them runs in a thread, and for what the others wait. */
+
+/* At most so many tasks and threads are looked at, so many objects and entries for one name or for a list of all tasks,
+ * and so many modules. */
+enum { PYTHON_TASKS = 1000, PYTHON_TASK_EFFORT = 20000, PYTHON_TASKS_EFFORT = 60000, PYTHON_MODULES = 15000 };
+
+/* What a thread needs that is looked at first; 0: it runs no Python, or this CPython is not known. */
+static int python_begin_tasks(struct python_task_reader *tasks, int effort)
+{
+    memset(tasks, 0, sizeof *tasks);
+    if (!current->mm || !python_read_layout(&tasks->frames.layout)) {
+        python_warn_no_shim();
+        return 0;
+    }
+    python_begin_values(&tasks->text, &tasks->frames.layout);
+    tasks->text.effort = effort;
+    tasks->budget = PYTHON_TABLES;
+    tasks->minor = python_minor(&tasks->frames.layout);
+    return tasks->minor >= 8 && tasks->minor <= 15 && tasks->frames.layout.interp_modules &&
+           tasks->frames.layout.tstate_interp;
+}
+
+/* Goes to a thread of this process, which runs Python. */
+static int python_enter_thread(struct python_task_reader *tasks, struct task_struct *thread)
+{
+    if (!python_read_state(&tasks->frames.layout, thread, &tasks->state) || !tasks->state)
+        return 0;
+    tasks->interpreter = python_word(tasks->state + tasks->frames.layout.tstate_interp);
+    return tasks->interpreter != 0;
+}
+
+/* ---- names in dicts, by the place where they were last time */
+
+enum python_hint {
+    PYTHON_HINT_MODULE,
+    PYTHON_HINT_CURRENT,
+    PYTHON_HINT_TASKS,
+    PYTHON_HINT_EAGER,
+    PYTHON_HINTS,
+};
+
+/* By process: the place of the entry; and a hash of the dict, with the number of its entries, that had none.  Another
+ * process may use the same ones: an entry is always looked at. */
+static struct {
+    u32 at[PYTHON_HINTS];
+    u64 absent_hash[PYTHON_HINTS];
+} python_hints[64];
+
+static int python_dict_item_by_hint(struct python_task_reader *tasks, unsigned long dict, const char *name, enum python_hint which,
+                              unsigned long *value)
+{
+    u32 *hint = &python_hints[current->tgid % 64].at[which];
+    u64 *absent_hash = &python_hints[current->tgid % 64].absent_hash[which], hash;
+    int length = strlen(name), more;
+    struct python_dict_iter walk;
+    unsigned long key;
+    if (!python_dict_iter_init(&walk, &tasks->frames.layout, dict))
+        return 0;
+    walk.most = PYTHON_MODULES;
+    walk.at = READ_ONCE(*hint);
+    if (python_dict_iter_next(&walk, &tasks->text, &key, value) > 0 && python_is_named(&tasks->text, key, name, length))
+        return 1;
+    hash = python_hash_mix(python_hash_mix(walk.entries, walk.count), current->tgid);
+    if (READ_ONCE(*absent_hash) == hash)
+        return 0;
+    walk.at = 0;
+    while ((more = python_dict_iter_next(&walk, &tasks->text, &key, value)) > 0)
+        if (python_is_named(&tasks->text, key, name, length)) {
+            WRITE_ONCE(*hint, walk.at - 1);
+            return 1;
+        }
+    if (!more)
+        WRITE_ONCE(*absent_hash, hash);
+    return 0;
+}
+
+/* What asyncio.tasks has under a name; 0: nothing, as it is not imported. */
+static unsigned long python_asyncio_item(struct python_task_reader *tasks, const char *name, enum python_hint which)
+{
+    unsigned long modules = python_word(tasks->interpreter + tasks->frames.layout.interp_modules), module, value;
+    if (!python_dict_item_by_hint(tasks, modules, "asyncio.tasks", PYTHON_HINT_MODULE, &module))
+        return 0;
+    /* Objects/moduleobject.c: the dict is behind the head */
+    return python_dict_item_by_hint(tasks, python_word(module + tasks->frames.layout.ob_base_offset + sizeof(struct PyObject_head)), name, which, &value) ? value : 0;
+}
+
+/* ---- the items of lists, tuples and sets */
+
+struct python_items {
+    unsigned long at;
+    u64 count;
+    int size;
+};
+
+/* Whether it is one. */
+static int python_find_all_items(struct python_task_reader *tasks, struct python_items *items, unsigned long object)
+{
+    struct python_type type;
+    struct PySetObject set;
+    unsigned shift = tasks->frames.layout.ob_base_offset;
+    if (!object || !python_read_type(&type, object, shift))
+        return 0;
+    items->size = sizeof(u64);
+    if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
+        if (!python_find_items(&tasks->frames.layout, object, &items->at, &items->count))
+            return 0;
+        if (type.flags & PYTHON_LIST)
+            items->at = python_word(object + shift + sizeof(struct PyVarObject_head));
+        return 1;
+    }
+    if ((!python_type_is(&type, "set") && !python_type_is(&type, "frozenset")) || !python_read(&set, object + shift, sizeof set))
+        return 0;
+    items->at = set.table;
+    items->count = set.mask + 1;
+    items->size = 2 * sizeof(u64); /* with the hash */
+    return 1;
+}
+
+/* The next one; 0: there is none, or it can't be read. */
+static unsigned long python_next_item(struct python_task_reader *tasks, struct python_items *items)
+{
+    u64 entry[2];
+    while (items->count && python_use_budget(&tasks->text)) {
+        if (!python_read(entry, items->at, sizeof *entry) || (items->size > 8 && !python_read(entry, items->at, sizeof entry)))
+            return 0;
+        items->count--;
+        items->at += items->size;
+        if (entry[0] && (items->size == 8 || entry[1] != ~0ULL)) /* not free, nor deleted: no hash is -1 */
+            return entry[0];
+    }
+    return 0;
+}
+
+/* ---- futures and tasks */
+
+struct python_future {
+    int is_task, pending;
+    unsigned long coroutine, name, waits; /* of a task; waits: 0 where it waits for nothing */
+};
+
+/* One of class statements, as asyncio.futures._PyFuture and asyncio.tasks._PyTask are. */
+static int python_read_python_future(struct python_task_reader *tasks, struct python_future *future, unsigned long object)
+{
+    unsigned long state;
+    if (python_attribute(&tasks->text, object, "_state", 6, &state) != PYTHON_LOOKUP_OK)
+        return 0;
+    future->pending = python_is_named(&tasks->text, state, "PENDING", 7);
+    future->is_task = python_attribute(&tasks->text, object, "_coro", 5, &future->coroutine) == PYTHON_LOOKUP_OK;
+    if (future->is_task && python_attribute(&tasks->text, object, "_name", 5, &future->name) != PYTHON_LOOKUP_OK)
+        future->name = 0;
+    if (future->is_task && python_attribute(&tasks->text, object, "_fut_waiter", 11, &future->waits) != PYTHON_LOOKUP_OK)
+        future->waits = 0;
+    return 1;
+}
+
+/* Whether it is a future. */
+static int python_read_future(struct python_task_reader *tasks, struct python_future *future, unsigned long object)
+{
+    struct python_awaitable_type kind = python_awaitable_type(tasks, object);
+    unsigned long fields = object + tasks->frames.layout.ob_base_offset;
+    u64 words[3];
+    u32 state;
+    memset(future, 0, sizeof *future);
+    if (kind.kind == PYTHON_KIND_CLASS)
+        return python_read_python_future(tasks, future, object);
+    if ((kind.kind != PYTHON_KIND_TASK && kind.kind != PYTHON_KIND_FUTURE) ||
+        !python_read(&state, fields + python_futures[kind.value].state, sizeof state))
+        return 0;
+    future->pending = state == 0;
+    future->is_task = kind.kind == PYTHON_KIND_TASK;
+    if (!future->is_task)
+        return 1;
+    if (!python_read(words, fields + python_futures[kind.value].waiter, sizeof words))
+        return 0;
+    future->waits = words[0];
+    future->coroutine = words[1];
+    future->name = words[2];
+    return 1;
+}
+
+/* From 3.12 on the number of a task without a name is an int until it is asked for. */
+static void python_put_task_name(struct python_text *text, unsigned long name)
+{
+    struct python_type type;
+    if (python_read_type(&type, name, text->shift) && type.flags & PYTHON_LONG) {
+        python_puts(text, "Task-");
+        if (!python_put_int(text, name, &type, 0))
+            python_puts(text, "<unknown>");
+    } else
+        python_put_attribute(text, name);
+}
+
+/* ---- the task that runs in a thread */
+
+/* PyThreadState.thread_id, to 3.13: Include/cpython/pystate.h; from 3.14 on _PyThreadStateImpl.asyncio_running_task, and
+ * behind it asyncio_tasks_head: Include/internal/pycore_tstate.h; how far behind the dict of modules an interpreter has its
+ * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h.  These, and python_futures, are the same in the headers of
+ * 3.14.4 to 3.14.7, with a GIL and without. */
+static const struct {
+    int thread_id, running, tasks_head, interp_tasks_head, interp_tasks_head_nogil;
+} python_asyncio[] = {
+    [8] = {176, 0, 0, 0, 0},          [9] = {176, 0, 0, 0, 0},
+    [10] = {176, 0, 0, 0, 0},         [11] = {152, 0, 0, 0, 0},
+    [12] = {136, 0, 0, 0, 0},         [13] = {152, 0, 0, 0, 0},
+    [14] = {0, 872, 880, 3192, 9920}, [15] = {0, 1032, 1048, 3264, 10040},
+};
+
+/* The frame of a task's coroutine; 0: it has none. */
+static unsigned long python_task_frame(struct python_task_reader *tasks, unsigned long task)
+{
+    struct python_coroutine coroutine;
+    struct python_future future;
+    if (!python_read_future(tasks, &future, task) || !future.is_task || !python_read_coroutine(tasks, &coroutine, future.coroutine))
+        return 0;
+    return coroutine.frame;
+}
+
+/* Goes to the innermost frame of the thread. */
+static enum python_frame_status python_enter_frames(struct python_task_reader *tasks)
+{
+    tasks->frames.passed_over = 0;
+    return python_state_frame(&tasks->frames, tasks->state);
+}
+
+static int python_frame_is_on_stack(struct python_task_reader *tasks, unsigned long frame)
+{
+    enum python_frame_status found = python_enter_frames(tasks);
+    for (; found == PYTHON_FRAME_OK && python_use_budget(&tasks->text); found = python_next_frame(&tasks->frames))
+        if (tasks->frames.frame == frame)
+            return 1;
+    return 0;
+}
+
+/* By the loops that run, and their tasks: it is on the thread's stack, or its loop says that it is the thread's (before
+ * and after its coroutine runs, and where that has no frame). */
+static unsigned long python_running_by_loop(struct python_task_reader *tasks)
+{
+    unsigned long current_tasks = python_asyncio_item(tasks, "_current_tasks", PYTHON_HINT_CURRENT), loop, task, frame, number;
+    u64 thread = python_word(tasks->state + python_asyncio[tasks->minor].thread_id);
+    struct python_dict_iter walk;
+    s64 of_loop;
+    if (!current_tasks || !python_dict_iter_init(&walk, &tasks->frames.layout, current_tasks))
+        return 0;
+    while (python_dict_iter_next(&walk, &tasks->text, &loop, &task) > 0) {
+        frame = python_task_frame(tasks, task);
+        if (frame && python_frame_is_on_stack(tasks, frame))
+            return task;
+        if (thread && python_attribute(&tasks->text, loop, "_thread_id", 10, &number) == PYTHON_LOOKUP_OK &&
+            python_int_of(number, &of_loop, tasks->text.shift) && (u64)of_loop == thread)
+            return task;
+    }
+    return 0;
+}
+
+/* The task that runs in the thread, which may itself be asleep in it; 0: none. */
+static unsigned long python_running_task(struct python_task_reader *tasks, struct python_future *future)
+{
+    unsigned long task;
+    if (tasks->minor < 14)
+        task = python_running_by_loop(tasks);
+    else
+        task = python_word(tasks->state + python_asyncio[tasks->minor].running);
+    return task && python_read_future(tasks, future, task) && future->is_task ? task : 0;
+}
+
+static void python_task_text(char *to)
+{
+    struct python_task_reader tasks;
+    struct python_future future;
+    *to = '\0';
+    if (!python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !python_enter_thread(&tasks, current) || !python_running_task(&tasks, &future))
+        return;
+    python_begin(&tasks.text, to, "");
+    python_begin_values(&tasks.text, &tasks.frames.layout);
+    python_put_task_name(&tasks.text, future.name);
+    *tasks.text.at = '\0';
+}
+
+/* ---- for scripts that follow tasks, by their addresses */
+
+static unsigned long python_task_here(void)
+{
+    struct python_task_reader tasks;
+    struct python_future future;
+    if (!python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !python_enter_thread(&tasks, current))
+        return 0;
+    return python_running_task(&tasks, &future);
+}
+
+/* How many bytes behind the start of one of the objects by which a loop calls a task's step is the task; 0: it is none of
+ * them.  Modules/_asynciomodule.c; PyCFunctionObject: Include/cpython/methodobject.h, its function's name is what
+ * PyMethodDef begins with; PyMethodObject: Include/cpython/classobject.h. */
+static int python_callback_task_offset(struct python_task_reader *tasks, unsigned long callback)
+{
+    static const char *const wrappers[] = {"_asyncio.TaskStepMethWrapper", "TaskStepMethWrapper", "TaskWakeupMethWrapper"};
+    unsigned shift = tasks->frames.layout.ob_base_offset;
+    unsigned long head = callback + shift + sizeof(struct PyObject_head), name;
+    struct python_type type, named = {0};
+    int i;
+    if (!python_read_type(&type, callback, shift))
+        return 0;
+    for (i = 0; i < (int)ARRAY_SIZE(wrappers); i++)
+        if (python_type_named(&type, wrappers[i]))
+            return head - callback;
+    if (type.flags & PYTHON_HEAP)
+        return 0;
+    if (python_type_named(&type, "builtin_function_or_method")) {
+        named.name = python_word(python_word(head));
+        return python_type_named(&named, "task_wakeup") ? head - callback + sizeof(u64) : 0;
+    }
+    if (!python_type_named(&type, "method") || !tasks->frames.layout.func_qualname)
+        return 0;
+    name = python_word(python_word(head) + tasks->frames.layout.func_qualname);
+    return python_is_named(&tasks->text, name, "Task.__step", 11) || python_is_named(&tasks->text, name, "Task.__wakeup", 13) ?
+               head - callback + sizeof(u64) : 0;
+}
+
+/* The task whose step a callback of a loop is; 0: that is another one. */
+static unsigned long python_callback_task(unsigned long callback)
+{
+    struct python_task_reader tasks;
+    struct python_future future;
+    unsigned long task;
+    int at;
+    if (!callback || !python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) || !(at = python_callback_task_offset(&tasks, callback)))
+        return 0;
+    task = python_word(callback + at);
+    return task && python_read_future(&tasks, &future, task) && future.is_task ? task : 0;
+}
+
+/* 1: it has not ended; 0: it has, or is none. */
+static int python_task_is_pending(unsigned long task)
+{
+    struct python_task_reader tasks;
+    struct python_future future;
+    return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task && future.pending;
+}
+
+/* Its name, or the qualified name of its coroutine. */
+static void python_named_task_text(char *to, unsigned long task, int of_coroutine)
+{
+    struct python_task_reader tasks;
+    struct python_future future;
+    unsigned long name;
+    int known = python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task;
+    python_begin(&tasks.text, to, "");
+    python_begin_values(&tasks.text, &tasks.frames.layout);
+    if (!known)
+        python_puts(&tasks.text, "<unknown>");
+    else if (!of_coroutine)
+        python_put_task_name(&tasks.text, future.name);
+    else if ((name = python_generator_name(future.coroutine, tasks.text.shift)))
+        python_put_attribute(&tasks.text, name);
+    else
+        python_put_object(&tasks.text, future.coroutine, 0);
+    *tasks.text.at = '\0';
+}
+
+/* ---------------------------------------------------------------- task list */
+
+/* All tasks of asyncio in a process, with where and for what they wait. */
+
+/* The tasks that were printed as those of threads, and how many were printed in all. */
+enum { PYTHON_RUNNING = 32 };
+struct python_list {
+    unsigned long running[PYTHON_RUNNING];
+    int running_count, printed;
+    s64 depth;
+};
+
+static void python_put_quoted_name(struct python_text *text, unsigned long name)
+{
+    python_puts(text, "\"");
+    python_put_task_name(text, name);
+    python_puts(text, "\"");
+}
+
+/* ---- for what it waits */
+
+/* One of several; those that are done are left out. */
+static void python_put_wait(struct python_task_reader *tasks, unsigned long object, int *count)
+{
+    struct python_future future;
+    struct python_type type;
+    if (!python_read_future(tasks, &future, object) || !future.pending)
+        return;
+    python_puts(&tasks->text, *count ? ", " : ", waits for ");
+    if (*count >= PYTHON_ITEMS)
+        python_puts(&tasks->text, "...");
+    else if (future.is_task)
+        python_put_quoted_name(&tasks->text, future.name);
+    else if (python_read_type(&type, object, tasks->text.shift))
+        python_put_class_name(&tasks->text, python_type_address(object, tasks->text.shift), &type);
+    ++*count;
+}
+
+/* All of a list or a set, or the one; whether there was something to be named. */
+static int python_put_waits(struct python_task_reader *tasks, unsigned long object)
+{
+    struct python_items items;
+    unsigned long item;
+    int count = 0;
+    if (!python_find_all_items(tasks, &items, object))
+        python_put_wait(tasks, object, &count);
+    else
+        while (count <= PYTHON_ITEMS && (item = python_next_item(tasks, &items)))
+            python_put_wait(tasks, item, &count);
+    return count;
+}
+
+/* Where a coroutine of asyncio's waits for a future that it has made for several others, or for another one: a variable
+ * of it, or an attribute of that, has those. */
+static const struct {
+    const char *module, *function, *variable, *attribute;
+} python_waits[] = {
+    {"asyncio.tasks", "_wait", "fs", NULL},
+    {"asyncio.tasks", "wait_for", "fut", NULL}, /* to 3.11 */
+    {"asyncio.taskgroups", "__aexit__", "self", "_tasks"},
+    {"asyncio.taskgroups", "_aexit", "self", "_tasks"},
+};
+
+static int python_put_waits_of_frame(struct python_task_reader *tasks, const struct python_await_chain *chain)
+{
+    struct python_text *text = &tasks->text;
+    unsigned long module, value, function;
+    int i, has_module = 0;
+    if (!chain->count || !python_chain_frame(tasks, chain, chain->count - 1))
+        return 0;
+    function = python_word(tasks->frames.code + tasks->frames.layout.co_name);
+    for (i = 0; i < (int)ARRAY_SIZE(python_waits); i++) {
+        if (!python_is_named(text, function, python_waits[i].function, strlen(python_waits[i].function)))
+            continue;
+        if (!has_module && python_dict_item(text, python_word(tasks->frames.frame + tasks->frames.layout.frame_f_globals), "__name__", 8,
+                                            &module) != PYTHON_LOOKUP_OK)
+            return 0;
+        has_module = 1;
+        if (!python_is_named(text, module, python_waits[i].module, strlen(python_waits[i].module)))
+            continue;
+        if (python_variable_named(text, &tasks->frames, python_waits[i].variable, strlen(python_waits[i].variable), &value) != PYTHON_LOOKUP_OK)
+            return 0;
+        if (python_waits[i].attribute &&
+            python_attribute(text, value, python_waits[i].attribute, strlen(python_waits[i].attribute), &value) != PYTHON_LOOKUP_OK)
+            return 0;
+        return python_put_waits(tasks, value);
+    }
+    return 0;
+}
+
+/* What a task that is not a thread's does. */
+static void python_put_state(struct python_task_reader *tasks, const struct python_future *task, const struct python_await_chain *chain)
+{
+    struct python_future waits;
+    unsigned long children;
+    if (chain->runs)
+        python_puts(&tasks->text, ", running");
+    else if (!task->waits || (python_read_future(tasks, &waits, task->waits) && !waits.pending))
+        python_puts(&tasks->text, ", ready");
+    else if (!waits.is_task && python_awaitable_type(tasks, task->waits).kind != PYTHON_KIND_OTHER &&
+             /* asyncio.tasks._GatheringFuture */
+             ((python_attribute(&tasks->text, task->waits, "_children", 9, &children) == PYTHON_LOOKUP_OK && python_put_waits(tasks, children)) ||
+              python_put_waits_of_frame(tasks, chain)))
+        return;
+    else if (!python_put_waits(tasks, task->waits))
+        python_puts(&tasks->text, ", waits for <unknown>");
+}
+
+/* ---- the list */
+
+static void python_begin_task(struct python_task_reader *tasks, unsigned long name)
+{
+    python_puts(&tasks->text, "Task ");
+    python_put_quoted_name(&tasks->text, name);
+}
+
+static void python_end_task(struct python_task_reader *tasks, struct python_list *list)
+{
+    python_puts(&tasks->text, "\n");
+    python_flush(&tasks->text);
+    list->printed++;
+}
+
+/* A task of the thread, with the thread's stack from the task's coroutine on. */
+static void python_print_running(struct python_task_reader *tasks, struct python_list *list, struct task_struct *thread)
+{
+    struct python_future future;
+    unsigned long task = python_running_task(tasks, &future), last;
+    enum python_frame_status found;
+    s64 depth = min_t(s64, list->depth, PYTHON_STACK);
+    int ended = 0;
+    if (!task)
+        return;
+    if (list->running_count < PYTHON_RUNNING)
+        list->running[list->running_count++] = task;
+    python_begin_task(tasks, future.name);
+    python_puts(&tasks->text, ", running in thread ");
+    python_put_number(&tasks->text, 0, thread->pid);
+    python_puts(&tasks->text, python_is_running(thread) ? "\n" : ", asleep\n");
+    last = python_task_frame(tasks, task);
+    for (found = python_enter_frames(tasks); found == PYTHON_FRAME_OK && !ended; found = python_next_frame(&tasks->frames)) {
+        if (depth-- <= 0) {
+            python_puts(&tasks->text, "...\n");
+            break;
+        }
+        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget);
+        ended = tasks->frames.frame == last;
+    }
+    if (found == PYTHON_FRAME_UNKNOWN && !ended)
+        python_puts(&tasks->text, "<unknown>\n");
+    python_end_task(tasks, list);
+}
+
+/* One that no thread runs, unless it is done. */
+static void python_print_task(struct python_task_reader *tasks, struct python_list *list, unsigned long task)
+{
+    struct python_future future;
+    struct python_await_chain chain;
+    int i;
+    for (i = 0; i < list->running_count; i++)
+        if (list->running[i] == task)
+            return;
+    if (list->printed >= PYTHON_TASKS || !python_read_future(tasks, &future, task) || !future.is_task || !future.pending)
+        return;
+    python_follow_awaits(tasks, &chain, future.coroutine);
+    python_begin_task(tasks, future.name);
+    python_put_state(tasks, &future, &chain);
+    python_puts(&tasks->text, "\n");
+    python_put_await_chain(tasks, &chain, list->depth);
+    python_end_task(tasks, list);
+}
+
+/* Those of a set, or of a WeakSet. */
+static void python_print_set(struct python_task_reader *tasks, struct python_list *list, unsigned long set, int weak)
+{
+    struct python_items items;
+    unsigned long item;
+    if (!set || (weak && python_attribute(&tasks->text, set, "data", 4, &set) != PYTHON_LOOKUP_OK) || !python_find_all_items(tasks, &items, set))
+        return;
+    while ((item = python_next_item(tasks, &items)))
+        /* Include/weakrefobject.h, Include/cpython/weakrefobject.h: wr_object is behind the head */
+        python_print_task(tasks, list, weak ? python_word(item + tasks->text.shift + sizeof(struct PyObject_head)) : item);
+}
+
+/* From 3.14 on: those of a list (Include/internal/pycore_llist.h: next, previous), of which two words of each are a part. */
+static void python_print_linked(struct python_task_reader *tasks, struct python_list *list, unsigned long head)
+{
+    int within = tasks->frames.layout.ob_base_offset + PYTHON_TASK_NODE;
+    unsigned long at = head, next = python_word(head);
+    while (next != head) {
+        if (!next || !python_use_budget(&tasks->text) || python_word(next + sizeof(u64)) != at ||
+            python_awaitable_type(tasks, next - within).kind != PYTHON_KIND_TASK) {
+            python_puts(&tasks->text, "<unknown>\n");
+            return;
+        }
+        python_print_task(tasks, list, next - within);
+        at = next;
+        next = python_word(at);
+    }
+}
+
+/* From 3.14 on each thread state has a list of the tasks that were made there (they are linked in both directions:
+ * Include/cpython/pystate.h); the interpreter has those of threads that have ended. */
+static void python_print_lists(struct python_task_reader *tasks, struct python_list *list)
+{
+    const struct offsets_page *layout = &tasks->frames.layout;
+    unsigned long state;
+    int direction, count = 0;
+    for (direction = 1; direction >= 0; direction--)
+        for (state = direction ? tasks->state : python_word(tasks->state); state && count++ < PYTHON_TASKS;
+             state = python_word(state + direction * sizeof(u64)))
+            python_print_linked(tasks, list, state + python_asyncio[tasks->minor].tasks_head);
+    python_print_linked(tasks, list, tasks->interpreter + layout->interp_modules +
+                                     (layout->ob_base_offset ? python_asyncio[tasks->minor].interp_tasks_head_nogil :
+                                                           python_asyncio[tasks->minor].interp_tasks_head));
+}
+
+static void python_print_waiting_tasks(struct python_task_reader *tasks, struct python_list *list)
+{
+    if (tasks->minor >= 14)
+        python_print_lists(tasks, list);
+    else if (tasks->minor >= 12) {
+        python_print_set(tasks, list, python_asyncio_item(tasks, "_scheduled_tasks", PYTHON_HINT_TASKS), 1);
+        python_print_set(tasks, list, python_asyncio_item(tasks, "_eager_tasks", PYTHON_HINT_EAGER), 0);
+    } else
+        python_print_set(tasks, list, python_asyncio_item(tasks, "_all_tasks", PYTHON_HINT_TASKS), 1);
+    if (tasks->text.effort <= 0)
+        python_puts(&tasks->text, "<unknown>\n");
+    python_flush(&tasks->text);
+}
+
+/* The number of tasks. */
+static int python_print_tasks(s64 depth)
+{
+    char buffer[128];
+    struct python_list list = {.depth = depth};
+    struct python_task_reader tasks;
+    struct task_struct *thread;
+    struct python_text text;
+    int looked = 0, entered;
+    if (!python_begin_tasks(&tasks, PYTHON_TASKS_EFFORT))
+        return 0;
+    python_begin_printing(&text, buffer, sizeof buffer);
+    text.layout = tasks.text.layout;
+    text.effort = tasks.text.effort;
+    tasks.text = text;
+    rcu_read_lock();
+    entered = python_enter_thread(&tasks, current);
+    for_each_thread(current, thread) {
+        unsigned long state = tasks.state, interpreter = tasks.interpreter;
+        if (looked++ < PYTHON_TASKS && python_enter_thread(&tasks, thread))
+            python_print_running(&tasks, &list, thread);
+        if (entered) {
+            tasks.state = state;
+            tasks.interpreter = interpreter;
+        }
+        entered |= tasks.state && tasks.interpreter;
+    }
+    rcu_read_unlock();
+    if (entered)
+        python_print_waiting_tasks(&tasks, &list);
+    return list.printed;
+}

@@ -1,0 +1,330 @@
+/*
+ * What the files of this folder, and the embedded C of the tapset, have in common: types, and a prototype of each
+ * function that is used outside of its file.  Each of them includes this first.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PYTHON_EMBEDDED_H
+#define PYTHON_EMBEDDED_H
+
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "shared/offsets_page.h"
+
+/* ---------------------------------------------------------------- memory.c */
+
+/* Bytes one after another, read by the piece. */
+struct python_bytes {
+    unsigned long at, end;
+    unsigned have, used;
+    int failed; /* something could not be read */
+    unsigned char piece[64];
+};
+
+/* Include/object.h: PyObject and PyVarObject.  This and all structs and offsets of objects below are what is behind so
+ * many bytes; those of layout_page.h are from the start of an object. */
+struct PyObject_head {
+    u64 references, type;
+};
+struct PyVarObject_head {
+    struct PyObject_head object;
+    u64 size;
+};
+
+/* Include/object.h: tp_flags */
+enum {
+    PYTHON_STATIC_BUILTIN = 1 << 1, /* 3.12+ */
+    PYTHON_HEAP = 1 << 9,           /* of a class statement */
+    PYTHON_LONG = 1 << 24,
+    PYTHON_LIST = 1 << 25,
+    PYTHON_TUPLE = 1 << 26,
+    PYTHON_BYTES = 1 << 27,
+    PYTHON_UNICODE = 1 << 28,
+};
+
+struct python_type {
+    u64 name, basicsize, itemsize, flags, base;
+    unsigned shift; /* python_ob_base_offset(), of types and objects */
+};
+
+/* Where text is written: to a string of limited length, or through a small buffer to the output. */
+struct python_text {
+    char *start, *at, *end; /* there is room for a NUL at the end */
+    int print;              /* to the output */
+    int full;               /* something had no room, and nothing more is taken */
+    int reserve;            /* so many bytes after the end are for the last word */
+    unsigned shift;         /* python_ob_base_offset() */
+
+    /* For values (python_values.h); NULL and 0 otherwise. */
+    const struct offsets_page *layout;
+    int effort; /* so many more objects, entries and items are looked at */
+    int raw;    /* characters are not escaped */
+    /* The type of the last name that was compared, and the built-in one that it is derived from. */
+    unsigned long name_type;
+    struct python_type name_base;
+};
+
+/* ---------------------------------------------------------------- objects.c */
+
+/* Include/cpython/unicodeobject.h: PyASCIIObject, PyCompactUnicodeObject and PyUnicodeObject, and what they
+ * were to 3.11, with a wstr.  The characters follow the first or the second, or are where data points. */
+struct PyASCIIObject {
+    struct PyObject_head object;
+    u64 length, hash;
+    u32 state, padding;
+};
+struct PyCompactUnicodeObject {
+    struct PyASCIIObject ascii;
+    u64 utf8_length, utf8;
+};
+struct PyUnicodeObject {
+    struct PyCompactUnicodeObject compact;
+    u64 data;
+};
+struct PyASCIIObject_3_11 {
+    struct PyASCIIObject ascii;
+    u64 wstr;
+};
+struct PyCompactUnicodeObject_3_11 {
+    struct PyASCIIObject_3_11 ascii;
+    u64 utf8_length, utf8, wstr_length;
+};
+struct PyUnicodeObject_3_11 {
+    struct PyCompactUnicodeObject_3_11 compact;
+    u64 data;
+};
+
+/* Include/cpython/bytesobject.h: PyBytesObject, as far as its bytes. */
+struct PyBytesObject {
+    struct PyVarObject_head head;
+    u64 hash;
+};
+
+/* Include/cpython/longintrepr.h: _PyLongValue, digits of 30 bits.  From 3.12 on the lowest bits of the size
+ * are flags, two of them the sign. */
+enum {
+    PYTHON_INT_DIGIT = 30,
+    PYTHON_INT_SIGN = 3,
+    PYTHON_INT_NEGATIVE = 2,
+    PYTHON_INT_FLAGS = 3, /* bits */
+    PYTHON_INT_MOST = 20, /* digits: a longer one is not written out */
+};
+
+/* ---------------------------------------------------------------- attributes.c */
+
+/* Include/object.h: more of tp_flags. */
+enum {
+    PYTHON_INLINE_VALUES = 1 << 2, /* 3.13+ */
+    PYTHON_MANAGED_DICT = 1 << 4,  /* 3.11+ */
+    PYTHON_DICT = 1 << 29,
+    PYTHON_EXCEPTION = 1 << 30,
+};
+#define PYTHON_TYPE_OBJECT (1UL << 31)
+
+/* Include/cpython/object.h: struct _typeobject, behind tp_base. */
+enum {
+    PYTHON_TP_DICT = 264, /* NULL in the built-in types of 3.12+ */
+    PYTHON_TP_DESCR_GET = 272,
+    PYTHON_TP_DICTOFFSET = 288,
+    PYTHON_TP_MRO = 344,
+};
+
+/* All that one text may look at: objects, entries and items. */
+enum { PYTHON_BUDGET = 5000, PYTHON_ENTRIES = 1000, PYTHON_CLASSES = 64 };
+
+struct python_dict_iter {
+    unsigned long entries, values, order; /* values, order: 0 unless they are apart from the keys */
+    u64 count, at;
+    u64 most; /* not more of them */
+    int size; /* of an entry */
+};
+
+/* What was looked for: an object, or why there is none. */
+enum python_lookup {
+    PYTHON_LOOKUP_OK,
+    PYTHON_LOOKUP_ABSENT,
+    PYTHON_LOOKUP_UNREADABLE,
+    PYTHON_LOOKUP_COMPUTED, /* code of the program would have to run */
+    PYTHON_LOOKUP_UNSET,    /* a variable that has no value yet, or no more */
+};
+
+/* ---------------------------------------------------------------- repr.c */
+
+enum { PYTHON_DEPTH = 4, PYTHON_ITEMS = 16, PYTHON_CHARACTERS = 256 };
+
+/* Include/cpython/setobject.h: PySetObject. */
+struct PySetObject {
+    struct PyObject_head object;
+    u64 fill, used, mask, table;
+};
+
+/* ---------------------------------------------------------------- frames.c */
+
+/* At most so many bytes of line tables are read for one stack, and so many frames: the traced process
+ * controls them, and a probe must end soon. */
+enum { PYTHON_TABLES = 128 * 1024, PYTHON_STACK = 1000 };
+
+/* What the line of a frame follows from. */
+struct python_code_position {
+    int first_line, offset;    /* of the def; of the instruction, in bytes */
+    unsigned long table, size; /* the line table */
+};
+
+/* The lowest bits of a pointer, where 3.14 has flags. */
+#define PYTHON_TAGS 7UL
+
+/* What can be said of a thread's Python frames. */
+enum python_frame_status {
+    PYTHON_FRAME_OK,
+    PYTHON_FRAME_NONE,    /* it has none: no Python, or a thread that runs no Python code */
+    PYTHON_FRAME_UNKNOWN, /* they can't be read */
+};
+
+/* The frames of a process, from one of them outwards. */
+struct python_frames {
+    struct offsets_page layout;
+    unsigned long frame, code; /* the present one: 0 where there is none */
+    unsigned long code_type;   /* the type of code objects, once it is known */
+    unsigned long back;        /* its caller's */
+    unsigned long last_code;   /* the last code of that type, which a recursive function has many times */
+    unsigned long name, file;  /* what that has; 0: not known */
+    int passed_over;
+};
+
+/* ---------------------------------------------------------------- functions */
+
+/* memory.c */
+static __always_inline int python_read(void *to, unsigned long from, unsigned long size);
+static int python_is_narrow(void);
+static int python_read_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset);
+static unsigned long python_word(unsigned long at);
+static u32 python_low_u32(u64 word);
+static int python_byte(struct python_bytes *bytes);
+static unsigned python_ob_base_offset(void);
+static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift);
+static int python_read_type(struct python_type *type, unsigned long object, unsigned shift);
+static int python_find_base(struct python_type *type, u64 flag);
+static int python_type_is(const struct python_type *type, const char *name);
+static int python_type_is_bool(const struct python_type *type);
+static void python_begin(struct python_text *text, char *string, const char *last);
+static void python_flush(struct python_text *text);
+static void python_put(struct python_text *text, const char *bytes, int count);
+static void python_puts(struct python_text *text, const char *string);
+static void python_put_last(struct python_text *text, const char *string);
+static void python_put_number(struct python_text *text, int negative, u64 value);
+static void python_put_character(struct python_text *text, u32 c, char quote);
+
+/* objects.c */
+static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind, unsigned long object, const struct python_type *type);
+static int python_put_str(struct python_text *text, unsigned long object, struct python_type *type, char quote, unsigned most);
+static void python_put_raw_bytes(struct python_text *text, unsigned long at, u64 length, unsigned most);
+static int python_put_bytes(struct python_text *text, unsigned long object, struct python_type *type, unsigned most);
+static int python_int_head(unsigned long object, struct python_type *type, u64 *count, int *negative);
+static int python_put_int(struct python_text *text, unsigned long object, struct python_type *type, int is_bool);
+static void python_put_double(struct python_text *text, u64 bits, int dot);
+static int python_put_float(struct python_text *text, unsigned long object);
+
+/* attributes.c */
+static void python_begin_values(struct python_text *text, const struct offsets_page *layout);
+static int python_use_budget(struct python_text *text);
+static unsigned long python_type_address(unsigned long object, unsigned shift);
+static int python_find_items(const struct offsets_page *layout, unsigned long tuple, unsigned long *items, u64 *count);
+static int python_dict_iter_init(struct python_dict_iter *walk, const struct offsets_page *layout, unsigned long dict);
+static int python_dict_iter_next(struct python_dict_iter *walk, struct python_text *text, unsigned long *key, unsigned long *value);
+static int python_is_named(struct python_text *text, unsigned long object, const char *name, int length);
+static enum python_lookup python_dict_item(struct python_text *text, unsigned long dict, const char *name, int length, unsigned long *value);
+static enum python_lookup python_class_attribute(struct python_text *text, unsigned long type, const char *name, int length, unsigned long *value);
+static enum python_lookup python_attribute(struct python_text *text, unsigned long object, const char *name, int length, unsigned long *value);
+
+/* repr.c */
+static void python_put_object(struct python_text *text, unsigned long object, int depth);
+static void python_put_class_name(struct python_text *text, unsigned long address, const struct python_type *type);
+static int python_int_of(unsigned long object, s64 *value, unsigned shift);
+static unsigned long python_generator_name(unsigned long object, unsigned shift);
+
+/* frames.c */
+static int python_read_layout(struct offsets_page *layout);
+static int python_frame_position(const struct offsets_page *layout, unsigned long frame, unsigned long code, struct python_code_position *place);
+static int python_place_line(const struct offsets_page *layout, const struct python_code_position *place, int *line, unsigned long *used, unsigned long *budget);
+static void python_put_attribute(struct python_text *text, unsigned long object);
+static void python_put_frame(struct python_text *text, const struct offsets_page *layout, unsigned long frame, unsigned long code, unsigned long *budget);
+static int python_is_code(struct python_frames *frames);
+static enum python_frame_status python_next_frame(struct python_frames *frames);
+static void python_warn_no_shim(void);
+static int python_read_state(const struct offsets_page *layout, struct task_struct *thread, unsigned long *state);
+static enum python_frame_status python_state_frame(struct python_frames *frames, unsigned long state);
+static enum python_frame_status python_thread_frame(struct python_frames *frames, struct task_struct *thread);
+static enum python_frame_status python_first_frame(struct python_frames *frames, unsigned long frame);
+
+/* variables.c */
+static enum python_lookup python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name, int length, unsigned long *value);
+static void python_repr_text(char *to, unsigned long object);
+static void python_exception_text(char *to, unsigned long object);
+static void python_typename_text(char *to, unsigned long object);
+static void python_str_text(char *to, unsigned long object);
+static s64 python_int_value(unsigned long object);
+static void python_local_text(char *to, unsigned long frameptr, const char *path);
+static unsigned long python_local_object(unsigned long frameptr, const char *path);
+static void python_args_text(char *to, unsigned long frameptr);
+static void python_locals_text(char *to, unsigned long frameptr);
+static s64 python_frame_above(unsigned long frameptr, s64 depth);
+
+/* gil.c */
+static long python_system_call(unsigned long *arguments);
+static unsigned long python_futex(void);
+static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches);
+static int python_cannot_have_had_gil(unsigned long known, u64 switches);
+static unsigned long python_has_gil(void);
+static void python_warn_no_gil(void);
+
+/* samples.c */
+static int python_take_sample(unsigned long state, int most);
+static int python_sample_has_more(void);
+static u64 python_hash_mix(u64 hash, u64 word);
+static u64 python_sample_key(int at);
+static void python_sample_file(char *to, int room, int at);
+static void python_sample_function(char *to, int room, int at);
+static u64 python_sample_place(int at, u64 key);
+static u64 python_sample_table(u64 hash, unsigned long used);
+static int python_sample_line(u64 *place, u32 *used);
+static void python_begin_printing(struct python_text *text, char *buffer, int size);
+static int python_is_running(struct task_struct *thread);
+
+/* python_calls.stp */
+static unsigned python_task_state(const struct task_struct *task);
+static int python_leaves_cpu(void);
+static int python_begin_sleep(u32 stack, bool queued);
+static struct python_sleep_time python_end_sleep(void);
+static struct python_sleep_time python_next_asleep(u32 *number);
+
+/* python_json.stp */
+static void python_json_print(const char *text, size_t length);
+
+/* python_samples.stp */
+static int python_label_sample(unsigned long state, int style, int user);
+static int python_labels_here(void);
+static u32 python_join_labels(u32 number);
+static s64 python_number_sample(const char *root, int style, int user);
+
+/* python_stacks.stp */
+static struct python_stack *python_stack_of(s64 number);
+static u32 python_outer_stack(u32 number);
+static struct python_name *python_name_of(u32 number);
+static const char *python_stack_text(s64 number);
+static u32 python_name_number(const char *text, size_t length);
+static u32 python_rare_name_number(const char *text, size_t length);
+static u32 python_make_stack_of(u32 outer, u32 name);
+static void python_add_to_stack(u32 number, u64 count, u64 a, u64 b, u64 c, u64 d);
+static void python_note_stack(u32 number);
+static void python_drop_stack(u32 number);
+static void python_keep_stack(u32 number);
+
+/* python_target.stp */
+static int python_is_users_file(const char *name);
+
+/* The lock of the stacks: python_stacks.stp. */
+static raw_spinlock_t python_stacks_lock;
+
+#endif
