@@ -1,7 +1,7 @@
 /*
  * The types of CPython: its structs that the shim looks into, version by version, and those that
  * stay opaque.  All that the shim knows of CPython's memory, beyond what the exported functions
- * return, stands here.  A new version of CPython is a change of this file.
+ * return, stands here.  A new version of CPython begins here (CONTRIBUTING.md, "Support CPython").
  *
  * A number behind a name is the first CPython that has it so: struct PyFrameObject_37 is that
  * of 3.7 and of all later ones up to the next struct frame_NN.  Each is compared with what the

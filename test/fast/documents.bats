@@ -2,6 +2,7 @@
 # tree and where make install puts them.
 #
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016 # what is awk's, and backticks of documents
 
 load ../lib/helper
 
@@ -34,13 +35,35 @@ document() {
   cat >"$folder/README.md"
 }
 
-@test "the README has at most 150 lines, and a real trace of a running service on its first screen" {
+@test "the README has at most 150 lines of 120 columns and cells of 60, and three real traces on its first screen" {
+  local command
   [ "$(wc -l <"$top/README.md")" -le 150 ]
-  head -n 30 "$top/README.md" | grep -E '^ +CALLS +TIME.us. +FUNCTION +FILE$'
-  # of all workers: which of them a request goes to is not known before
-  head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python attach --name gunicorn( |$)'
-  head -n 40 "$top/README.md" | grep -cE '^[0-9]+: active: ' | grep -qx '[3-9]'
-  head -n 40 "$top/README.md" | grep -E '^\$ sudo stap-python pycalls( +#|$)'
+  refute env LC_ALL=C.UTF-8 grep -nE '^.{121}' "$top/README.md"
+  refute awk -F '|' '/^[|]/ { for (i = 2; i < NF; i++) if (length($i) > 62) { print FNR ":" $i; n++ } } END { exit !n }' "$top/README.md"
+  head -n 40 "$top/README.md" >"$BATS_TEST_TMPDIR/screen"
+  for command in record pygil pytasks; do
+    grep -E "^\\$ sudo stap-python $command " "$BATS_TEST_TMPDIR/screen"
+  done
+  grep -E '^python3;<module> \(.*\) [0-9]+$' "$BATS_TEST_TMPDIR/screen"
+  grep -E '^ +WAITED.us. +TOTAL.us. +FUNCTION$' "$BATS_TEST_TMPDIR/screen"
+  grep -E '^ +HELD.us. +TOTAL.us. +FUNCTION$' "$BATS_TEST_TMPDIR/screen"
+  grep -E '^ TASKS +STEPS +RUN.us. +LOOP.us. ' "$BATS_TEST_TMPDIR/screen"
+}
+
+@test "CONTRIBUTING.md has a line for each script, and the files that these lines name are there" {
+  local script file
+  cd "$top"
+  sed -n '/^## Which files a script goes through/,$p' CONTRIBUTING.md >"$BATS_TEST_TMPDIR/list"
+  for script in scripts/*.stp scripts/exporter/*.stp; do
+    file=${script#scripts/}
+    grep -q "^| ${file%.stp} |" "$BATS_TEST_TMPDIR/list" || { echo "no line of $script" && return 1; }
+  done
+  project_files >"$BATS_TEST_TMPDIR/files"
+  grep -oE '`[a-z0-9_/]+\.(c|h|py|stp|stpm|stp\.in|bats|d)`' "$BATS_TEST_TMPDIR/list" | tr -d '`' | sort -u >"$BATS_TEST_TMPDIR/named"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/named")" -gt 40 ]
+  while read -r file; do
+    grep -qE "(^|/)${file//./[.]}$" "$BATS_TEST_TMPDIR/files" || { echo "there is no $file" && return 1; }
+  done <"$BATS_TEST_TMPDIR/named"
 }
 
 @test "no link of a document leads nowhere, and no anchor" {
@@ -53,11 +76,11 @@ document() {
   diff <(titles "$top") <(titles "$destdir")
   # the same from docdir, by the names that the tree has
   [ -e "$docdir/scripts/exporter/README.md" ]
-  rm "$docdir/probes/SECURITY.md" "$docdir/scripts/README.md"
+  rm "$docdir/SECURITY.md" "$docdir/scripts/README.md"
   run documents links "$destdir"
   echo "$output"
   [ "$status" = 1 ]
-  [[ $output == *"README.md:"*": probes/SECURITY.md"* ]]
+  [[ $output == *"README.md:"*": SECURITY.md"* ]]
   [[ $output == *"README.md:"*": scripts/README.md"* ]]
 }
 

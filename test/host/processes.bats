@@ -68,7 +68,7 @@ EOF
     cat "$BATS_TEST_TMPDIR/output"
     # all hooks are removed
     diff <(printf '[None, None, None, None, None, None]\nended\n' | tail -n "$(wc -l <"$BATS_TEST_TMPDIR/output")") "$BATS_TEST_TMPDIR/output"
-    if is_free_threaded "$python"; then # in one of the two nothing runs for as long as it takes (probes/README.md)
+    if is_free_threaded "$python"; then # in one of the two nothing runs for as long as it takes (probes/LIMITS.md)
       [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" -ge 2 ]
     else
       [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" = 3 ]

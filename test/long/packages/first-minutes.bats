@@ -73,7 +73,7 @@ step_install() {
   as_doctor_says
 }
 
-# As the README's first screen has it: whichever of the workers a request goes to is traced.
+# As the README has it for all workers of gunicorn: whichever of the workers a request goes to is traced.
 step_question() {
   local began
   services_run
