@@ -70,7 +70,7 @@ PY
       println("--")
       println(python_backtrace(0) =~ "^File [^ ]*/deep.py., line [13], in deeper\n")
       print(python_backtrace(frameptr, 0), python_backtrace(frameptr + 1), python_backtrace(0xffffffff81000000))
-      println(python_argstr(0), python_argstr(0xdead))
+      println(python_argstr(0), python_argstr(0xdead), python_argstr(__python_local_object(frameptr, "deeper")))
     }'
   csplit -s -f "$output." "$output" '/^--$/' '{*}'
   local here="File \"$BATS_TEST_TMPDIR/deep.py\", line"
@@ -90,7 +90,7 @@ EXPECTED
 ...
 <unknown>
 <unknown>
-<unknown>
+<unknown><function>
 EXPECTED
 }
 
