@@ -18,20 +18,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-typedef struct _object PyObject;
+#include "shared/cpython_objects.h"
+#include "shared/offsets_page.h"
+
 typedef struct _frame PyFrameObject;
 typedef struct _ts PyThreadState;
 typedef struct _is PyInterpreterState;
-typedef ssize_t Py_ssize_t;
 typedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *);
 
-/* Include/object.h: PyObject_HEAD and PyObject_VAR_HEAD, but in a CPython with Py_TRACE_REFS, in
- * which sys has getobjects(). */
-struct PyObject_head {
-    Py_ssize_t ob_refcnt;
-    PyObject *ob_type;
-};
-/* The same with Py_TRACE_REFS: what is before it links all objects. */
+/* PyObject_HEAD with Py_TRACE_REFS: what is before it links all objects. */
 struct PyObject_head_trace_refs {
     void *_ob_next, *_ob_prev;
     struct PyObject_head head;
@@ -46,10 +41,6 @@ struct PyObject_head_nogil {
     uint8_t ob_mutex, ob_gc_bits;
     uint32_t ob_ref_local;     /* all bits: the object is immortal */
     struct PyObject_head head; /* its references are those of other threads: ob_base() */
-};
-struct PyVarObject_head {
-    struct PyObject_head ob_base;
-    Py_ssize_t ob_size;
 };
 
 /* ---------------------------------------------------------------- frames */
@@ -116,7 +107,6 @@ struct PyInterpreterFrame_312 {
     char owner; /* FRAME_OWNED_BY_CSTACK and others */
 };
 #define CODE_TAG ((uintptr_t)7)
-enum { OWNER_LAST_MINOR = 13 };
 /* The same without a GIL, 3.14 and later: the instruction may be one of a copy that the thread has
  * of the code object's. */
 struct PyInterpreterFrame_314t {
@@ -128,6 +118,50 @@ struct PyInterpreterFrame_314t {
     void *stackpointer;
     int32_t tlbc_index; /* tlbc_index: its place in struct PyCodeArray */
 };
+
+/* Where a frame has what, which is a PyFrameObject up to 3.10, and a _PyInterpreterFrame from 3.11
+ * on; 0: it has none.  The row of a version is the last that begins with it or before. */
+struct frame_offsets {
+    uint8_t first; /* CPython 3.first */
+    uint8_t previous, executable, instr_ptr, owner, f_globals, f_locals, frame_obj;
+};
+#define PYFRAMEOBJECT_OFFSETS(first, type) \
+    { \
+        first, offsetof(struct type, f_back), offsetof(struct type, f_code), \
+            offsetof(struct type, f_lasti), 0, offsetof(struct type, f_globals), \
+            offsetof(struct type, f_locals), 0 \
+    }
+#define INTERPRETERFRAME_OFFSETS(first, type, executable, instr_ptr, owner) \
+    { \
+        first, offsetof(struct type, previous), offsetof(struct type, executable), \
+            offsetof(struct type, instr_ptr), owner, offsetof(struct type, f_globals), \
+            offsetof(struct type, f_locals), offsetof(struct type, frame_obj) \
+    }
+static const struct frame_offsets frame_offsets_rows[] = {
+    PYFRAMEOBJECT_OFFSETS(6, PyFrameObject_36),
+    PYFRAMEOBJECT_OFFSETS(7, PyFrameObject_37),
+    PYFRAMEOBJECT_OFFSETS(10, PyFrameObject_310),
+    INTERPRETERFRAME_OFFSETS(11, PyInterpreterFrame_311, f_code, prev_instr, 0),
+    INTERPRETERFRAME_OFFSETS(12, PyInterpreterFrame_312, f_executable, instr_ptr,
+                             offsetof(struct PyInterpreterFrame_312, owner)),
+    INTERPRETERFRAME_OFFSETS(14, PyInterpreterFrame_312, f_executable, instr_ptr, 0),
+};
+COMPARED_WITH("frame_offsets() (Include/internal/pycore_interpframe_structs.h)", 15);
+
+/* The row of such a table for CPython 3.minor.  Each row begins with its version. */
+static inline const void *row_of(const void *rows, size_t size, size_t count, int minor)
+{
+    const char *row = rows;
+    while (--count > 0 && *(const uint8_t *)(row + size) <= minor)
+        row += size;
+    return row;
+}
+#define ROW_OF(rows, minor) row_of(rows, sizeof *(rows), sizeof(rows) / sizeof *(rows), minor)
+
+static inline const struct frame_offsets *frame_offsets(int minor)
+{
+    return ROW_OF(frame_offsets_rows, minor);
+}
 
 /* Where a frame has its variables (f_localsplus, localsplus).  Up to 3.10 they are the last word of
  * what the __basicsize__ of PyFrameObject counts; from 3.11 on that counts up to them, with the
@@ -143,6 +177,7 @@ static inline size_t frame_basicsize(int minor, size_t variables)
            : minor == 13 ? variables + 64
                          : variables + 72;
 }
+COMPARED_WITH("frame_variables_offset(), frame_basicsize() (internal/pycore_frame.h)", 15);
 
 /* PyCFunctionObject (Include/methodobject.h, Include/cpython/methodobject.h) and
  * PyMethodDescrObject (Include/descrobject.h), as far as the PyMethodDef of what they call.
@@ -165,6 +200,8 @@ struct PyTracebackObject {
     PyFrameObject *tb_frame;
     int tb_lasti, tb_lineno;
 };
+
+COMPARED_WITH("PyCFunctionObject, PyMethodDescrObject, PyTracebackObject (Include/cpython)", 15);
 
 /* ---------------------------------------------------------------- code objects */
 
@@ -206,6 +243,42 @@ struct PyCodeObject_312 {
     PyObject *co_filename, *co_name, *co_qualname, *co_linetable;
 };
 
+/* Where a code object has what; 0: it has none. */
+struct code_offsets {
+    uint8_t first;
+    uint8_t lines; /* enum line_table_format: that of co_linetable, or up to 3.9 of co_lnotab */
+    uint8_t co_filename, co_name, co_firstlineno, co_linetable;
+    uint8_t co_flags, co_argcount, co_kwonlyargcount;
+    uint8_t co_varnames, co_cellvars, co_freevars; /* names: of 3.11 on, co_localsplusnames alone */
+    uint8_t co_localspluskinds;
+};
+#define CODE_OFFSETS(first, lines, type, linetable, varnames, cellvars, freevars, kinds) \
+    { \
+        first, lines, offsetof(struct type, co_filename), offsetof(struct type, co_name), \
+            offsetof(struct type, co_firstlineno), offsetof(struct type, linetable), \
+            offsetof(struct type, co_flags), offsetof(struct type, co_argcount), \
+            offsetof(struct type, co_kwonlyargcount), varnames, cellvars, freevars, kinds \
+    }
+#define CODE_OFFSETS_36(first, lines, type) \
+    CODE_OFFSETS(first, lines, type, co_lnotab, offsetof(struct type, co_varnames), \
+                 offsetof(struct type, co_cellvars), offsetof(struct type, co_freevars), 0)
+#define CODE_OFFSETS_311(first, lines, type) \
+    CODE_OFFSETS(first, lines, type, co_linetable, offsetof(struct type, co_localsplusnames), 0, \
+                 0, offsetof(struct type, co_localspluskinds))
+static const struct code_offsets code_offsets_rows[] = {
+    CODE_OFFSETS_36(6, LINES_LNOTAB, PyCodeObject_36),
+    CODE_OFFSETS_36(8, LINES_LNOTAB, PyCodeObject_38),
+    CODE_OFFSETS_36(10, LINES_LINETABLE, PyCodeObject_38),
+    CODE_OFFSETS_311(11, LINES_LOCATIONS, PyCodeObject_311),
+    CODE_OFFSETS_311(12, LINES_LOCATIONS, PyCodeObject_312),
+};
+COMPARED_WITH("code_offsets() (Include/cpython/code.h)", 15);
+
+static inline const struct code_offsets *code_offsets(int minor)
+{
+    return ROW_OF(code_offsets_rows, minor);
+}
+
 /* From 3.11 on the instructions (co_code_adaptive) are behind what the code type's __basicsize__
  * counts.  Without a GIL, 3.14 and later, the word before them (co_tlbc) is the address of this:
  * _PyCodeArray, Include/cpython/code.h.  The first copy is the code object's own instructions.
@@ -214,6 +287,7 @@ struct PyCodeArray {
     Py_ssize_t size;
     char *entries[]; /* NULL for a thread that has not run the code */
 };
+COMPARED_WITH("_PyCodeArray, co_tlbc (Include/cpython/code.h)", 15);
 
 /* ---------------------------------------------------------------- dicts */
 
@@ -259,6 +333,32 @@ struct PyDictValues_313 {
     uint8_t capacity, size, embedded, valid;
     PyObject *values[];
 };
+
+/* Where the keys and the values of a dict have what. */
+struct dict_offsets {
+    uint8_t first;
+    uint8_t dk_format, dk_indices_size, dk_nentries, dk_indices; /* enum dict_keys_format */
+    uint8_t dv_format, dv_values;                                /* enum dict_values_format */
+    uint8_t dv_preheader; /* an object's values have a word of their own before it */
+};
+#define DICT_OFFSETS(first, format, keys, indices_size, values_format, values, preheader) \
+    { \
+        first, format, offsetof(struct keys, indices_size), offsetof(struct keys, dk_nentries), \
+            offsetof(struct keys, dk_indices), values_format, values, preheader \
+    }
+static const struct dict_offsets dict_offsets_rows[] = {
+    DICT_OFFSETS(6, KEYS_COUNT, PyDictKeysObject_36, dk_size, VALUES_IN_ORDER, 0, 0),
+    DICT_OFFSETS(11, KEYS_LOG2, PyDictKeysObject_311, dk_log2_size, VALUES_BEHIND_ORDER, 0, 1),
+    DICT_OFFSETS(12, KEYS_LOG2, PyDictKeysObject_311, dk_log2_size, VALUES_BEHIND_ORDER, 0, 0),
+    DICT_OFFSETS(13, KEYS_LOG2, PyDictKeysObject_311, dk_log2_size, VALUES_BEFORE_ORDER,
+                 offsetof(struct PyDictValues_313, values), 0),
+};
+COMPARED_WITH("dict_offsets() (Include/internal/pycore_dict.h)", 15);
+
+static inline const struct dict_offsets *dict_offsets(int minor)
+{
+    return ROW_OF(dict_offsets_rows, minor);
+}
 
 /* ---------------------------------------------------------------- thread states, up to 3.12 */
 
@@ -328,6 +428,7 @@ struct PyThreadState_312 {
 /* From 3.13 on PyThreadState has its current frame itself, which shown.c looks for: behind what it
  * begins with, among its first words; so does layout.c. */
 enum { THREAD_FIRST_WORD = sizeof(struct PyThreadState_head) / sizeof(void *), THREAD_WORDS = 24 };
+COMPARED_WITH("PyThreadState's first words (Include/cpython/pystate.h)", 15);
 
 /* Up to 3.11. */
 static inline struct PyThreadState_tracing *thread_functions(PyThreadState *thread, int minor)
@@ -383,6 +484,7 @@ struct PyInterpreterState_313 {
     int32_t npending, max, maxloop;
 };
 enum { INTERPRETER_313_MAX_CALLS = 300, INTERPRETER_313_MAX_CALLS_AT_ONCE = 100 };
+COMPARED_WITH("PyInterpreterState_313 (Include/internal/pycore_interp_structs.h)", 15);
 
 /* _PyRuntimeState: 3.7, 3.8 to 3.10, and 3.11. */
 struct PyRuntimeState_37 {
@@ -440,5 +542,6 @@ struct gil_runtime_state_313t {
     int enabled; /* not 0 with PYTHON_GIL=1, and while a module is there that needs the GIL */
     struct gil_runtime_state_37 gil;
 };
+COMPARED_WITH("_gil_runtime_state (Include/internal/pycore_gil.h)", 15);
 
 #endif

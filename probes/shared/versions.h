@@ -1,15 +1,20 @@
 /*
- * Decimal numbers in text, without strtol() and sscanf() (glibc.c says why).
+ * Which versions of CPython are supported, and how the number of a version is read.  The tapset
+ * includes it, too.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef SHARED_VERSIONS_H
 #define SHARED_VERSIONS_H
 
+#ifndef __KERNEL__
 #include <stdbool.h>
 #include <string.h>
+#endif
 
 /* ---------------------------------------------------------------- number */
+
+/* Decimal numbers in text, without strtol() and sscanf() (os/glibc.c says why). */
 
 /* The number of up to nine digits at the start of text, behind blanks and tabs; -1: there is none.
  * end: if not NULL, gets what is behind it. */
@@ -47,10 +52,6 @@ enum {
 };
 
 /* ---------------------------------------------------------------- free threaded */
-
-/*
- * Which free-threaded builds the shim supports: for the shim, and for stap-python.
- */
 
 /* What is missing in the others: before 3.14.4, and before 3.15's beta releases, two threads may
  * lose or free what a third keeps with a code object (gh-144981, Objects/codeobject.c,

@@ -9,18 +9,6 @@
 
 /* Coroutines, generators and asynchronous generators: where they stand, and what they await there. */
 
-/* The CPython 3.N that it is; 0: not known. */
-static int python_minor(const struct offsets_page *layout)
-{
-    const char *at = layout->version + 2;
-    int minor = 0, digits;
-    if (layout->version[0] != '3' || layout->version[1] != '.')
-        return 0;
-    for (digits = 0; digits < 2 && *at >= '0' && *at <= '9'; digits++)
-        minor = 10 * minor + *at++ - '0';
-    return minor;
-}
-
 /* What an object is, by its type. */
 enum python_awaitable_kind {
     PYTHON_KIND_OTHER = 1,
@@ -33,20 +21,8 @@ enum python_awaitable_kind {
 struct python_awaitable_type {
     unsigned long type;
     enum python_awaitable_kind kind;
-    int value; /* of one with a frame: where; of a future or a task: which of python_futures */
+    int value; /* of one with a frame: where; of a future or a task: which of future_offsets */
 };
-
-/* FutureObj and TaskObj, Modules/_asynciomodule.c: what each CPython has where.  Behind what a task waits for are its
- * coroutine and its name; from 3.14 on its place in a list of tasks is behind these. */
-static const struct python_futures {
-    int first, last; /* 3.N */
-    int task_size, future_size, state, waiter;
-} python_futures[] = {
-    {8, 8, 144, 104, 72, 104},   {9, 10, 184, 144, 80, 144},  {9, 10, 192, 152, 88, 152},
-    {11, 12, 176, 128, 88, 128}, {13, 13, 144, 104, 96, 112}, {14, 15, 168, 112, 104, 120},
-    {14, 15, 176, 112, 104, 120}, /* free-threaded: the thread that made it is behind that */
-};
-enum { PYTHON_TASK_NODE = 152 }; /* that place */
 
 /* All that is looked up for tasks. */
 struct python_task_reader {
@@ -59,6 +35,12 @@ struct python_task_reader {
     unsigned looked; /* up for the table of kinds */
 };
 
+/* Up to 3.10 a frame is a PyFrameObject of its own; from 3.11 on a part of the generator. */
+static int python_frames_are_objects(const struct python_task_reader *tasks)
+{
+    return generator_offsets[tasks->minor].awaits_format == AWAITS_BY_OPCODE;
+}
+
 static int python_type_named(const struct python_type *type, const char *name)
 {
     char known[32] = "";
@@ -66,13 +48,13 @@ static int python_type_named(const struct python_type *type, const char *name)
     return size <= (int)sizeof known && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
 
-/* Which of python_futures a type of that size, without python_ob_base_offset(), is; -1: none. */
+/* Which of future_offsets a type of that size, without python_ob_base_offset(), is; -1: none. */
 static int python_future_at(int minor, u64 size, int is_task)
 {
     int i;
-    for (i = 0; i < (int)ARRAY_SIZE(python_futures); i++)
-        if (minor >= python_futures[i].first && minor <= python_futures[i].last &&
-            size == (u64)(is_task ? python_futures[i].task_size : python_futures[i].future_size))
+    for (i = 0; i < (int)ARRAY_SIZE(future_offsets); i++)
+        if (minor >= future_offsets[i].first && minor <= future_offsets[i].last &&
+            size == (u64)(is_task ? future_offsets[i].task_size : future_offsets[i].future_size))
             return i;
     return -1;
 }
@@ -94,13 +76,11 @@ static int python_look_up_future(struct python_awaitable_type *kind, struct pyth
     return 0;
 }
 
-/* Where a coroutine has its frame, gi_frame: Include/genobject.h (to 3.10, of another object); gi_iframe: behind all
- * that the type's size counts but for a frame without variables: Include/cpython/genobject.h (3.11 on),
- * Include/internal/pycore_interpframe_structs.h (3.14 on). */
+/* Where a coroutine has its gi_frame, or gi_iframe. */
 static int python_frame_within(const struct python_task_reader *tasks, const struct python_type *type)
 {
-    if (tasks->minor <= 10)
-        return sizeof(struct PyObject_head);
+    if (python_frames_are_objects(tasks))
+        return GI_FRAME_OFFSET;
     return (int)type->basicsize - tasks->frames.layout.frame_localsplus;
 }
 
@@ -114,7 +94,7 @@ static void python_read_awaitable_type(struct python_task_reader *tasks, struct 
     if (!python_read_type_at(&type, kind->type, tasks->frames.layout.ob_base_offset))
         return;
     /* not those of class statements, which may have these names, too */
-    for (i = 0; i < (int)ARRAY_SIZE(frames) && !(type.flags & PYTHON_HEAP); i++)
+    for (i = 0; i < (int)ARRAY_SIZE(frames) && !(type.flags & Py_TPFLAGS_HEAPTYPE); i++)
         if (python_type_named(&type, frames[i])) {
             kind->value = python_frame_within(tasks, &type);
             if (kind->value >= (int)sizeof(struct PyObject_head) && kind->value < 256 && tasks->frames.layout.frame_localsplus)
@@ -122,12 +102,12 @@ static void python_read_awaitable_type(struct python_task_reader *tasks, struct 
             return;
         }
     /* Objects/genobject.c, Objects/iterobject.c, Modules/_asynciomodule.c: in all of them it is behind the head */
-    for (i = 0; i < (int)ARRAY_SIZE(wraps) && !(type.flags & PYTHON_HEAP); i++)
+    for (i = 0; i < (int)ARRAY_SIZE(wraps) && !(type.flags & Py_TPFLAGS_HEAPTYPE); i++)
         if (python_type_named(&type, wraps[i]))
             kind->kind = PYTHON_KIND_WRAPS;
     if (python_type_named(&type, "_asyncio.FutureIter"))
         kind->kind = PYTHON_KIND_WRAPS;
-    if (kind->kind == PYTHON_KIND_OTHER && !python_look_up_future(kind, type, tasks->minor) && type.flags & PYTHON_HEAP)
+    if (kind->kind == PYTHON_KIND_OTHER && !python_look_up_future(kind, type, tasks->minor) && type.flags & Py_TPFLAGS_HEAPTYPE)
         kind->kind = PYTHON_KIND_CLASS;
 }
 
@@ -155,73 +135,60 @@ struct python_coroutine {
     unsigned long awaits; /* 0: it runs, has not begun, or yields something */
 };
 
-/* PyFrameObject, to 3.10: Include/frameobject.h (3.8), Include/cpython/frameobject.h (3.9, 3.10). */
-enum {
-    PYTHON_FRAME_STACK = 64,
-    PYTHON_FRAME_TOP = 72,   /* to 3.9: NULL while it runs */
-    PYTHON_FRAME_DEPTH = 80, /* 3.10: of int */
-    PYTHON_FRAME_STATE = 108,
-    PYTHON_YIELD_FROM = 72, /* Include/opcode.h */
-};
-
-/* As _PyGen_yf() of Objects/genobject.c finds it; the instruction is in a bytes, before the names of the code object
- * (PyCodeObject.co_code, seven words before co_filename). */
-static void python_awaited_3_10(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
+/* As _PyGen_yf() of Objects/genobject.c finds it up to 3.10: the instructions are in a bytes, co_code. */
+static void python_awaited_by_opcode(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
 {
     const struct offsets_page *layout = &tasks->frames.layout;
+    const struct generator_offsets *generator = &generator_offsets[tasks->minor];
     unsigned long frame = coroutine->frame, top = 0, code;
     int instruction, depth = 0;
     u8 opcode, state = 0;
-    if (tasks->minor == 10) {
-        if (!python_read(&depth, frame + PYTHON_FRAME_DEPTH, sizeof depth) || !python_read(&state, frame + PYTHON_FRAME_STATE, 1))
+    if (generator->stack_top_format == STACK_TOP_DEPTH) {
+        if (!python_read(&depth, frame + generator->stack_top, sizeof depth) || !python_read(&state, frame + generator->f_state, 1))
             return;
-        coroutine->runs = state == 0; /* FRAME_EXECUTING */
+        coroutine->runs = state == generator->executing;
         if (depth > 0 && depth < 0x10000)
-            top = python_word(frame + PYTHON_FRAME_STACK) + depth * sizeof(u64);
+            top = python_word(frame + generator->f_valuestack) + depth * sizeof(u64);
     } else {
-        top = python_word(frame + PYTHON_FRAME_TOP);
+        top = python_word(frame + generator->stack_top);
         coroutine->runs = !top;
     }
     if (coroutine->runs || !top || !python_read(&instruction, frame + layout->frame_instr_ptr, sizeof instruction) || instruction < 0)
         return;
-    code = python_word(python_word(frame + layout->frame_executable) + layout->co_filename - 7 * sizeof(u64));
-    if (tasks->minor == 10)
+    code = python_word(python_word(frame + layout->frame_executable) + layout->co_filename - CO_CODE_BEFORE_FILENAME);
+    if (layout->lines == LINES_LINETABLE)
         instruction *= 2;
-    if (code && python_read(&opcode, code + sizeof(struct PyBytesObject) + instruction + 2, 1) && opcode == PYTHON_YIELD_FROM)
+    if (code && python_read(&opcode, code + sizeof(struct PyBytesObject) + instruction + 2, 1) && opcode == OPCODE_YIELD_FROM_36)
         coroutine->awaits = python_word(top - sizeof(u64));
 }
 
-/* _PyInterpreterFrame: in 3.11 to 3.13 how many words of variables and stack there are, an int; from 3.14 on a pointer
- * behind the last of them (Include/internal/pycore_frame.h, pycore_interpframe_structs.h).  gi_frame_state: five bytes
- * before the frame; its values are those of pycore_frame.h.  RESUME's argument tells whether it awaits: 2 (yield from)
- * and 3 (await), in 3.11 and 3.12; later that is a state of its own.  What it awaits is the last word, in 3.15 the one
- * before. */
-enum { PYTHON_FRAME_TOP_3_11 = 64, PYTHON_STATE_BEFORE = 5 };
-
-static void python_awaited_3_11(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
+/* From 3.11 on. */
+static void python_awaited_by_state(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
 {
     const struct offsets_page *layout = &tasks->frames.layout;
+    const struct generator_offsets *generator = &generator_offsets[tasks->minor];
     unsigned long frame = coroutine->frame, next;
     signed char state;
     u8 unit[2];
     u32 count;
-    if (!python_read(&state, frame - PYTHON_STATE_BEFORE, 1))
+    if (!python_read(&state, frame - GI_FRAME_STATE_BEFORE_IFRAME, 1))
         state = 100;
-    coroutine->runs = state == (tasks->minor >= 15 ? 4 : 0);
-    if (tasks->minor >= 15 ? state > 4 : state > 0)
+    coroutine->runs = state == generator->executing;
+    if (state > generator->cleared_above)
         coroutine->frame = 0;
-    if (tasks->minor >= 15 ? state != 2 && state != 3 : state != -1)
+    if (state != generator->suspended && state != generator->suspended_locked)
         return;
-    if (tasks->minor <= 12) {
+    if (generator->awaits_format == AWAITS_BY_RESUME) {
         next = python_word(frame + layout->frame_instr_ptr) + sizeof unit;
-        if (!python_read(unit, next, sizeof unit) || (unit[1] & 3) < 2)
+        if (!python_read(unit, next, sizeof unit) || (unit[1] & RESUME_OPARG_LOCATION_MASK) < RESUME_AFTER_YIELD_FROM)
             return;
     }
-    if (tasks->minor >= 14)
-        coroutine->awaits = python_word(python_word(frame + PYTHON_FRAME_TOP_3_11) -
-                                        (tasks->minor >= 15 ? 2 : 1) * sizeof(u64)) & ~PYTHON_TAGS;
-    else if (python_read(&count, frame + PYTHON_FRAME_TOP_3_11, sizeof count) && count && count < 0x10000)
-        coroutine->awaits = python_word(frame + layout->frame_localsplus + (count - 1) * sizeof(u64));
+    if (generator->stack_top_format == STACK_TOP_STACKPOINTER)
+        coroutine->awaits =
+            python_word(python_word(frame + generator->stack_top) - generator->awaited_before_top * sizeof(u64)) & ~STACKREF_TAGS;
+    else if (python_read(&count, frame + generator->stack_top, sizeof count) && count && count < 0x10000)
+        coroutine->awaits =
+            python_word(frame + layout->frame_localsplus + (count - generator->awaited_before_top) * sizeof(u64));
 }
 
 /* Whether it is a coroutine or the like. */
@@ -231,14 +198,14 @@ static int python_read_coroutine(struct python_task_reader *tasks, struct python
     memset(coroutine, 0, sizeof *coroutine);
     if (kind.kind != PYTHON_KIND_FRAME)
         return 0;
-    if (tasks->minor >= 11) {
+    if (!python_frames_are_objects(tasks)) {
         coroutine->frame = object + kind.value;
-        python_awaited_3_11(tasks, coroutine);
+        python_awaited_by_state(tasks, coroutine);
         return 1;
     }
     coroutine->frame = python_word(object + kind.value);
     if (coroutine->frame)
-        python_awaited_3_10(tasks, coroutine);
+        python_awaited_by_opcode(tasks, coroutine);
     return 1;
 }
 
@@ -273,7 +240,7 @@ static int python_chain_frame(struct python_task_reader *tasks, const struct pyt
 {
     struct python_frames *frames = &tasks->frames;
     frames->frame = chain->frames[at % PYTHON_CHAIN];
-    frames->code = python_word(frames->frame + frames->layout.frame_executable) & ~PYTHON_TAGS;
+    frames->code = python_word(frames->frame + frames->layout.frame_executable) & ~STACKREF_TAGS;
     return frames->code && python_is_code(frames);
 }
 
@@ -315,7 +282,7 @@ static int python_begin_tasks(struct python_task_reader *tasks, int effort)
     tasks->text.effort = effort;
     tasks->budget = PYTHON_TABLES;
     tasks->minor = python_minor(&tasks->frames.layout);
-    return tasks->minor >= 8 && tasks->minor <= 15 && tasks->frames.layout.interp_modules &&
+    return tasks->minor >= ASYNCIO_OLDEST_MINOR && tasks->minor <= CPYTHON_NEWEST_MINOR && tasks->frames.layout.interp_modules &&
            tasks->frames.layout.tstate_interp;
 }
 
@@ -400,16 +367,16 @@ static int python_find_all_items(struct python_task_reader *tasks, struct python
     if (!object || !python_read_type(&type, object, shift))
         return 0;
     items->size = sizeof(u64);
-    if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
+    if (type.flags & (Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS)) {
         if (!python_find_items(&tasks->frames.layout, object, &items->at, &items->count))
             return 0;
-        if (type.flags & PYTHON_LIST)
+        if (type.flags & Py_TPFLAGS_LIST_SUBCLASS)
             items->at = python_word(object + shift + sizeof(struct PyVarObject_head));
         return 1;
     }
     if ((!python_type_is(&type, "set") && !python_type_is(&type, "frozenset")) || !python_read(&set, object + shift, sizeof set))
         return 0;
-    items->at = set.table;
+    items->at = (unsigned long)set.table;
     items->count = set.mask + 1;
     items->size = 2 * sizeof(u64); /* with the hash */
     return 1;
@@ -463,13 +430,13 @@ static int python_read_future(struct python_task_reader *tasks, struct python_fu
     if (kind.kind == PYTHON_KIND_CLASS)
         return python_read_python_future(tasks, future, object);
     if ((kind.kind != PYTHON_KIND_TASK && kind.kind != PYTHON_KIND_FUTURE) ||
-        !python_read(&state, fields + python_futures[kind.value].state, sizeof state))
+        !python_read(&state, fields + future_offsets[kind.value].fut_state, sizeof state))
         return 0;
-    future->pending = state == 0;
+    future->pending = state == FUTURE_PENDING;
     future->is_task = kind.kind == PYTHON_KIND_TASK;
     if (!future->is_task)
         return 1;
-    if (!python_read(words, fields + python_futures[kind.value].waiter, sizeof words))
+    if (!python_read(words, fields + future_offsets[kind.value].task_fut_waiter, sizeof words))
         return 0;
     future->waits = words[0];
     future->coroutine = words[1];
@@ -481,7 +448,7 @@ static int python_read_future(struct python_task_reader *tasks, struct python_fu
 static void python_put_task_name(struct python_text *text, unsigned long name)
 {
     struct python_type type;
-    if (python_read_type(&type, name, text->shift) && type.flags & PYTHON_LONG) {
+    if (python_read_type(&type, name, text->shift) && type.flags & Py_TPFLAGS_LONG_SUBCLASS) {
         python_puts(text, "Task-");
         if (!python_put_int(text, name, &type, 0))
             python_puts(text, "<unknown>");
@@ -490,19 +457,6 @@ static void python_put_task_name(struct python_text *text, unsigned long name)
 }
 
 /* ---- the task that runs in a thread */
-
-/* PyThreadState.thread_id, to 3.13: Include/cpython/pystate.h; from 3.14 on _PyThreadStateImpl.asyncio_running_task, and
- * behind it asyncio_tasks_head: Include/internal/pycore_tstate.h; how far behind the dict of modules an interpreter has its
- * own asyncio_tasks_head: Include/internal/pycore_interp_structs.h.  These, and python_futures, are the same in the headers of
- * 3.14.4 to 3.14.7, with a GIL and without. */
-static const struct {
-    int thread_id, running, tasks_head, interp_tasks_head, interp_tasks_head_nogil;
-} python_asyncio[] = {
-    [8] = {176, 0, 0, 0, 0},          [9] = {176, 0, 0, 0, 0},
-    [10] = {176, 0, 0, 0, 0},         [11] = {152, 0, 0, 0, 0},
-    [12] = {136, 0, 0, 0, 0},         [13] = {152, 0, 0, 0, 0},
-    [14] = {0, 872, 880, 3192, 9920}, [15] = {0, 1032, 1048, 3264, 10040},
-};
 
 /* The frame of a task's coroutine; 0: it has none. */
 static unsigned long python_task_frame(struct python_task_reader *tasks, unsigned long task)
@@ -535,7 +489,7 @@ static int python_frame_is_on_stack(struct python_task_reader *tasks, unsigned l
 static unsigned long python_running_by_loop(struct python_task_reader *tasks)
 {
     unsigned long current_tasks = python_asyncio_item(tasks, "_current_tasks", PYTHON_HINT_CURRENT), loop, task, frame, number;
-    u64 thread = python_word(tasks->state + python_asyncio[tasks->minor].thread_id);
+    u64 thread = python_word(tasks->state + asyncio_offsets[tasks->minor].thread_id);
     struct python_dict_iter walk;
     s64 of_loop;
     if (!current_tasks || !python_dict_iter_init(&walk, &tasks->frames.layout, current_tasks))
@@ -555,10 +509,10 @@ static unsigned long python_running_by_loop(struct python_task_reader *tasks)
 static unsigned long python_running_task(struct python_task_reader *tasks, struct python_future *future)
 {
     unsigned long task;
-    if (tasks->minor < 14)
+    if (asyncio_offsets[tasks->minor].tasks_format != TASKS_LINKED)
         task = python_running_by_loop(tasks);
     else
-        task = python_word(tasks->state + python_asyncio[tasks->minor].running);
+        task = python_word(tasks->state + asyncio_offsets[tasks->minor].asyncio_running_task);
     return task && python_read_future(tasks, future, task) && future->is_task ? task : 0;
 }
 
@@ -601,7 +555,7 @@ static int python_callback_task_offset(struct python_task_reader *tasks, unsigne
     for (i = 0; i < (int)ARRAY_SIZE(wrappers); i++)
         if (python_type_named(&type, wrappers[i]))
             return head - callback;
-    if (type.flags & PYTHON_HEAP)
+    if (type.flags & Py_TPFLAGS_HEAPTYPE)
         return 0;
     if (python_type_named(&type, "builtin_function_or_method")) {
         named.name = python_word(python_word(head));
@@ -842,7 +796,7 @@ static void python_print_set(struct python_task_reader *tasks, struct python_lis
 /* From 3.14 on: those of a list (Include/internal/pycore_llist.h: next, previous), of which two words of each are a part. */
 static void python_print_linked(struct python_task_reader *tasks, struct python_list *list, unsigned long head)
 {
-    int within = tasks->frames.layout.ob_base_offset + PYTHON_TASK_NODE;
+    int within = tasks->frames.layout.ob_base_offset + TASK_NODE_OFFSET;
     unsigned long at = head, next = python_word(head);
     while (next != head) {
         if (!next || !python_use_budget(&tasks->text) || python_word(next + sizeof(u64)) != at ||
@@ -866,17 +820,17 @@ static void python_print_lists(struct python_task_reader *tasks, struct python_l
     for (direction = 1; direction >= 0; direction--)
         for (state = direction ? tasks->state : python_word(tasks->state); state && count++ < PYTHON_TASKS;
              state = python_word(state + direction * sizeof(u64)))
-            python_print_linked(tasks, list, state + python_asyncio[tasks->minor].tasks_head);
+            python_print_linked(tasks, list, state + asyncio_offsets[tasks->minor].asyncio_tasks_head);
     python_print_linked(tasks, list, tasks->interpreter + layout->interp_modules +
-                                     (layout->ob_base_offset ? python_asyncio[tasks->minor].interp_tasks_head_nogil :
-                                                           python_asyncio[tasks->minor].interp_tasks_head));
+                                     (layout->ob_base_offset ? asyncio_offsets[tasks->minor].interp_tasks_head_nogil :
+                                                           asyncio_offsets[tasks->minor].interp_tasks_head));
 }
 
 static void python_print_waiting_tasks(struct python_task_reader *tasks, struct python_list *list)
 {
-    if (tasks->minor >= 14)
+    if (asyncio_offsets[tasks->minor].tasks_format == TASKS_LINKED)
         python_print_lists(tasks, list);
-    else if (tasks->minor >= 12) {
+    else if (asyncio_offsets[tasks->minor].tasks_format == TASKS_SCHEDULED) {
         python_print_set(tasks, list, python_asyncio_item(tasks, "_scheduled_tasks", PYTHON_HINT_TASKS), 1);
         python_print_set(tasks, list, python_asyncio_item(tasks, "_eager_tasks", PYTHON_HINT_EAGER), 0);
     } else

@@ -22,7 +22,7 @@ static int python_use_budget(struct python_text *text)
 
 static unsigned long python_type_address(unsigned long object, unsigned shift)
 {
-    return object ? python_word(object + shift + offsetof(struct PyObject_head, type)) : 0;
+    return object ? python_word(object + shift + offsetof(struct PyObject_head, ob_type)) : 0;
 }
 
 /* The items of a tuple, and how many; whether it is one. */
@@ -30,7 +30,7 @@ static int python_find_items(const struct offsets_page *layout, unsigned long tu
 {
     *items = tuple + layout->tuple_ob_item;
     return tuple && layout->tuple_ob_item &&
-           python_read(count, tuple + layout->ob_base_offset + offsetof(struct PyVarObject_head, size), sizeof *count);
+           python_read(count, tuple + layout->ob_base_offset + offsetof(struct PyVarObject_head, ob_size), sizeof *count);
 }
 
 /* ---- dicts */
@@ -120,7 +120,7 @@ static int python_dict_iter_next(struct python_dict_iter *walk, struct python_te
 /* Whether an object is a str of that ASCII text. */
 static int python_is_named(struct python_text *text, unsigned long object, const char *name, int length)
 {
-    static const unsigned offsets[] = {offsetof(struct PyObject_head, type), offsetof(struct PyVarObject_head, size)};
+    static const unsigned offsets[] = {offsetof(struct PyObject_head, ob_type), offsetof(struct PyVarObject_head, ob_size)};
     struct python_bytes bytes = {0};
     struct python_type type;
     unsigned kind;
@@ -129,7 +129,7 @@ static int python_is_named(struct python_text *text, unsigned long object, const
     if (!python_read_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] != (u64)length)
         return 0;
     if (words[0] != text->name_type) {
-        if (!python_read_type_at(&type, words[0], text->shift) || !(type.flags & PYTHON_UNICODE) || !python_find_base(&type, PYTHON_UNICODE))
+        if (!python_read_type_at(&type, words[0], text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) || !python_find_base(&type, Py_TPFLAGS_UNICODE_SUBCLASS))
             return 0;
         text->name_type = words[0];
         text->name_base = type;
@@ -165,18 +165,6 @@ static enum python_lookup python_dict_item(struct python_text *text, unsigned lo
 
 /* ---- attributes */
 
-/* Descrobject.h: PyMemberDescrObject; structmember.h: PyMemberDef. */
-struct PyMemberDescrObject {
-    struct PyObject_head object;
-    u64 type, name, qualified_name, member;
-};
-struct PyMemberDef {
-    u64 name;
-    u32 type, padding;
-    u64 offset;
-};
-enum { PYTHON_MEMBER_OBJECT = 6, PYTHON_MEMBER_SLOT = 16 }; /* T_OBJECT, T_OBJECT_EX */
-
 /* What the dicts of its classes have under that name, and of which type it is. */
 static enum python_lookup python_class_attribute(struct python_text *text, unsigned long type, const char *name, int length,
                                               unsigned long *value)
@@ -184,7 +172,7 @@ static enum python_lookup python_class_attribute(struct python_text *text, unsig
     unsigned long class, dict, bases;
     u64 count, i;
     enum python_lookup got;
-    if (!python_find_items(text->layout, python_word(type + text->shift + PYTHON_TP_MRO), &bases, &count))
+    if (!python_find_items(text->layout, python_word(type + text->shift + offsetof(struct PyTypeObject, tp_mro)), &bases, &count))
         return PYTHON_LOOKUP_UNREADABLE;
     for (i = 0; i < count; i++) {
         if (i == PYTHON_CLASSES || !python_use_budget(text))
@@ -192,7 +180,7 @@ static enum python_lookup python_class_attribute(struct python_text *text, unsig
         class = python_word(bases + i * sizeof(u64));
         if (!class)
             return PYTHON_LOOKUP_UNREADABLE;
-        dict = python_word(class + text->shift + PYTHON_TP_DICT);
+        dict = python_word(class + text->shift + offsetof(struct PyTypeObject, tp_dict));
         got = dict ? python_dict_item(text, dict, name, length, value) : PYTHON_LOOKUP_ABSENT;
         if (got != PYTHON_LOOKUP_ABSENT)
             return got;
@@ -208,19 +196,18 @@ static int python_find_attributes(struct python_dict_iter *walk, const struct of
     s64 offset, size;
     if (layout->ht_qualname)
         keys = python_word(type_address + layout->ht_qualname + sizeof(u64)); /* ht_cached_keys */
-    if (layout->dv_format != VALUES_IN_ORDER && type->flags & PYTHON_MANAGED_DICT) {
-        /* before the two words of the garbage collector, which a free-threaded build does not have */
-        dict = python_word(object - (layout->ob_base_offset ? 1 : 3) * sizeof(u64));
+    if (layout->dv_format != VALUES_IN_ORDER && type->flags & Py_TPFLAGS_MANAGED_DICT) {
+        dict = python_word(object - (layout->ob_base_offset ? MANAGED_DICT_BEFORE_NOGIL : MANAGED_DICT_BEFORE));
         if (layout->dv_format == VALUES_BEHIND_ORDER && layout->dv_preheader)
-            values = python_word(object - 4 * sizeof(u64));
+            values = python_word(object - MANAGED_VALUES_BEFORE_311);
         else if (layout->dv_format == VALUES_BEHIND_ORDER && dict & 1) {
             values = dict + 1;
             dict = 0;
-        } else if (layout->dv_format == VALUES_BEFORE_ORDER && !dict && type->flags & PYTHON_INLINE_VALUES)
+        } else if (layout->dv_format == VALUES_BEFORE_ORDER && !dict && type->flags & Py_TPFLAGS_INLINE_VALUES)
             values = object + type->basicsize;
-    } else if (python_read(&offset, type_address + layout->ob_base_offset + PYTHON_TP_DICTOFFSET, sizeof offset) && offset) {
+    } else if (python_read(&offset, type_address + layout->ob_base_offset + offsetof(struct PyTypeObject, tp_dictoffset), sizeof offset) && offset) {
         /* from the end of an object with items: Objects/object.c, _PyObject_GetDictPtr() */
-        if (offset < 0 && python_read(&size, object + layout->ob_base_offset + offsetof(struct PyVarObject_head, size), sizeof size))
+        if (offset < 0 && python_read(&size, object + layout->ob_base_offset + offsetof(struct PyVarObject_head, ob_size), sizeof size))
             offset += ALIGN(type->basicsize + (size < 0 ? -size : size) * type->itemsize, sizeof(u64));
         if (offset > 0)
             dict = python_word(object + offset);
@@ -253,9 +240,9 @@ static enum python_lookup python_attribute(struct python_text *text, unsigned lo
     if (!python_read_type(&type, *value, text->shift))
         return PYTHON_LOOKUP_UNREADABLE;
     if (!python_type_is(&type, "member_descriptor"))
-        return python_word(python_type_address(*value, text->shift) + text->shift + PYTHON_TP_DESCR_GET) ? PYTHON_LOOKUP_COMPUTED : PYTHON_LOOKUP_OK;
-    if (!python_read(&slot, *value + text->shift, sizeof slot) || !python_read(&member, slot.member, sizeof member) ||
-        (member.type != PYTHON_MEMBER_SLOT && member.type != PYTHON_MEMBER_OBJECT) ||
+        return python_word(python_type_address(*value, text->shift) + text->shift + offsetof(struct PyTypeObject, tp_descr_get)) ? PYTHON_LOOKUP_COMPUTED : PYTHON_LOOKUP_OK;
+    if (!python_read(&slot, *value + text->shift, sizeof slot) || !python_read(&member, (unsigned long)slot.d_member, sizeof member) ||
+        (member.type != Py_T_OBJECT_EX && member.type != Py_T_OBJECT) ||
         !python_read(value, object + member.offset, sizeof *value))
         return PYTHON_LOOKUP_UNREADABLE;
     return *value ? PYTHON_LOOKUP_OK : PYTHON_LOOKUP_ABSENT;

@@ -11,7 +11,9 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+#include "shared/cpython_objects.h"
 #include "shared/offsets_page.h"
+#include "shared/versions.h"
 
 /* ---------------------------------------------------------------- memory.c */
 
@@ -21,27 +23,6 @@ struct python_bytes {
     unsigned have, used;
     int failed; /* something could not be read */
     unsigned char piece[64];
-};
-
-/* Include/object.h: PyObject and PyVarObject.  This and all structs and offsets of objects below are what is behind so
- * many bytes; those of layout_page.h are from the start of an object. */
-struct PyObject_head {
-    u64 references, type;
-};
-struct PyVarObject_head {
-    struct PyObject_head object;
-    u64 size;
-};
-
-/* Include/object.h: tp_flags */
-enum {
-    PYTHON_STATIC_BUILTIN = 1 << 1, /* 3.12+ */
-    PYTHON_HEAP = 1 << 9,           /* of a class statement */
-    PYTHON_LONG = 1 << 24,
-    PYTHON_LIST = 1 << 25,
-    PYTHON_TUPLE = 1 << 26,
-    PYTHON_BYTES = 1 << 27,
-    PYTHON_UNICODE = 1 << 28,
 };
 
 struct python_type {
@@ -68,68 +49,11 @@ struct python_text {
 
 /* ---------------------------------------------------------------- objects.c */
 
-/* Include/cpython/unicodeobject.h: PyASCIIObject, PyCompactUnicodeObject and PyUnicodeObject, and what they
- * were to 3.11, with a wstr.  The characters follow the first or the second, or are where data points. */
-struct PyASCIIObject {
-    struct PyObject_head object;
-    u64 length, hash;
-    u32 state, padding;
-};
-struct PyCompactUnicodeObject {
-    struct PyASCIIObject ascii;
-    u64 utf8_length, utf8;
-};
-struct PyUnicodeObject {
-    struct PyCompactUnicodeObject compact;
-    u64 data;
-};
-struct PyASCIIObject_3_11 {
-    struct PyASCIIObject ascii;
-    u64 wstr;
-};
-struct PyCompactUnicodeObject_3_11 {
-    struct PyASCIIObject_3_11 ascii;
-    u64 utf8_length, utf8, wstr_length;
-};
-struct PyUnicodeObject_3_11 {
-    struct PyCompactUnicodeObject_3_11 compact;
-    u64 data;
-};
+/* ---------------------------------------------------------------- objects.c */
 
-/* Include/cpython/bytesobject.h: PyBytesObject, as far as its bytes. */
-struct PyBytesObject {
-    struct PyVarObject_head head;
-    u64 hash;
-};
-
-/* Include/cpython/longintrepr.h: _PyLongValue, digits of 30 bits.  From 3.12 on the lowest bits of the size
- * are flags, two of them the sign. */
-enum {
-    PYTHON_INT_DIGIT = 30,
-    PYTHON_INT_SIGN = 3,
-    PYTHON_INT_NEGATIVE = 2,
-    PYTHON_INT_FLAGS = 3, /* bits */
-    PYTHON_INT_MOST = 20, /* digits: a longer one is not written out */
-};
+enum { PYTHON_INT_MOST = 20 }; /* digits: an int that has more is not written out */
 
 /* ---------------------------------------------------------------- attributes.c */
-
-/* Include/object.h: more of tp_flags. */
-enum {
-    PYTHON_INLINE_VALUES = 1 << 2, /* 3.13+ */
-    PYTHON_MANAGED_DICT = 1 << 4,  /* 3.11+ */
-    PYTHON_DICT = 1 << 29,
-    PYTHON_EXCEPTION = 1 << 30,
-};
-#define PYTHON_TYPE_OBJECT (1UL << 31)
-
-/* Include/cpython/object.h: struct _typeobject, behind tp_base. */
-enum {
-    PYTHON_TP_DICT = 264, /* NULL in the built-in types of 3.12+ */
-    PYTHON_TP_DESCR_GET = 272,
-    PYTHON_TP_DICTOFFSET = 288,
-    PYTHON_TP_MRO = 344,
-};
 
 /* All that one text may look at: objects, entries and items. */
 enum { PYTHON_BUDGET = 5000, PYTHON_ENTRIES = 1000, PYTHON_CLASSES = 64 };
@@ -154,12 +78,6 @@ enum python_lookup {
 
 enum { PYTHON_DEPTH = 4, PYTHON_ITEMS = 16, PYTHON_CHARACTERS = 256 };
 
-/* Include/cpython/setobject.h: PySetObject. */
-struct PySetObject {
-    struct PyObject_head object;
-    u64 fill, used, mask, table;
-};
-
 /* ---------------------------------------------------------------- frames.c */
 
 /* At most so many bytes of line tables are read for one stack, and so many frames: the traced process
@@ -171,9 +89,6 @@ struct python_code_position {
     int first_line, offset;    /* of the def; of the instruction, in bytes */
     unsigned long table, size; /* the line table */
 };
-
-/* The lowest bits of a pointer, where 3.14 has flags. */
-#define PYTHON_TAGS 7UL
 
 /* What can be said of a thread's Python frames. */
 enum python_frame_status {
@@ -203,6 +118,7 @@ static unsigned long python_word(unsigned long at);
 static u32 python_low_u32(u64 word);
 static int python_byte(struct python_bytes *bytes);
 static unsigned python_ob_base_offset(void);
+static int python_minor(const struct offsets_page *layout);
 static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift);
 static int python_read_type(struct python_type *type, unsigned long object, unsigned shift);
 static int python_find_base(struct python_type *type, u64 flag);

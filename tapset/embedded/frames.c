@@ -101,7 +101,7 @@ static int python_frame_position(const struct offsets_page *layout, unsigned lon
                               struct python_code_position *place)
 {
     unsigned long object = python_word(code + layout->co_linetable);
-    place->size = python_word(object + layout->ob_base_offset + offsetof(struct PyVarObject_head, size));
+    place->size = python_word(object + layout->ob_base_offset + offsetof(struct PyVarObject_head, ob_size));
     place->table = object + layout->ob_base_offset + sizeof(struct PyBytesObject);
     place->first_line = 0;
     if (!python_read(&place->first_line, code + layout->co_firstlineno, sizeof place->first_line))
@@ -153,7 +153,7 @@ static int python_frame_line(const struct offsets_page *layout, unsigned long fr
 static void python_put_attribute(struct python_text *text, unsigned long object)
 {
     struct python_type type;
-    if (!python_read_type(&type, object, text->shift) || !(type.flags & PYTHON_UNICODE) ||
+    if (!python_read_type(&type, object, text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) ||
         !python_put_str(text, object, &type, 0, PYTHON_CHARACTERS))
         python_puts(text, "<unknown>");
 }
@@ -178,7 +178,7 @@ static void python_put_frame(struct python_text *text, const struct offsets_page
 static int python_is_code(struct python_frames *frames)
 {
     const unsigned shift = frames->layout.ob_base_offset;
-    const unsigned offsets[] = {(u16)(shift + offsetof(struct PyObject_head, type)), frames->layout.co_name, frames->layout.co_filename};
+    const unsigned offsets[] = {(u16)(shift + offsetof(struct PyObject_head, ob_type)), frames->layout.co_name, frames->layout.co_filename};
     u64 words[3] = {0}, type;
     struct python_type known;
     char name;
@@ -189,7 +189,7 @@ static int python_is_code(struct python_frames *frames)
         words[1] = words[2] = 0;
     }
     type = words[0];
-    if (type != frames->code_type && python_read_type_at(&known, type, shift) && !(known.flags & PYTHON_HEAP) &&
+    if (type != frames->code_type && python_read_type_at(&known, type, shift) && !(known.flags & Py_TPFLAGS_HEAPTYPE) &&
         known.basicsize == frames->layout.code_basicsize && (python_type_is(&known, "code") || !python_read(&name, known.name, 1)))
         frames->code_type = type;
     if (!type || type != frames->code_type)
@@ -210,13 +210,13 @@ static enum python_frame_status python_skip_c_frames(struct python_frames *frame
         u8 owner = 0;
         if (!python_read_words(words, offsets, 2, frames->frame, layout->frame_owner ? &owner : NULL, layout->frame_owner))
             return PYTHON_FRAME_UNKNOWN;
-        frames->code = words[0] & ~PYTHON_TAGS;
+        frames->code = words[0] & ~STACKREF_TAGS;
         frames->back = words[1];
         if (!frames->code)
             return PYTHON_FRAME_UNKNOWN;
         if ((!layout->frame_owner || owner != FRAME_OWNED_BY_CSTACK) && python_is_code(frames))
             return PYTHON_FRAME_OK;
-        if (!python_word(frames->code + layout->ob_base_offset + offsetof(struct PyObject_head, type)))
+        if (!python_word(frames->code + layout->ob_base_offset + offsetof(struct PyObject_head, ob_type)))
             return PYTHON_FRAME_UNKNOWN;
         if (frames->passed_over++ > PYTHON_STACK)
             return PYTHON_FRAME_UNKNOWN;

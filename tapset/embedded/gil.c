@@ -25,7 +25,7 @@ static unsigned long python_gil_address(const struct offsets_page *layout, unsig
     if (layout->interp_gil)
         return python_word(interpreter + layout->interp_gil);
     modules = python_word(interpreter + layout->interp_modules);
-    type = modules ? python_word(modules + offsetof(struct PyObject_head, type)) : 0;
+    type = modules ? python_word(modules + offsetof(struct PyObject_head, ob_type)) : 0;
     return type ? type + layout->gil_from_dict_type : 0;
 }
 

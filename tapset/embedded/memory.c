@@ -121,19 +121,28 @@ static unsigned python_ob_base_offset(void)
                0;
 }
 
-/* Include/cpython/object.h: struct _typeobject, the same from 3.6 on, as far as tp_base. */
-enum { PYTHON_TP_NAME = 24, PYTHON_TP_BASICSIZE = 32, PYTHON_TP_ITEMSIZE = 40, PYTHON_TP_FLAGS = 168, PYTHON_TP_BASE = 256 };
+/* The CPython 3.N that it is; 0: not known. */
+static int python_minor(const struct offsets_page *layout)
+{
+    const char *at = layout->version + 2;
+    int minor = 0, digits;
+    if (layout->version[0] != '3' || layout->version[1] != '.')
+        return 0;
+    for (digits = 0; digits < 2 && *at >= '0' && *at <= '9'; digits++)
+        minor = 10 * minor + *at++ - '0';
+    return minor;
+}
 
 static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift)
 {
-    static const unsigned offsets[] = {PYTHON_TP_NAME, PYTHON_TP_BASICSIZE, PYTHON_TP_ITEMSIZE, PYTHON_TP_FLAGS, PYTHON_TP_BASE};
+    static const unsigned offsets[] = {offsetof(struct PyTypeObject, tp_name), offsetof(struct PyTypeObject, tp_basicsize), offsetof(struct PyTypeObject, tp_itemsize), offsetof(struct PyTypeObject, tp_flags), offsetof(struct PyTypeObject, tp_base)};
     type->shift = shift;
     return address && python_read_words((u64 *)type, offsets, ARRAY_SIZE(offsets), address + shift, NULL, 0);
 }
 
 static int python_read_type(struct python_type *type, unsigned long object, unsigned shift)
 {
-    return python_read_type_at(type, python_word(object + shift + offsetof(struct PyObject_head, type)), shift);
+    return python_read_type_at(type, python_word(object + shift + offsetof(struct PyObject_head, ob_type)), shift);
 }
 
 /* Follows the bases to the built-in type that has the flag. */
@@ -158,7 +167,7 @@ static unsigned python_ob_base_offset_of(unsigned long object)
     unsigned long type;
     int i;
     for (i = 0; i < (int)ARRAY_SIZE(shifts); i++) {
-        unsigned at = shifts[i] + offsetof(struct PyObject_head, type);
+        unsigned at = shifts[i] + offsetof(struct PyObject_head, ob_type);
         type = python_word(python_word(object + at) + at);
         if (type && python_word(type + at) == type)
             return shifts[i];
@@ -171,7 +180,7 @@ static int python_type_is(const struct python_type *type, const char *name)
 {
     char known[24] = "";
     int size = strlen(name) + 1; /* of ours: at most as large */
-    return !(type->flags & PYTHON_HEAP) && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
+    return !(type->flags & Py_TPFLAGS_HEAPTYPE) && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
 
 /* Whether it is bool: the built-in type that is derived from int, where its name is not in memory. */
@@ -179,11 +188,11 @@ static int python_type_is_bool(const struct python_type *type)
 {
     struct python_type base;
     char known[5];
-    if (type->flags & PYTHON_HEAP)
+    if (type->flags & Py_TPFLAGS_HEAPTYPE)
         return 0;
     if (python_read(known, type->name, sizeof known))
         return memcmp(known, "bool", sizeof known) == 0;
-    return python_read_type_at(&base, type->base, type->shift) && base.flags & PYTHON_LONG;
+    return python_read_type_at(&base, type->base, type->shift) && base.flags & Py_TPFLAGS_LONG_SUBCLASS;
 }
 
 /* ---------------------------------------------------------------- text */

@@ -9,31 +9,13 @@
 
 /* ---- objects; each says whether it could be read */
 
-/* Of the state: how many bytes a character has (1, 2 or 4), and flags; bit fields, which begin at the other end where the
- * highest byte of a word is the first. */
-enum {
-    PYTHON_STR_KIND_MASK = 7,
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    PYTHON_STR_KIND_SHIFT = 27,
-    PYTHON_STR_COMPACT = 1 << 26,
-    PYTHON_STR_ASCII = 1 << 25,
-    PYTHON_STR_READY = 1 << 24, /* to 3.11 */
-#else
-    PYTHON_STR_KIND_SHIFT = 2,
-    PYTHON_STR_COMPACT = 1 << 5,
-    PYTHON_STR_ASCII = 1 << 6,
-    PYTHON_STR_READY = 1 << 7, /* to 3.11 */
-#endif
-    PYTHON_STR_SHIFT = 6, /* all of them in a free-threaded build, where the first two bits have a byte */
-};
-
 /* The state, of a free-threaded build, as it is in others. */
 static u32 python_str_state(u32 state)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    return state << PYTHON_STR_SHIFT;
+    return state << UNICODE_NOGIL_SHIFT;
 #else
-    return state >> PYTHON_STR_SHIFT;
+    return state >> UNICODE_NOGIL_SHIFT;
 #endif
 }
 
@@ -43,24 +25,24 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
 {
     struct PyASCIIObject str;
     u64 size = type->basicsize - type->shift;
-    int old = size == sizeof(struct PyUnicodeObject_3_11);
+    int old = size == sizeof(struct PyUnicodeObject_36);
     object += type->shift;
-    if ((!old && size != sizeof(struct PyUnicodeObject)) || !python_read(&str, object, sizeof str))
+    if ((!old && size != sizeof(struct PyUnicodeObject_312)) || !python_read(&str, object, sizeof str))
         return 0;
     if (type->shift)
         str.state = python_str_state(str.state);
-    if (old && !(str.state & PYTHON_STR_READY))
+    if (old && !(str.state & UNICODE_READY))
         return 0;
-    *kind = str.state >> PYTHON_STR_KIND_SHIFT & PYTHON_STR_KIND_MASK;
+    *kind = str.state >> UNICODE_KIND_SHIFT & UNICODE_KIND_MASK;
     if (*kind != 1 && *kind != 2 && *kind != 4)
         return 0;
-    if (!(str.state & PYTHON_STR_COMPACT)) /* of a derived type */
-        bytes->at = python_word(object + (old ? offsetof(struct PyUnicodeObject_3_11, data) :
-                                                offsetof(struct PyUnicodeObject, data)));
-    else if (str.state & PYTHON_STR_ASCII)
-        bytes->at = object + (old ? sizeof(struct PyASCIIObject_3_11) : sizeof(struct PyASCIIObject));
+    if (!(str.state & UNICODE_COMPACT)) /* of a derived type */
+        bytes->at = python_word(object + (old ? offsetof(struct PyUnicodeObject_36, data) :
+                                                offsetof(struct PyUnicodeObject_312, data)));
+    else if (str.state & UNICODE_ASCII)
+        bytes->at = object + (old ? sizeof(struct PyASCIIObject_36) : sizeof(struct PyASCIIObject));
     else
-        bytes->at = object + (old ? sizeof(struct PyCompactUnicodeObject_3_11) : sizeof(struct PyCompactUnicodeObject));
+        bytes->at = object + (old ? sizeof(struct PyCompactUnicodeObject_36) : sizeof(struct PyCompactUnicodeObject_312));
     *count = str.length;
     bytes->end = bytes->at + *count * *kind;
     return 1;
@@ -88,7 +70,7 @@ static int python_put_str(struct python_text *text, unsigned long object, struct
     struct python_bytes bytes = {0};
     unsigned kind, i;
     u64 count;
-    if (!python_find_base(type, PYTHON_UNICODE) || !python_find_characters(&bytes, &count, &kind, object, type))
+    if (!python_find_base(type, Py_TPFLAGS_UNICODE_SUBCLASS) || !python_find_characters(&bytes, &count, &kind, object, type))
         return 0;
     if (quote) {
         quote = python_quote(bytes, min_t(u64, count, most), kind);
@@ -151,8 +133,8 @@ static int python_put_bytes(struct python_text *text, unsigned long object,
                             struct python_type *type, unsigned most)
 {
     u64 length;
-    if (!python_find_base(type, PYTHON_BYTES) ||
-        !python_read(&length, object + type->shift + offsetof(struct PyVarObject_head, size), sizeof length))
+    if (!python_find_base(type, Py_TPFLAGS_BYTES_SUBCLASS) ||
+        !python_read(&length, object + type->shift + offsetof(struct PyVarObject_head, ob_size), sizeof length))
         return 0;
     /* the NUL at the end is in the size */
     python_put_raw_bytes(text, object + type->basicsize - 1, length, most);
@@ -169,7 +151,7 @@ static void python_put_bigint(struct python_text *text, int negative, u32 *digit
     do {
         u64 rest = 0;
         for (i = count - 1; i >= 0; i--) {
-            rest = rest << PYTHON_INT_DIGIT | digits[i];
+            rest = rest << PyLong_SHIFT | digits[i];
             digits[i] = (u32)(rest / 1000000000);
             rest %= 1000000000;
         }
@@ -189,12 +171,12 @@ static void python_put_bigint(struct python_text *text, int negative, u32 *digit
 static int python_int_head(unsigned long object, struct python_type *type, u64 *count, int *negative)
 {
     s64 size;
-    if (!python_find_base(type, PYTHON_LONG) || type->itemsize != sizeof(u32) ||
-        !python_read(&size, object + type->shift + offsetof(struct PyVarObject_head, size), sizeof size))
+    if (!python_find_base(type, Py_TPFLAGS_LONG_SUBCLASS) || type->itemsize != sizeof(u32) ||
+        !python_read(&size, object + type->shift + offsetof(struct PyVarObject_head, ob_size), sizeof size))
         return 0;
-    if (type->flags & PYTHON_STATIC_BUILTIN) {
-        *negative = (size & PYTHON_INT_SIGN) == PYTHON_INT_NEGATIVE;
-        *count = (u64)size >> PYTHON_INT_FLAGS;
+    if (type->flags & Py_TPFLAGS_STATIC_BUILTIN) {
+        *negative = (size & SIGN_MASK) == SIGN_NEGATIVE;
+        *count = (u64)size >> NON_SIZE_BITS;
     } else {
         *negative = size < 0;
         *count = *negative ? -size : size;
@@ -218,7 +200,7 @@ static int python_put_int(struct python_text *text, unsigned long object, struct
         python_puts(text, digits[0] ? "True" : "False");
     else if (count > PYTHON_INT_MOST) {
         python_puts(text, "<int of ");
-        python_put_number(text, 0, (count - 1) * PYTHON_INT_DIGIT + fls(top));
+        python_put_number(text, 0, (count - 1) * PyLong_SHIFT + fls(top));
         python_puts(text, " bits>");
     } else
         python_put_bigint(text, negative, digits, count);

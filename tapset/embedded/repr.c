@@ -29,7 +29,7 @@ static void python_put_type(struct python_text *text, unsigned long object, cons
 {
     python_puts(text, "<");
     if (text->layout)
-        python_put_class(text, python_word(object + text->shift + offsetof(struct PyObject_head, type)), type);
+        python_put_class(text, python_word(object + text->shift + offsetof(struct PyObject_head, ob_type)), type);
     else
         python_put_type_name(text, type, 0);
     python_puts(text, ">");
@@ -41,8 +41,8 @@ static int python_put_items(struct python_text *text, unsigned long object,
 {
     unsigned long items;
     u64 count, i;
-    if (!python_find_base(type, is_tuple ? PYTHON_TUPLE : PYTHON_LIST) ||
-        !python_read(&count, object + type->shift + offsetof(struct PyVarObject_head, size), sizeof count))
+    if (!python_find_base(type, is_tuple ? Py_TPFLAGS_TUPLE_SUBCLASS : Py_TPFLAGS_LIST_SUBCLASS) ||
+        !python_read(&count, object + type->shift + offsetof(struct PyVarObject_head, ob_size), sizeof count))
         return 0;
     items = is_tuple ? object + type->basicsize : python_word(object + type->shift + sizeof(struct PyVarObject_head));
     python_puts(text, is_tuple ? "(" : "[");
@@ -77,14 +77,14 @@ static void python_put_object(struct python_text *text, unsigned long object, in
     flags = type.flags;
     if (text->layout && python_put_value(text, object, &type, depth))
         return;
-    if (flags & PYTHON_UNICODE)
+    if (flags & Py_TPFLAGS_UNICODE_SUBCLASS)
         known = python_put_str(text, object, &type, '\'', PYTHON_CHARACTERS);
-    else if (flags & PYTHON_LONG)
+    else if (flags & Py_TPFLAGS_LONG_SUBCLASS)
         known = python_put_int(text, object, &type, python_type_is_bool(&type));
-    else if (flags & PYTHON_BYTES)
+    else if (flags & Py_TPFLAGS_BYTES_SUBCLASS)
         known = python_put_bytes(text, object, &type, PYTHON_CHARACTERS);
-    else if (flags & (PYTHON_TUPLE | PYTHON_LIST))
-        known = python_put_items(text, object, &type, (flags & PYTHON_TUPLE) != 0, depth);
+    else if (flags & (Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS))
+        known = python_put_items(text, object, &type, (flags & Py_TPFLAGS_TUPLE_SUBCLASS) != 0, depth);
     else if (python_type_is(&type, "NoneType")) {
         python_puts(text, "None");
         known = 1;
@@ -102,8 +102,8 @@ static void python_put_object(struct python_text *text, unsigned long object, in
 static void python_put_class(struct python_text *text, unsigned long address, const struct python_type *type)
 {
     unsigned long module, name = text->layout->ht_qualname ? python_word(address + text->layout->ht_qualname) : 0;
-    if (type->flags & PYTHON_HEAP && name) {
-        if (python_dict_item(text, python_word(address + text->shift + PYTHON_TP_DICT), "__module__", 10, &module) == PYTHON_LOOKUP_OK &&
+    if (type->flags & Py_TPFLAGS_HEAPTYPE && name) {
+        if (python_dict_item(text, python_word(address + text->shift + offsetof(struct PyTypeObject, tp_dict)), "__module__", 10, &module) == PYTHON_LOOKUP_OK &&
             !python_is_named(text, module, "builtins", 8)) {
             python_put_attribute(text, module);
             python_puts(text, ".");
@@ -116,7 +116,7 @@ static void python_put_class(struct python_text *text, unsigned long address, co
 /* Its last part: what is behind the last dot of a static type's name, or a heap type's own name. */
 static void python_put_class_name(struct python_text *text, unsigned long address, const struct python_type *type)
 {
-    if (type->flags & PYTHON_HEAP && text->layout->ht_qualname)
+    if (type->flags & Py_TPFLAGS_HEAPTYPE && text->layout->ht_qualname)
         python_put_attribute(text, python_word(address + text->layout->ht_qualname));
     else
         python_put_type_name(text, type, 1);
@@ -170,8 +170,8 @@ static int python_put_set(struct python_text *text, unsigned long object, int fr
         return 1;
     }
     python_puts(text, frozen ? "frozenset({" : "{");
-    for (i = 0; i <= set.mask && !text->full; i++) {
-        if (!python_use_budget(text) || !python_read(entry, set.table + i * sizeof entry, sizeof entry)) {
+    for (i = 0; i <= (u64)set.mask && !text->full; i++) {
+        if (!python_use_budget(text) || !python_read(entry, (unsigned long)set.table + i * sizeof entry, sizeof entry)) {
             python_puts(text, "<unknown>");
             break;
         }
@@ -189,19 +189,13 @@ static int python_put_set(struct python_text *text, unsigned long object, int fr
     return 1;
 }
 
-/* Include/cpython/bytearrayobject.h: PyByteArrayObject. */
-struct PyByteArrayObject {
-    struct PyVarObject_head head;
-    u64 allocated, bytes, start;
-};
-
 static int python_put_bytearray(struct python_text *text, unsigned long object)
 {
     struct PyByteArrayObject array;
     if (!python_read(&array, object + text->shift, sizeof array))
         return 0;
     python_puts(text, "bytearray(");
-    python_put_raw_bytes(text, array.start, array.head.size, PYTHON_CHARACTERS);
+    python_put_raw_bytes(text, (unsigned long)array.ob_start, array.head.ob_size, PYTHON_CHARACTERS);
     python_puts(text, ")");
     return 1;
 }
@@ -213,10 +207,10 @@ static int python_int_of(unsigned long object, s64 *value, unsigned shift)
     u32 digits[3] = {0};
     u64 count, whole;
     int negative;
-    if (!python_read_type(&type, object, shift) || !(type.flags & PYTHON_LONG) || !python_int_head(object, &type, &count, &negative) ||
+    if (!python_read_type(&type, object, shift) || !(type.flags & Py_TPFLAGS_LONG_SUBCLASS) || !python_int_head(object, &type, &count, &negative) ||
         count > 3 || !python_read(digits, object + shift + sizeof(struct PyVarObject_head), count * sizeof *digits))
         return 0;
-    whole = (u64)digits[0] | (u64)digits[1] << PYTHON_INT_DIGIT | (u64)digits[2] << 2 * PYTHON_INT_DIGIT;
+    whole = (u64)digits[0] | (u64)digits[1] << PyLong_SHIFT | (u64)digits[2] << 2 * PyLong_SHIFT;
     if (digits[2] >= 8)
         return 0;
     *value = negative ? -(s64)whole : (s64)whole;
@@ -267,7 +261,7 @@ static int python_put_call(struct python_text *text, unsigned long tuple, int de
     struct python_type type;
     unsigned long items;
     u64 count;
-    if (!python_read_type(&type, tuple, text->shift) || !(type.flags & PYTHON_TUPLE) ||
+    if (!python_read_type(&type, tuple, text->shift) || !(type.flags & Py_TPFLAGS_TUPLE_SUBCLASS) ||
         !python_find_items(text->layout, tuple, &items, &count))
         return 0;
     if (count != 1) {
@@ -333,7 +327,7 @@ static int python_copy_name(char *to, int room, unsigned long object, unsigned s
     struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = shift};
     struct python_type type;
     *to = '\0';
-    if (!python_read_type(&type, object, shift) || !(type.flags & PYTHON_UNICODE) || !python_put_str(&text, object, &type, 0, room))
+    if (!python_read_type(&type, object, shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) || !python_put_str(&text, object, &type, 0, room))
         return 0;
     *text.at = '\0';
     return text.full ? 0 : text.at - to;
@@ -414,13 +408,13 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
 {
     struct python_type meta;
     unsigned long fields;
-    if (python_read_type(&meta, address, text->shift) && meta.flags & PYTHON_HEAP) {
+    if (python_read_type(&meta, address, text->shift) && meta.flags & Py_TPFLAGS_HEAPTYPE) {
         char name[16] = "";
         if (python_read(name, meta.name, 9) && (strncmp(name, "EnumMeta", 9) == 0 || strncmp(name, "EnumType", 9) == 0) &&
             python_put_member(text, object, address, type, depth))
             return 1;
     }
-    if (type->flags & PYTHON_TUPLE)
+    if (type->flags & Py_TPFLAGS_TUPLE_SUBCLASS)
         return python_class_attribute(text, address, "_fields", 7, &fields) == PYTHON_LOOKUP_OK &&
                python_put_named_tuple(text, object, address, type, fields, depth);
     return python_class_attribute(text, address, "__dataclass_fields__", 20, &fields) == PYTHON_LOOKUP_OK &&
@@ -439,11 +433,11 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
         python_puts(text, "...");
         return 1;
     }
-    if (type->flags & PYTHON_EXCEPTION) {
+    if (type->flags & Py_TPFLAGS_BASE_EXC_SUBCLASS) {
         python_put_exception(text, object, address, type, depth);
         return 1;
     }
-    if (type->flags & PYTHON_TYPE_OBJECT) {
+    if (type->flags & Py_TPFLAGS_TYPE_SUBCLASS) {
         struct python_type class;
         if (!python_read_type_at(&class, object, text->shift))
             return 0;
@@ -452,18 +446,18 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
         python_puts(text, "'>");
         return 1;
     }
-    if (type->flags & PYTHON_HEAP && python_put_instance(text, object, address, type, depth))
+    if (type->flags & Py_TPFLAGS_HEAPTYPE && python_put_instance(text, object, address, type, depth))
         return 1;
-    if (type->flags & (PYTHON_UNICODE | PYTHON_LONG | PYTHON_BYTES | PYTHON_TUPLE | PYTHON_LIST))
+    if (type->flags & (Py_TPFLAGS_UNICODE_SUBCLASS | Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_BYTES_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS))
         return 0;
-    if (type->flags & PYTHON_DICT)
+    if (type->flags & Py_TPFLAGS_DICT_SUBCLASS)
         return python_put_dict(text, object, depth);
     if (_stp_strncpy_from_user(name, (const char __user *)(unsigned long)type->name, sizeof name) <= 0)
         return 0;
     name[sizeof name - 1] = '\0';
     if (python_put_library_value(text, object, address, name, depth))
         return 1;
-    if (type->flags & PYTHON_HEAP)
+    if (type->flags & Py_TPFLAGS_HEAPTYPE)
         return 0;
     if (!strcmp(name, "set") || !strcmp(name, "frozenset"))
         return python_put_set(text, object, !strcmp(name, "frozenset"), depth);
@@ -512,19 +506,11 @@ static u32 python_big_endian(const u8 *bytes, int count)
     return value;
 }
 
-/* Include/datetime.h: behind the hash whether there is a zone, year, month, day, hour, minute, second, microsecond, fold,
- * and the zone, as far as the type has them. */
-struct PyDateTime_DateTime {
-    struct PyObject_head object;
-    u64 hash;
-    u8 has_zone, bytes[15];
-};
-
 static int python_put_datetime(struct python_text *text, unsigned long object, const char *name, int has_date, int has_time,
                                int depth)
 {
     struct PyDateTime_DateTime datetime;
-    const u8 *at = datetime.bytes;
+    const u8 *at = datetime.data;
     u32 number[7];
     int count = 0;
     object += text->shift;
@@ -551,9 +537,9 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
     python_put_numbers(text, number, count);
     if (has_date && has_time && *at) /* in a time it is behind the zone */
         python_puts(text, ", fold=1");
-    if (has_time && datetime.has_zone) {
+    if (has_time && datetime.hastzinfo) {
         python_puts(text, ", tzinfo=");
-        python_put_object(text, python_word(object + (has_date ? 40 : 32)), depth + 1);
+        python_put_object(text, python_word(object + (has_date ? offsetof(struct PyDateTime_DateTime, tzinfo) : offsetof(struct PyDateTime_Time, tzinfo))), depth + 1);
     }
     if (!has_date && *at)
         python_puts(text, ", fold=1");
@@ -561,16 +547,13 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
     return 1;
 }
 
-/* Include/datetime.h, PyDateTime_Delta: days, seconds and microseconds behind the hash. */
-enum { PYTHON_TIMEDELTA = sizeof(struct PyObject_head) + sizeof(s64) };
-
-/* From 3.7 on with their names, those that are not 0. */
+/* The parts that are not 0, with their names if this CPython has them. */
 static int python_put_timedelta(struct python_text *text, unsigned long object)
 {
     static const char *const names[] = {"days=", "seconds=", "microseconds="};
-    int old = strncmp(text->layout->version, "3.6.", 4) == 0, most = 3, count = 0, i;
+    int old = python_minor(text->layout) < TIMEDELTA_NAMES_FIRST_MINOR, most = 3, count = 0, i;
     int part[3];
-    if (!python_read(part, object + text->shift + PYTHON_TIMEDELTA, sizeof part))
+    if (!python_read(part, object + text->shift + offsetof(struct PyDateTime_Delta, days), sizeof part))
         return 0;
     while (old && most > 1 && !part[most - 1])
         most--;
@@ -588,13 +571,13 @@ static int python_put_timedelta(struct python_text *text, unsigned long object)
     return 1;
 }
 
-/* Modules/_datetimemodule.c, PyDateTime_TimeZone: a timedelta, and a name or NULL; only UTC has no offset and no name. */
+/* Only UTC has no offset and no name. */
 static int python_put_timezone(struct python_text *text, unsigned long object, int depth)
 {
     u64 part[2];
     int offset[3];
-    if (!python_read(part, object + text->shift + sizeof(struct PyObject_head), sizeof part) ||
-        !python_read(offset, part[0] + text->shift + PYTHON_TIMEDELTA, sizeof offset))
+    if (!python_read(part, object + text->shift + offsetof(struct PyDateTime_TimeZone, offset), sizeof part) ||
+        !python_read(offset, part[0] + text->shift + offsetof(struct PyDateTime_Delta, days), sizeof offset))
         return 0;
     if (!part[1] && !offset[0] && !offset[1] && !offset[2]) {
         python_puts(text, "datetime.timezone.utc");
@@ -610,39 +593,24 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
     return 1;
 }
 
-/* Modules/_decimal: behind the hash libmpdec's mpd_t, whose words have 19 digits each, the lowest first. */
-struct PyDecObject {
-    struct PyObject_head object;
-    u64 hash;
-    u8 flags, padding[7];
-    s64 exponent, digits, length, allocated;
-    u64 data;
-};
-enum {
-    PYTHON_DECIMAL_NEGATIVE = 1,
-    PYTHON_DECIMAL_INFINITE = 2,
-    PYTHON_DECIMAL_NAN = 4,
-    PYTHON_DECIMAL_SIGNALS = 8,
-    PYTHON_DECIMAL_WORDS = 4, /* a longer one is not written out */
-    PYTHON_DECIMAL_WORD = 19,
-};
+enum { PYTHON_DECIMAL_WORDS = 4 }; /* a Decimal that has more is not written out */
 
 /* The digits of its coefficient, without leading zeros; how many, -1 if it can't be read. */
 static int python_decimal_digits(char *digits, const struct PyDecObject *decimal)
 {
     u64 word[PYTHON_DECIMAL_WORDS];
     int count = 0, i, j;
-    if (decimal->length < 0 || decimal->length > PYTHON_DECIMAL_WORDS ||
-        !python_read(word, decimal->data, decimal->length * sizeof *word))
+    if (decimal->len < 0 || decimal->len > PYTHON_DECIMAL_WORDS ||
+        !python_read(word, (unsigned long)decimal->data, decimal->len * sizeof *word))
         return -1;
-    for (i = decimal->length - 1; i >= 0; i--) {
-        char part[PYTHON_DECIMAL_WORD];
-        for (j = PYTHON_DECIMAL_WORD - 1; j >= 0; j--) {
+    for (i = decimal->len - 1; i >= 0; i--) {
+        char part[MPD_RDIGITS];
+        for (j = MPD_RDIGITS - 1; j >= 0; j--) {
             part[j] = '0' + word[i] % 10;
             word[i] /= 10;
         }
-        for (j = 0; j < PYTHON_DECIMAL_WORD; j++)
-            if (count || part[j] != '0' || (i == 0 && j == PYTHON_DECIMAL_WORD - 1))
+        for (j = 0; j < MPD_RDIGITS; j++)
+            if (count || part[j] != '0' || (i == 0 && j == MPD_RDIGITS - 1))
                 digits[count++] = part[j];
     }
     return count;
@@ -677,23 +645,23 @@ static void python_put_scientific(struct python_text *text, const char *digits, 
 
 static int python_put_decimal(struct python_text *text, unsigned long object)
 {
-    char digits[PYTHON_DECIMAL_WORDS * PYTHON_DECIMAL_WORD];
+    char digits[PYTHON_DECIMAL_WORDS * MPD_RDIGITS];
     struct PyDecObject decimal;
     int count, flags;
     if (!python_read(&decimal, object + text->shift, sizeof decimal))
         return 0;
     flags = decimal.flags;
     count = python_decimal_digits(digits, &decimal);
-    if (count < 0 || (!count && !(flags & ~PYTHON_DECIMAL_NEGATIVE & 15)))
+    if (count < 0 || (!count && !(flags & ~MPD_NEG & 15)))
         return 0;
-    python_puts(text, flags & PYTHON_DECIMAL_NEGATIVE ? "Decimal('-" : "Decimal('");
-    if (flags & PYTHON_DECIMAL_INFINITE)
+    python_puts(text, flags & MPD_NEG ? "Decimal('-" : "Decimal('");
+    if (flags & MPD_INF)
         python_puts(text, "Infinity");
-    else if (flags & (PYTHON_DECIMAL_NAN | PYTHON_DECIMAL_SIGNALS)) {
-        python_puts(text, flags & PYTHON_DECIMAL_SIGNALS ? "sNaN" : "NaN");
+    else if (flags & (MPD_NAN | MPD_SNAN)) {
+        python_puts(text, flags & MPD_SNAN ? "sNaN" : "NaN");
         python_put(text, digits, count);
     } else
-        python_put_scientific(text, digits, count, decimal.exponent);
+        python_put_scientific(text, digits, count, decimal.exp);
     python_puts(text, "')");
     return 1;
 }
@@ -708,13 +676,13 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
     int negative, i;
     if (python_class_attribute(text, address, "__module__", 10, &module) != PYTHON_LOOKUP_OK || !python_is_named(text, module, "uuid", 4) ||
         python_attribute(text, object, "int", 3, &number) != PYTHON_LOOKUP_OK || !python_read_type(&type, number, text->shift) ||
-        !(type.flags & PYTHON_LONG) || !python_int_head(number, &type, &count, &negative) || negative || count > 5 ||
+        !(type.flags & Py_TPFLAGS_LONG_SUBCLASS) || !python_int_head(number, &type, &count, &negative) || negative || count > 5 ||
         !python_read(digits, number + text->shift + sizeof(struct PyVarObject_head), count * sizeof *digits))
         return 0;
     python_puts(text, "UUID('");
     for (i = 31; i >= 0; i--) {
-        int bit = 4 * i, at = bit / PYTHON_INT_DIGIT, shift = bit % PYTHON_INT_DIGIT;
-        u64 two = digits[at] | (at < 4 ? (u64)digits[at + 1] << PYTHON_INT_DIGIT : 0);
+        int bit = 4 * i, at = bit / PyLong_SHIFT, shift = bit % PyLong_SHIFT;
+        u64 two = digits[at] | (at < 4 ? (u64)digits[at + 1] << PyLong_SHIFT : 0);
         python_put(text, &"0123456789abcdef"[two >> shift & 15], 1);
         if (i == 24 || i == 20 || i == 16 || i == 12)
             python_puts(text, "-");
@@ -726,7 +694,7 @@ static int python_put_uuid(struct python_text *text, unsigned long object, unsig
 static int python_is_str(unsigned long object, unsigned shift)
 {
     struct python_type type;
-    return python_read_type(&type, object, shift) && type.flags & PYTHON_UNICODE;
+    return python_read_type(&type, object, shift) && type.flags & Py_TPFLAGS_UNICODE_SUBCLASS;
 }
 
 /* The qualified name of a generator, a coroutine or the like; 0: it is none.  Include/cpython/genobject.h: among the

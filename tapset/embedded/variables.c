@@ -6,10 +6,6 @@
  */
 #include "embedded/embedded.h"
 
-/* Include/code.h: co_flags; Include/internal/pycore_code.h: the kinds of variables, 3.11+. */
-enum { PYTHON_CODE_OPTIMIZED = 1, PYTHON_CODE_VARARGS = 4, PYTHON_CODE_VARKEYWORDS = 8 };
-enum { PYTHON_KIND_CELL = 0x40, PYTHON_KIND_FREE = 0x80 };
-
 /* All variables of a frame have numbers: those of the function's own, in the order of its signature, then those
  * that functions within it have, too, then those of functions around it; from 3.11 on they may be mixed. */
 struct python_variables {
@@ -64,9 +60,9 @@ static enum python_lookup python_variable(const struct python_variables *variabl
     if (!python_read(&word, variables->frame + layout->frame_localsplus + number * sizeof word, sizeof word) ||
         (variables->kinds && !python_read(&kind, variables->kinds + number, 1)))
         return PYTHON_LOOKUP_UNREADABLE;
-    *value = word & ~PYTHON_TAGS;
+    *value = word & ~STACKREF_TAGS;
     /* An argument becomes a cell only when the function has begun.  Include/cpython/cellobject.h: PyCellObject. */
-    if (*value && (kind & (PYTHON_KIND_CELL | PYTHON_KIND_FREE) || number >= variables->counts[0])) {
+    if (*value && (kind & (CO_FAST_CELL | CO_FAST_FREE) || number >= variables->counts[0])) {
         if (!python_read_type(&type, *value, layout->ob_base_offset))
             return PYTHON_LOOKUP_UNREADABLE;
         if (python_type_is(&type, "cell"))
@@ -93,7 +89,7 @@ static enum python_lookup python_variable_named(struct python_text *text, const 
         if (python_is_named(text, python_variable_name(&variables, i), name, length))
             got = python_variable(&variables, &frames->layout, i, value);
     }
-    if (got == PYTHON_LOOKUP_ABSENT && !(variables.flags & PYTHON_CODE_OPTIMIZED))
+    if (got == PYTHON_LOOKUP_ABSENT && !(variables.flags & CO_OPTIMIZED))
         got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_f_locals), name, length, value);
     if (got == PYTHON_LOOKUP_ABSENT && frames->layout.frame_f_globals)
         got = python_dict_item(text, python_word(frames->frame + frames->layout.frame_f_globals), name, length, value);
@@ -112,10 +108,10 @@ static enum python_lookup python_index(struct python_text *text, unsigned long o
     int more;
     if (!python_read_type(&type, object, text->shift))
         return PYTHON_LOOKUP_UNREADABLE;
-    if (type.flags & (PYTHON_TUPLE | PYTHON_LIST)) {
+    if (type.flags & (Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS)) {
         if (!python_find_items(text->layout, object, &items, &count))
             return PYTHON_LOOKUP_UNREADABLE;
-        if (type.flags & PYTHON_LIST)
+        if (type.flags & Py_TPFLAGS_LIST_SUBCLASS)
             items = python_word(object + text->shift + sizeof(struct PyVarObject_head));
         if (index < 0)
             index += (s64)count;
@@ -124,7 +120,7 @@ static enum python_lookup python_index(struct python_text *text, unsigned long o
         *value = python_word(items + index * sizeof(u64));
         return *value ? PYTHON_LOOKUP_OK : PYTHON_LOOKUP_UNREADABLE;
     }
-    if (!(type.flags & PYTHON_DICT))
+    if (!(type.flags & Py_TPFLAGS_DICT_SUBCLASS))
         return PYTHON_LOOKUP_COMPUTED;
     if (!python_dict_iter_init(&walk, text->layout, object))
         return PYTHON_LOOKUP_UNREADABLE;
@@ -140,7 +136,7 @@ static enum python_lookup python_member_of(struct python_text *text, unsigned lo
 {
     struct python_type type;
     enum python_lookup got;
-    if (python_read_type(&type, object, text->shift) && type.flags & PYTHON_TYPE_OBJECT) {
+    if (python_read_type(&type, object, text->shift) && type.flags & Py_TPFLAGS_TYPE_SUBCLASS) {
         got = python_class_attribute(text, object, name, length, value);
         if (got != PYTHON_LOOKUP_ABSENT)
             return got;
@@ -168,7 +164,7 @@ static enum python_lookup python_resolve_step(struct python_text *text, const ch
         *at = end + 2;
         if (!python_read_type(&type, object, text->shift))
             return PYTHON_LOOKUP_UNREADABLE;
-        if (!(type.flags & PYTHON_DICT))
+        if (!(type.flags & Py_TPFLAGS_DICT_SUBCLASS))
             return PYTHON_LOOKUP_COMPUTED;
         return python_dict_item(text, object, from + 1, end - from - 1, value);
     }
@@ -234,7 +230,7 @@ static void python_exception_text(char *to, unsigned long object)
     struct python_type type;
     u64 parts[2];
     python_repr_text(to, object);
-    if (!object || !python_read_layout(&layout) || !python_read_type(&type, object, layout.ob_base_offset) || !(type.flags & PYTHON_TUPLE) ||
+    if (!object || !python_read_layout(&layout) || !python_read_type(&type, object, layout.ob_base_offset) || !(type.flags & Py_TPFLAGS_TUPLE_SUBCLASS) ||
         !python_read(parts, object + layout.tuple_ob_item, sizeof parts) || !python_read_type_at(&type, parts[0], layout.ob_base_offset))
         return;
     python_begin(&text, to, "...");
@@ -275,7 +271,7 @@ static void python_str_text(char *to, unsigned long object)
     struct python_type type;
     python_begin(&text, to, "");
     text.raw = 1;
-    if (python_read_type(&type, object, text.shift) && type.flags & PYTHON_UNICODE)
+    if (python_read_type(&type, object, text.shift) && type.flags & Py_TPFLAGS_UNICODE_SUBCLASS)
         python_put_str(&text, object, &type, 0, MAXSTRINGLEN);
     *text.at = '\0';
 }
@@ -367,14 +363,14 @@ static void python_args_text(char *to, unsigned long frameptr)
     if (!python_begin_variables(&text, to, &frames, &variables, frameptr))
         return;
     all = min_t(u64, (u64)variables.arguments + variables.keyword_arguments, python_variables_count(&variables));
-    has_more = (variables.flags & PYTHON_CODE_VARARGS) != 0;
+    has_more = (variables.flags & CO_VARARGS) != 0;
     for (i = 0; i < all && i < variables.arguments && !text.full; i++)
         python_put_argument(&text, &frames, &variables, i, "", &count);
     if (has_more)
         python_put_argument(&text, &frames, &variables, all, "*", &count);
     for (; i < all && !text.full; i++)
         python_put_argument(&text, &frames, &variables, i, "", &count);
-    if (variables.flags & PYTHON_CODE_VARKEYWORDS)
+    if (variables.flags & CO_VARKEYWORDS)
         python_put_argument(&text, &frames, &variables, all + has_more, "**", &count);
     python_end_values(&text);
 }
@@ -410,7 +406,7 @@ static void python_locals_text(char *to, unsigned long frameptr)
     for (i = 0; i < all && !text.full; i++)
         if ((got = python_variable(&variables, &frames.layout, i, &value)) != PYTHON_LOOKUP_UNSET)
             python_put_variable(&text, python_variable_name(&variables, i), got, value, "", &count);
-    if (!(variables.flags & PYTHON_CODE_OPTIMIZED))
+    if (!(variables.flags & CO_OPTIMIZED))
         python_put_namespace(&text, python_word(frames.frame + frames.layout.frame_f_locals), &count);
     python_end_values(&text);
 }

@@ -44,3 +44,28 @@ ORDER
     false
   }
 }
+
+@test "the structs of CPython, and which version has which, are in probes/shared alone" {
+  local found
+  found=$(grep -nE '^struct Py[A-Z]\w* \{|\bminor *([<>]=?|[!=]=) *[0-9]' -r tapset --include='*.c' --include='*.h' --include='*.stp' --include='*.in' || true)
+  [ -z "$found" ] || {
+    echo "$found"
+    false
+  }
+}
+
+@test "a newer CPYTHON_NEWEST_MINOR does not compile before each table and struct has been compared" {
+  need gcc
+  local shared=$BATS_TEST_TMPDIR/shared compared named
+  cp -r probes/shared "$shared"
+  sed -i -E 's/(CPYTHON_NEWEST_MINOR = )[0-9]+,/\199,/' "$shared/versions.h"
+  grep -q 'CPYTHON_NEWEST_MINOR = 99,' "$shared/versions.h"
+  compared=$(grep -hc '^COMPARED_WITH(' "$shared"/cpython_{objects,structs}.h | awk '{ n += $1 } END { print n }')
+  run env LC_ALL=C gcc -std=c11 -D_GNU_SOURCE -fsyntax-only -fmax-errors=0 -I"$BATS_TEST_TMPDIR" -x c -include "$shared/cpython_structs.h" /dev/null
+  [ "$status" != 0 ]
+  named=$(grep -c 'error: static assertion failed: "compare with the newest CPython, and adapt: ' <<<"$output")
+  echo "$compared to compare, $named named"
+  [ "$compared" -gt 20 ] && [ "$named" = "$compared" ]
+  run gcc -std=c11 -D_GNU_SOURCE -fsyntax-only -Iprobes -x c -include probes/shared/cpython_structs.h /dev/null
+  [ "$status" = 0 ]
+}

@@ -88,16 +88,17 @@ PyFrameObject *frame_back(PyFrameObject *frame)
 
 static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
 
-static bool is_frame_of(PyFrameObject *object, void *frame)
+static PyObject *code_of(const void *frame)
 {
-    if (py.minor == 11) {
-        const struct PyInterpreterFrame_311 *known = frame;
-        return known->frame_obj == object && known->f_code == frame_code(object) &&
-               known->f_globals == frame_globals(object);
-    }
-    const struct PyInterpreterFrame_312 *known = frame;
-    return (known->f_executable & ~CODE_TAG) == (uintptr_t)frame_code(object) &&
-           known->f_globals == frame_globals(object);
+    uintptr_t code = *(const uintptr_t *)((const char *)frame + py.frame->executable);
+    return (PyObject *)(code & ~CODE_TAG);
+}
+
+static bool is_frame_of(PyFrameObject *object, const void *frame)
+{
+    return code_of(frame) == frame_code(object) &&
+           read_word(frame, py.frame->f_globals) == (char *)frame_globals(object) &&
+           (py.minor > 11 || read_word(frame, py.frame->frame_obj) == (char *)object);
 }
 
 void *frame_interpreter_frame(PyFrameObject *object)
@@ -161,7 +162,7 @@ void frame_stack_release(PyFrameObject **frames, size_t depth)
 /* Where the thread state has its current frame, in words: found by looking for it, twice. */
 static atomic_int current_at;
 
-static struct PyInterpreterFrame_312 *current(PyThreadState *thread, int at)
+static void *current(PyThreadState *thread, int at)
 {
     /* another thread may be writing to what is no frame */
     void *word = __atomic_load_n((void **)thread + at, __ATOMIC_RELAXED);
@@ -204,8 +205,8 @@ struct event_frame event_frame_now(PyObject *code)
     int at = atomic_load_explicit(&current_at, memory_order_relaxed);
     if (__builtin_expect(!at, 0))
         return now_by_object(code);
-    struct PyInterpreterFrame_312 *frame = current(py.PyThreadState_Get(), at);
-    if (__builtin_expect(!frame || (frame->f_executable & ~CODE_TAG) != (uintptr_t)code, 0))
+    const char *frame = current(py.PyThreadState_Get(), at);
+    if (__builtin_expect(!frame || code_of(frame) != code, 0))
         return now_by_object(code);
-    return (struct event_frame){frame, frame->f_globals, true};
+    return (struct event_frame){(void *)frame, *(PyObject **)(frame + py.frame->f_globals), true};
 }

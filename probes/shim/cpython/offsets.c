@@ -79,46 +79,20 @@ void offsets_publish(void)
 
 static void fill_in_frame(void)
 {
-    if (py.minor >= 12) {
-        page.frame_previous = offsetof(struct PyInterpreterFrame_312, previous);
-        page.frame_executable = offsetof(struct PyInterpreterFrame_312, f_executable);
-        page.frame_instr_ptr = offsetof(struct PyInterpreterFrame_312, instr_ptr);
-        if (py.minor <= OWNER_LAST_MINOR)
-            page.frame_owner = offsetof(struct PyInterpreterFrame_312, owner);
-        if (py.free_threaded)
-            page.frame_tlbc_index = offsetof(struct PyInterpreterFrame_314t, tlbc_index);
-    } else if (py.minor == 11) {
-        page.frame_previous = offsetof(struct PyInterpreterFrame_311, previous);
-        page.frame_executable = offsetof(struct PyInterpreterFrame_311, f_code);
-        page.frame_instr_ptr = offsetof(struct PyInterpreterFrame_311, prev_instr);
-    } else {
-        page.frame_previous = offsetof(struct PyFrameObject_36, f_back);
-        page.frame_executable = offsetof(struct PyFrameObject_36, f_code);
-        page.frame_instr_ptr = py.minor == 10  ? offsetof(struct PyFrameObject_310, f_lasti)
-                               : py.minor >= 7 ? offsetof(struct PyFrameObject_37, f_lasti)
-                                               : offsetof(struct PyFrameObject_36, f_lasti);
-    }
+    page.frame_previous = py.frame->previous;
+    page.frame_executable = py.frame->executable;
+    page.frame_instr_ptr = py.frame->instr_ptr;
+    page.frame_owner = py.frame->owner;
+    if (py.free_threaded)
+        page.frame_tlbc_index = offsetof(struct PyInterpreterFrame_314t, tlbc_index);
 }
-
-/* A macro, as offsetof() takes a type. */
-#define FILL_IN_CODE(type, lines) \
-    do { \
-        page.co_filename = object_offset(offsetof(struct type, co_filename)); \
-        page.co_name = object_offset(offsetof(struct type, co_name)); \
-        page.co_linetable = object_offset(offsetof(struct type, lines)); \
-        page.co_firstlineno = object_offset(offsetof(struct type, co_firstlineno)); \
-    } while (0)
 
 static void fill_in_code(PyObject *code)
 {
-    if (py.minor >= 12)
-        FILL_IN_CODE(PyCodeObject_312, co_linetable);
-    else if (py.minor == 11)
-        FILL_IN_CODE(PyCodeObject_311, co_linetable);
-    else if (py.minor >= 8)
-        FILL_IN_CODE(PyCodeObject_38, co_lnotab);
-    else
-        FILL_IN_CODE(PyCodeObject_36, co_lnotab);
+    page.co_filename = object_offset(py.code->co_filename);
+    page.co_name = object_offset(py.code->co_name);
+    page.co_linetable = object_offset(py.code->co_linetable);
+    page.co_firstlineno = object_offset(py.code->co_firstlineno);
     page.code_basicsize = (uint16_t)cpython_int_attr(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
         page.co_code_adaptive = page.code_basicsize;
@@ -138,7 +112,7 @@ static bool code_is_right(PyObject *code)
     return has_attribute_at(code, page.co_filename, "co_filename") &&
            has_attribute_at(code, page.co_name, "co_name") &&
            has_attribute_at(code, page.co_linetable,
-                            py.minor >= 10 ? "co_linetable" : "co_lnotab") &&
+                            py.code->lines == LINES_LNOTAB ? "co_lnotab" : "co_linetable") &&
            *(int *)((char *)code + page.co_firstlineno) == cpython_int_attr(code, "co_firstlineno");
 }
 
@@ -168,7 +142,7 @@ static bool instr_ptr_is_right(PyFrameObject *object, const void *frame, const c
         return offset < 0 ? instruction < 0 : instruction == offset;
     }
     int instruction = *(int *)((char *)frame + page.frame_instr_ptr);
-    if (py.minor == 10 && instruction > 0)
+    if (py.code->lines == LINES_LINETABLE && instruction > 0)
         instruction *= 2;
     return instruction == cpython_int_attr((PyObject *)object, "f_lasti");
 }
@@ -282,9 +256,7 @@ static void check(PyFrameObject *object, PyObject *code)
     enum check_result frame = check_frame(object, code), thread = INCONCLUSIVE;
     page.lines = LINES_UNKNOWN;
     if (frame != WRONG) {
-        page.lines = py.minor >= 11   ? LINES_LOCATIONS
-                     : py.minor == 10 ? LINES_LINETABLE
-                                      : LINES_LNOTAB;
+        page.lines = py.code->lines;
         thread = before.tstate_tls && before.tstate_interp ? RIGHT : check_thread();
     } else
         page.tstate_tls = 0;
@@ -338,26 +310,13 @@ static void fill_in_dict(void)
 {
     page.ma_keys = object_offset(offsetof(struct PyDictObject, ma_keys));
     page.ma_values = object_offset(offsetof(struct PyDictObject, ma_values));
-    if (py.minor >= 11) {
-        page.dk_format = KEYS_LOG2;
-        page.dk_indices_size = offsetof(struct PyDictKeysObject_311, dk_log2_size);
-        page.dk_nentries = offsetof(struct PyDictKeysObject_311, dk_nentries);
-        page.dk_indices = offsetof(struct PyDictKeysObject_311, dk_indices);
-    } else {
-        page.dk_format = KEYS_COUNT;
-        page.dk_indices_size = offsetof(struct PyDictKeysObject_36, dk_size);
-        page.dk_nentries = offsetof(struct PyDictKeysObject_36, dk_nentries);
-        page.dk_indices = offsetof(struct PyDictKeysObject_36, dk_indices);
-    }
-}
-
-static void fill_in_values(void)
-{
-    page.dv_format = py.minor <= 10   ? VALUES_IN_ORDER
-                     : py.minor <= 12 ? VALUES_BEHIND_ORDER
-                                      : VALUES_BEFORE_ORDER;
-    page.dv_values = py.minor <= 12 ? 0 : offsetof(struct PyDictValues_313, values);
-    page.dv_preheader = py.minor == 11;
+    page.dk_format = py.dict->dk_format;
+    page.dk_indices_size = py.dict->dk_indices_size;
+    page.dk_nentries = py.dict->dk_nentries;
+    page.dk_indices = py.dict->dk_indices;
+    page.dv_format = py.dict->dv_format;
+    page.dv_values = py.dict->dv_values;
+    page.dv_preheader = py.dict->dv_preheader;
 }
 
 /* Where a dict whose values are beside its keys has an entry. */
@@ -454,37 +413,16 @@ static void find_qualified_names(void)
 
 /* ---------------------------------------------------------------- variables */
 
-#define FILL_IN_VARIABLES(type) \
-    do { \
-        page.co_flags = object_offset(offsetof(struct type, co_flags)); \
-        page.co_argcount = object_offset(offsetof(struct type, co_argcount)); \
-        page.co_kwonlyargcount = object_offset(offsetof(struct type, co_kwonlyargcount)); \
-    } while (0)
-
 static void fill_in_code_variables(void)
 {
-    if (py.minor >= 12)
-        FILL_IN_VARIABLES(PyCodeObject_312);
-    else if (py.minor == 11)
-        FILL_IN_VARIABLES(PyCodeObject_311);
-    else if (py.minor >= 8)
-        FILL_IN_VARIABLES(PyCodeObject_38);
-    else
-        FILL_IN_VARIABLES(PyCodeObject_36);
-    if (py.minor >= 11) {
-        page.co_varnames =
-            object_offset(py.minor == 11 ? offsetof(struct PyCodeObject_311, co_localsplusnames)
-                                         : offsetof(struct PyCodeObject_312, co_localsplusnames));
-        page.co_localspluskinds = page.co_varnames + (uint16_t)sizeof(void *);
-    } else if (py.minor >= 8) {
-        page.co_varnames = offsetof(struct PyCodeObject_38, co_varnames);
-        page.co_cellvars = offsetof(struct PyCodeObject_38, co_cellvars);
-        page.co_freevars = offsetof(struct PyCodeObject_38, co_freevars);
-    } else {
-        page.co_varnames = offsetof(struct PyCodeObject_36, co_varnames);
-        page.co_cellvars = offsetof(struct PyCodeObject_36, co_cellvars);
-        page.co_freevars = offsetof(struct PyCodeObject_36, co_freevars);
-    }
+    page.co_flags = object_offset(py.code->co_flags);
+    page.co_argcount = object_offset(py.code->co_argcount);
+    page.co_kwonlyargcount = object_offset(py.code->co_kwonlyargcount);
+    page.co_varnames = object_offset(py.code->co_varnames);
+    if (py.code->co_localspluskinds)
+        page.co_localspluskinds = object_offset(py.code->co_localspluskinds);
+    page.co_cellvars = py.code->co_cellvars;
+    page.co_freevars = py.code->co_freevars;
 }
 
 static bool has_int(PyObject *code, unsigned offset, const char *attribute)
@@ -511,13 +449,8 @@ static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
 void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *code)
 {
     fill_in_dict();
-    fill_in_values();
-    page.frame_f_globals = py.minor >= 12   ? offsetof(struct PyInterpreterFrame_312, f_globals)
-                           : py.minor == 11 ? offsetof(struct PyInterpreterFrame_311, f_globals)
-                                            : offsetof(struct PyFrameObject_36, f_globals);
-    page.frame_f_locals = py.minor >= 12   ? offsetof(struct PyInterpreterFrame_312, f_locals)
-                          : py.minor == 11 ? offsetof(struct PyInterpreterFrame_311, f_locals)
-                                           : offsetof(struct PyFrameObject_36, f_locals);
+    page.frame_f_globals = py.frame->f_globals;
+    page.frame_f_locals = py.frame->f_locals;
     if (!is_right_for_globals(object, frame)) {
         debug_log(
             "no values, and no names of modules: dicts in this CPython are not as in the release");

@@ -60,14 +60,6 @@ static inline void offsets_check_current(void)
  * variables of frames.  A part of layout.c.
  */
 
-/* What other threads may be writing, as it is looked at to see whether it is what is looked for. */
-#define LOAD_RELAXED(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
-
-static inline char *read_word(const void *object, unsigned offset)
-{
-    return LOAD_RELAXED(*(char **)((char *)object + offset));
-}
-
 /* An offset into an object, from one into a struct of cpython_layout.h: see ob_base(). */
 static inline uint16_t object_offset(size_t offset)
 {

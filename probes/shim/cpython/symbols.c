@@ -67,6 +67,9 @@ static bool version_fits(const char **why)
     if (py.free_threaded && !free_threading_supported(version))
         return false;
     py.ob_base_offset = py.free_threaded ? offsetof(struct PyObject_head_nogil, head) : 0;
+    py.frame = frame_offsets(py.minor);
+    py.code = code_offsets(py.minor);
+    py.dict = dict_offsets(py.minor);
     return true;
 }
 

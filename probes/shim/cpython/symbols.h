@@ -165,6 +165,10 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     unsigned ob_base_offset; /* see ob_base() */
+    /* Where this CPython has what: of frames, of code objects, of dicts. */
+    const struct frame_offsets *frame;
+    const struct code_offsets *code;
+    const struct dict_offsets *dict;
     PyObject *none;
     PyObject *cfunction_type, *method_descriptor_type, *method_type, *code_type, *function_type,
         *tuple_type;
@@ -183,6 +187,14 @@ extern struct cpython py;
 static inline void *ob_base(const void *object)
 {
     return (char *)object + py.ob_base_offset;
+}
+
+/* What other threads may be writing, as it is looked at to see whether it is what is looked for. */
+#define LOAD_RELAXED(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
+
+static inline char *read_word(const void *object, unsigned offset)
+{
+    return LOAD_RELAXED(*(char **)((char *)object + offset));
 }
 
 /* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which

@@ -1,0 +1,374 @@
+/*
+ * CPython's structs of objects, version by version: what the tapset reads of objects, generators
+ * and tasks, whose code runs in the kernel, and what the shim has in common with it.  What only the
+ * shim reads is in cpython_structs.h.  The file includes no header of the C library, as the kernel
+ * has none.
+ *
+ * A number behind a name is the first CPython that has it so: struct PyUnicodeObject_312 is that of
+ * 3.12 and of all later ones.  All are those of 64-bit programs without a GIL or with one, behind
+ * offsets_page.ob_base_offset bytes in a free-threaded build.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SHARED_CPYTHON_OBJECTS_H
+#define SHARED_CPYTHON_OBJECTS_H
+
+#include "shared/versions.h"
+
+/* What stands behind this has been compared with CPython 3.minor.  A newer CPYTHON_NEWEST_MINOR
+ * does not compile until all of them have been: CONTRIBUTING.md, "Support a new CPython". */
+#define COMPARED_WITH(what, minor) \
+    _Static_assert((minor) >= CPYTHON_NEWEST_MINOR, \
+                   "compare with the newest CPython, and adapt: " what)
+
+typedef struct _object PyObject;
+typedef ssize_t Py_ssize_t;
+
+/* Include/object.h: PyObject_HEAD and PyObject_VAR_HEAD, but in a CPython with Py_TRACE_REFS, in
+ * which sys has getobjects(). */
+struct PyObject_head {
+    Py_ssize_t ob_refcnt;
+    PyObject *ob_type;
+};
+struct PyVarObject_head {
+    struct PyObject_head ob_base;
+    Py_ssize_t ob_size;
+};
+COMPARED_WITH("PyObject, PyVarObject (Include/object.h)", 15);
+
+/* ---------------------------------------------------------------- types */
+
+/* struct _typeobject: Include/object.h (3.6, 3.7), Include/cpython/object.h (3.8 on), as far as
+ * tp_mro. */
+struct PyTypeObject {
+    struct PyVarObject_head head;
+    const char *tp_name;
+    Py_ssize_t tp_basicsize, tp_itemsize;
+    void *tp_dealloc;
+    Py_ssize_t tp_vectorcall_offset; /* up to 3.7 tp_print, a function */
+    void *tp_getattr, *tp_setattr, *tp_as_async, *tp_repr;
+    void *tp_as_number, *tp_as_sequence, *tp_as_mapping;
+    void *tp_hash, *tp_call, *tp_str, *tp_getattro, *tp_setattro, *tp_as_buffer;
+    unsigned long tp_flags;
+    const char *tp_doc;
+    void *tp_traverse, *tp_clear, *tp_richcompare;
+    Py_ssize_t tp_weaklistoffset;
+    void *tp_iter, *tp_iternext, *tp_methods, *tp_members, *tp_getset;
+    PyObject *tp_base, *tp_dict; /* the dict: NULL in the built-in types from 3.12 on */
+    void *tp_descr_get, *tp_descr_set;
+    Py_ssize_t tp_dictoffset; /* below 0: from the end of an object with items */
+    void *tp_init, *tp_alloc, *tp_new, *tp_free, *tp_is_gc;
+    PyObject *tp_bases, *tp_mro;
+};
+
+/* tp_flags: Include/object.h. */
+enum {
+    Py_TPFLAGS_STATIC_BUILTIN = 1 << 1, /* _Py_TPFLAGS_STATIC_BUILTIN, 3.12 on */
+    Py_TPFLAGS_INLINE_VALUES = 1 << 2,  /* 3.13 on */
+    Py_TPFLAGS_MANAGED_DICT = 1 << 4,   /* 3.11 on */
+    Py_TPFLAGS_HEAPTYPE = 1 << 9,       /* of a class statement, or of PyType_FromSpec() */
+    Py_TPFLAGS_LONG_SUBCLASS = 1 << 24,
+    Py_TPFLAGS_LIST_SUBCLASS = 1 << 25,
+    Py_TPFLAGS_TUPLE_SUBCLASS = 1 << 26,
+    Py_TPFLAGS_BYTES_SUBCLASS = 1 << 27,
+    Py_TPFLAGS_UNICODE_SUBCLASS = 1 << 28,
+    Py_TPFLAGS_DICT_SUBCLASS = 1 << 29,
+    Py_TPFLAGS_BASE_EXC_SUBCLASS = 1 << 30,
+};
+#define Py_TPFLAGS_TYPE_SUBCLASS (1UL << 31)
+COMPARED_WITH("PyTypeObject, Py_TPFLAGS (Include/cpython/object.h, Include/object.h)", 15);
+
+/* PyMemberDescrObject: Include/descrobject.h; PyMemberDef: Include/structmember.h (3.6-3.11),
+ * Include/descrobject.h (3.12 on). */
+struct PyMemberDescrObject {
+    struct PyObject_head head;
+    PyObject *d_type, *d_name, *d_qualname;
+    struct PyMemberDef *d_member;
+};
+struct PyMemberDef {
+    const char *name;
+    int type;
+    Py_ssize_t offset;
+};
+enum { Py_T_OBJECT = 6, Py_T_OBJECT_EX = 16 }; /* _Py_T_OBJECT; up to 3.11 T_OBJECT, T_OBJECT_EX */
+COMPARED_WITH("PyMemberDescrObject, PyMemberDef (Include/descrobject.h)", 15);
+
+/* ---------------------------------------------------------------- str, bytes, int */
+
+/* PyASCIIObject, PyCompactUnicodeObject and PyUnicodeObject: Include/unicodeobject.h (3.6, 3.7),
+ * Include/cpython/unicodeobject.h (3.8 on).  The characters follow the first or the second, or are
+ * where data points.  Up to 3.11 they have a wstr. */
+struct PyASCIIObject {
+    struct PyObject_head head;
+    Py_ssize_t length, hash; /* the hash: -1 until it is asked for */
+    uint32_t state, padding;
+};
+struct PyCompactUnicodeObject_312 {
+    struct PyASCIIObject ascii;
+    Py_ssize_t utf8_length;
+    char *utf8;
+};
+struct PyUnicodeObject_312 {
+    struct PyCompactUnicodeObject_312 compact;
+    void *data;
+};
+struct PyASCIIObject_36 {
+    struct PyASCIIObject ascii;
+    void *wstr;
+};
+struct PyCompactUnicodeObject_36 {
+    struct PyASCIIObject_36 ascii;
+    Py_ssize_t utf8_length;
+    char *utf8;
+    Py_ssize_t wstr_length;
+};
+struct PyUnicodeObject_36 {
+    struct PyCompactUnicodeObject_36 compact;
+    void *data;
+};
+
+/* PyASCIIObject.state: how many bytes a character has (1, 2 or 4), and flags; bit fields, which
+ * begin at the other end where the highest byte of a word is the first. */
+enum {
+    UNICODE_KIND_MASK = 7,
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    UNICODE_KIND_SHIFT = 27,
+    UNICODE_COMPACT = 1 << 26,
+    UNICODE_ASCII = 1 << 25,
+    UNICODE_READY = 1 << 24, /* up to 3.11 */
+#else
+    UNICODE_KIND_SHIFT = 2,
+    UNICODE_COMPACT = 1 << 5,
+    UNICODE_ASCII = 1 << 6,
+    UNICODE_READY = 1 << 7, /* up to 3.11 */
+#endif
+    /* In a free-threaded build all of them are so many bits further on: the first two, interned,
+     * have a byte. */
+    UNICODE_NOGIL_SHIFT = 6,
+};
+COMPARED_WITH("PyUnicodeObject and its state (Include/cpython/unicodeobject.h)", 15);
+
+/* PyBytesObject: Include/bytesobject.h (3.6-3.8), Include/cpython/bytesobject.h (3.9 on), as far as
+ * its bytes. */
+struct PyBytesObject {
+    struct PyVarObject_head head;
+    Py_ssize_t ob_shash;
+};
+/* PyByteArrayObject: Include/bytearrayobject.h (3.6-3.8), Include/cpython/bytearrayobject.h (3.9
+ * on). */
+struct PyByteArrayObject {
+    struct PyVarObject_head head;
+    Py_ssize_t ob_alloc;
+    char *ob_bytes, *ob_start;
+};
+COMPARED_WITH("PyBytesObject, PyByteArrayObject (Include/cpython)", 15);
+
+/* _PyLongValue: Include/longintrepr.h (3.6-3.10), Include/cpython/longintrepr.h (3.11 on): digits
+ * of 30 bits behind a struct PyVarObject_head.  Up to 3.11 ob_size is below 0 for a number below 0.
+ * From 3.12 on it is lv_tag, whose lowest bits are flags, two of them the sign. */
+enum {
+    PyLong_SHIFT = 30,
+    SIGN_MASK = 3,
+    SIGN_NEGATIVE = 2,
+    NON_SIZE_BITS = 3,
+};
+COMPARED_WITH("_PyLongValue, lv_tag (Include/cpython/longintrepr.h)", 15);
+
+/* ---------------------------------------------------------------- others of the built-in objects
+ */
+
+/* Behind a struct PyObject_head, and so without a struct here, have the object or objects: the
+ * cell (Include/cpython/cellobject.h), range and slice (Objects/rangeobject.c,
+ * Include/sliceobject.h), the method, its function and self (Include/cpython/classobject.h), the
+ * module, its dict (Include/internal/pycore_moduleobject.h), the exception, its dict and its args
+ * (Include/cpython/pyerrors.h), the weak reference (Include/cpython/weakrefobject.h), coroutine
+ * wrappers (Objects/genobject.c), and complex, two doubles (Include/cpython/complexobject.h).  A
+ * list has the address of its items behind a struct PyVarObject_head (Include/cpython/
+ * listobject.h). */
+COMPARED_WITH("objects without a struct in shared/cpython_objects.h", 15);
+
+/* PySetObject: Include/setobject.h (3.6-3.10), Include/cpython/setobject.h (3.11 on).  An entry of
+ * the table is a key and its hash. */
+struct PySetObject {
+    struct PyObject_head head;
+    Py_ssize_t fill, used, mask;
+    void *table;
+};
+COMPARED_WITH("PySetObject (Include/cpython/setobject.h)", 15);
+
+/* co_flags: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  The kinds of variables in
+ * co_localspluskinds: Include/internal/pycore_code.h, 3.11 on. */
+enum { CO_OPTIMIZED = 1, CO_VARARGS = 4, CO_VARKEYWORDS = 8 };
+enum { CO_FAST_CELL = 0x40, CO_FAST_FREE = 0x80 };
+COMPARED_WITH("CO_ flags, CO_FAST_ kinds (Include/cpython/code.h, internal/pycore_code.h)", 15);
+
+/* Up to 3.10 the instructions are in a bytes, co_code: so far before co_filename, in PyCodeObject.
+ */
+enum { CO_CODE_BEFORE_FILENAME = 7 * sizeof(void *) };
+
+/* Before an instance with Py_TPFLAGS_MANAGED_DICT: its dict, before the two words of the garbage
+ * collector, which a free-threaded build does not have; in 3.11 before that its values
+ * (Include/internal/pycore_object.h). */
+enum {
+    MANAGED_DICT_BEFORE = 3 * sizeof(void *),
+    MANAGED_DICT_BEFORE_NOGIL = sizeof(void *),
+    MANAGED_VALUES_BEFORE_311 = 4 * sizeof(void *),
+};
+COMPARED_WITH("managed dicts (Include/internal/pycore_object.h)", 15);
+
+/* The lowest bits of a reference on a frame's stack, where 3.14 has flags (Include/internal/
+ * pycore_stackref.h). */
+#define STACKREF_TAGS 7UL
+COMPARED_WITH("_PyStackRef (Include/internal/pycore_stackref.h)", 15);
+
+/* ---------------------------------------------------------------- the library's objects */
+
+/* PyDateTime_DateTime, PyDateTime_Date and PyDateTime_Time: Include/datetime.h.  data: year, month,
+ * day, hour, minute, second, microsecond, fold, as far as the type has them; behind them the zone,
+ * tzinfo. */
+struct PyDateTime_DateTime {
+    struct PyObject_head head;
+    Py_ssize_t hashcode;
+    uint8_t hastzinfo, data[15];
+    PyObject *tzinfo;
+};
+struct PyDateTime_Time {
+    struct PyObject_head head;
+    Py_ssize_t hashcode;
+    uint8_t hastzinfo, data[7];
+    PyObject *tzinfo;
+};
+/* PyDateTime_Delta: Include/datetime.h. */
+struct PyDateTime_Delta {
+    struct PyObject_head head;
+    Py_ssize_t hashcode;
+    int days, seconds, microseconds;
+};
+/* PyDateTime_TimeZone: Modules/_datetimemodule.c. */
+struct PyDateTime_TimeZone {
+    struct PyObject_head head;
+    PyObject *offset, *name; /* a timedelta; NULL where none was given */
+};
+/* From this on repr() of a timedelta has the names of its parts (Modules/_datetimemodule.c,
+ * delta_repr()). */
+enum { TIMEDELTA_NAMES_FIRST_MINOR = 7 };
+COMPARED_WITH("datetime's objects (Include/datetime.h, Modules/_datetimemodule.c)", 15);
+
+/* PyDecObject: Modules/_decimal/_decimal.c, with libmpdec's mpd_t (mpdecimal.h), whose words have
+ * 19 digits each, the lowest first. */
+struct PyDecObject {
+    struct PyObject_head head;
+    Py_ssize_t hash;
+    uint8_t flags, padding[7];
+    Py_ssize_t exp, digits, len, alloc;
+    void *data;
+};
+enum {
+    MPD_NEG = 1,
+    MPD_INF = 2,
+    MPD_NAN = 4,
+    MPD_SNAN = 8,
+    MPD_RDIGITS = 19,
+};
+COMPARED_WITH("PyDecObject, mpd_t (Modules/_decimal/_decimal.c)", 15);
+
+/* ---------------------------------------------------------------- generators */
+
+/* PyGenObject, PyCoroObject, PyAsyncGenObject: Include/genobject.h (3.6-3.10), Include/cpython/
+ * genobject.h (3.11 on), Include/internal/pycore_interpframe_structs.h (3.14 on).  Up to 3.10
+ * gi_frame, a PyFrameObject of its own, is behind the head; from 3.11 on gi_iframe is what the
+ * type's __basicsize__ counts last, without the variables, and gi_frame_state is before it. */
+enum { GI_FRAME_OFFSET = sizeof(struct PyObject_head), GI_FRAME_STATE_BEFORE_IFRAME = 5 };
+
+/* What a generator awaits is on the top of its frame's stack, which is where: */
+enum stack_top_format {
+    STACK_TOP_POINTER,      /* up to 3.9: f_stacktop; NULL while the frame runs */
+    STACK_TOP_DEPTH,        /* 3.10: f_stackdepth, an int, from f_valuestack on */
+    STACK_TOP_COUNT,        /* 3.11-3.13: stacktop, an int, counts variables and stack */
+    STACK_TOP_STACKPOINTER, /* 3.14 on: stackpointer, behind the last */
+};
+/* That it awaits is said by: */
+enum awaits_format {
+    AWAITS_BY_OPCODE, /* up to 3.10: the next instruction is YIELD_FROM: _PyGen_yf() */
+    AWAITS_BY_RESUME, /* 3.11, 3.12: the argument of the next one, RESUME: 2 yield from, 3 await */
+    AWAITS_BY_STATE,  /* 3.13 on: gi_frame_state */
+};
+enum { OPCODE_YIELD_FROM_36 = 72, RESUME_OPARG_LOCATION_MASK = 3, RESUME_AFTER_YIELD_FROM = 2 };
+
+struct generator_offsets {
+    enum stack_top_format stack_top_format;
+    enum awaits_format awaits_format;
+    /* In a frame: f_stacktop, f_stackdepth, stacktop or stackpointer; f_valuestack and f_state in
+     * 3.10. */
+    int stack_top, f_valuestack, f_state;
+    /* Values of the state (Include/internal/pycore_frame.h): it runs, it has ended if above, it is
+     * suspended and may await. */
+    int executing, cleared_above, suspended, suspended_locked;
+    int awaited_before_top; /* so many words before the top is what it awaits */
+};
+static const struct generator_offsets generator_offsets[] = {
+    [8] = {STACK_TOP_POINTER, AWAITS_BY_OPCODE, 72, 0, 0, 0, 0, 0, 0, 1},
+    [9] = {STACK_TOP_POINTER, AWAITS_BY_OPCODE, 72, 0, 0, 0, 0, 0, 0, 1},
+    [10] = {STACK_TOP_DEPTH, AWAITS_BY_OPCODE, 80, 64, 108, 0, 0, 0, 0, 1},
+    [11] = {STACK_TOP_COUNT, AWAITS_BY_RESUME, 64, 0, 0, 0, 0, -1, -1, 1},
+    [12] = {STACK_TOP_COUNT, AWAITS_BY_RESUME, 64, 0, 0, 0, 0, -1, -1, 1},
+    [13] = {STACK_TOP_COUNT, AWAITS_BY_STATE, 64, 0, 0, 0, 0, -1, -1, 1},
+    [14] = {STACK_TOP_STACKPOINTER, AWAITS_BY_STATE, 64, 0, 0, 0, 0, -1, -1, 1},
+    [15] = {STACK_TOP_STACKPOINTER, AWAITS_BY_STATE, 64, 0, 0, 4, 4, 2, 3, 2},
+};
+COMPARED_WITH("generator_offsets[] (Objects/genobject.c, internal/pycore_frame.h)", 15);
+
+/* ---------------------------------------------------------------- asyncio */
+
+/* FutureObj and TaskObj: Modules/_asynciomodule.c, by the type's __basicsize__.  Behind what a task
+ * waits for (task_fut_waiter) are its coroutine and its name (task_coro, task_name). */
+struct future_offsets {
+    int first, last; /* CPython 3.first to 3.last */
+    int task_size, future_size, fut_state, task_fut_waiter;
+};
+static const struct future_offsets future_offsets[] = {
+    {8, 8, 144, 104, 72, 104},    {9, 10, 184, 144, 80, 144},  {9, 10, 192, 152, 88, 152},
+    {11, 12, 176, 128, 88, 128},  {13, 13, 144, 104, 96, 112}, {14, 15, 168, 112, 104, 120},
+    {14, 15, 176, 112, 104, 120}, /* free-threaded: the thread that made it is behind that */
+};
+enum { FUTURE_PENDING = 0 };       /* fut_state */
+enum { TASK_NODE_OFFSET = 152 };   /* task_node, 3.14 on */
+enum { ASYNCIO_OLDEST_MINOR = 8 }; /* of these tables */
+COMPARED_WITH("future_offsets[] (Modules/_asynciomodule.c)", 15);
+
+/* Where the tasks are that do not run: */
+enum tasks_format {
+    TASKS_ALL,       /* up to 3.11: asyncio.tasks._all_tasks, a WeakSet */
+    TASKS_SCHEDULED, /* 3.12, 3.13: _scheduled_tasks, a WeakSet, and _eager_tasks, a set */
+    TASKS_LINKED,    /* 3.14 on: lists of threads and interpreters */
+};
+/* In a PyThreadState: thread_id, up to 3.13 (Include/pystate.h, Include/cpython/pystate.h);
+ * asyncio_running_task and asyncio_tasks_head of _PyThreadStateImpl, 3.14 on
+ * (Include/internal/pycore_tstate.h).  Behind the dict of modules of a PyInterpreterState: its
+ * asyncio_tasks_head (Include/internal/pycore_interp_structs.h), and the same in a free-threaded
+ * build.  These, and future_offsets, are the same in the headers of 3.14.4 to 3.14.7, with a GIL
+ * and without. */
+struct asyncio_offsets {
+    enum tasks_format tasks_format;
+    int thread_id, asyncio_running_task, asyncio_tasks_head;
+    int interp_tasks_head, interp_tasks_head_nogil;
+};
+static const struct asyncio_offsets asyncio_offsets[] = {
+    [8] = {TASKS_ALL, 176, 0, 0, 0, 0},
+    [9] = {TASKS_ALL, 176, 0, 0, 0, 0},
+    [10] = {TASKS_ALL, 176, 0, 0, 0, 0},
+    [11] = {TASKS_ALL, 152, 0, 0, 0, 0},
+    [12] = {TASKS_SCHEDULED, 136, 0, 0, 0, 0},
+    [13] = {TASKS_SCHEDULED, 152, 0, 0, 0, 0},
+    [14] = {TASKS_LINKED, 0, 872, 880, 3192, 9920},
+    [15] = {TASKS_LINKED, 0, 1032, 1048, 3264, 10040},
+};
+COMPARED_WITH("asyncio_offsets[] (internal/pycore_tstate.h, pycore_interp_structs.h)", 15);
+
+/* Both tables have a row for each version. */
+_Static_assert(sizeof generator_offsets / sizeof *generator_offsets == CPYTHON_NEWEST_MINOR + 1,
+               "generator_offsets[] has a row for the newest CPython");
+_Static_assert(sizeof asyncio_offsets / sizeof *asyncio_offsets == CPYTHON_NEWEST_MINOR + 1,
+               "asyncio_offsets[] has a row for the newest CPython");
+
+#endif
