@@ -28,8 +28,9 @@ events_of() {
     $3 == file && ($1 == pid) == !other { print $2, $4 ": " text[$5] }' "$1" "$trace"
 }
 
-# Runs running.py in PYTHON, as $target, and bpftrace with PROGRAM from its middle to its end.
-# usage: trace_running PYTHON PROGRAM
+# Runs $program in PYTHON, as $target, and bpftrace with PROGRAM from when its THREADS wait for bytes from the
+# FIFO (2 in running.py) to its end.
+# usage: trace_running PYTHON PROGRAM [THREADS]
 trace_running() {
   local fifo=$BATS_TEST_TMPDIR/fifo
   rm -f "$fifo"
@@ -37,7 +38,9 @@ trace_running() {
   # On one CPU: bpftrace prints what happens on each by itself.
   LD_PRELOAD=$shim taskset -c 0 "$1" "$program" "$fifo" &
   target=$!
-  sleep 0.6
+  # usage: threads_wait COUNT
+  threads_wait() { [ "$(grep -l pipe /proc/"$target"/task/*/wchan 2>/dev/null | wc -l)" = "$1" ]; }
+  wait_for threads_wait "${3:-2}"
   # shellcheck disable=SC2016
   bpftrace_while "$2" bash -c 'sleep 0.5; printf xx >"$1"; tail -s 0.1 --pid="$2" -f /dev/null' bash "$fifo" "$target"
   wait "$target"
@@ -109,7 +112,7 @@ EVENTS
   for python in $(pythons); do
     for filtered in '' filtered__; do
       echo "$python $filtered"
-      trace_running "$python" "$(function_markers | sed "s/function__/$filtered&/")"
+      trace_running "$python" "$(function_markers | sed "s/function__/$filtered&/")" 1
       # > or <, file, function, line, frame
       awk -v file="$program" '
         $2 != file { next }
@@ -125,12 +128,12 @@ EVENTS
   done
 }
 
-# All interpreters run hooks.py, while the markers that match PATTERN are probed for a second.  Each must print
-# the text for its version meanwhile, and before and after that no hooks are installed.  An empty text leaves
+# All interpreters run hooks.py; the markers that match PATTERN are probed until each has printed a second line.
+# It must be the text for its version, and before and after that no hooks are installed.  An empty text leaves
 # a version out: Python can't see the hooks there.
 # usage: hooks_for PATTERN 3.6-TEXT 3.9-TEXT 3.12-TEXT [fork]
 hooks_for() {
-  local program python text said=$BATS_TEST_TMPDIR/said pids=() texts=()
+  local program python text said=$BATS_TEST_TMPDIR/said pids=() texts=() files=()
   program=$(markers | grep -xE "$1" | sed "s|.*|usdt:$shim:python:& { @=count(); }|")
   for python in $(pythons); do
     case $(version_of "$python") in
@@ -139,12 +142,22 @@ hooks_for() {
       *) text=$4 ;;
     esac
     [ "$text" ] || continue
-    LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 30 ${5:+"$5"} >"$said.${#pids[@]}" &
+    LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 120 ${5:+"$5"} >"$said.${#pids[@]}" &
+    files+=("$said.${#pids[@]}")
     pids+=($!)
     texts+=("$text")
   done
-  sleep 1
-  bpftrace_while "$program" sleep 1
+  # Whether each FILE has at least COUNT lines.
+  # usage: has_lines COUNT FILE...
+  has_lines() {
+    local count=$1
+    shift
+    [ "$(for file; do sed -n "${count}p" "$file" 2>/dev/null; done | wc -l)" = $# ]
+  }
+  wait_for has_lines 1 "${files[@]}"
+  export -f has_lines
+  # shellcheck disable=SC2016 # bash expands it
+  bpftrace_while "$program" bash -c 'until has_lines 2 "$@"; do sleep 0.05; done' - "${files[@]}"
   wait "${pids[@]}"
   [ "${#pids[@]}" -gt 0 ]
   for python in "${!pids[@]}"; do
@@ -188,11 +201,13 @@ while time.time() < end:
         time.sleep(0.01)
 "
   for python in $(pythons_by_hook); do
-    LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" &
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/log" &
     target=$!
     for tracer in first second; do
+      # shellcheck disable=SC2016 # sh expands it
       bpftrace_while "usdt:$shim:python:import__find__load__start { printf(\"start %s\n\", str(arg0)); }
-        usdt:$shim:python:import__find__load__done { printf(\"done %s\n\", str(arg0)); }" sleep 1
+        usdt:$shim:python:import__find__load__done { printf(\"done %s\n\", str(arg0)); }" \
+        sh -c 'until [ "$(grep -c no_such_module "$1")" -gt 60 ]; do sleep 0.05; done' - "$BATS_TEST_TMPDIR/trace"
       # bpftrace enables, and disables, one of the two before the other
       grep no_such_module "$trace" | uniq -c | sed '1,2d;$d' >"$BATS_TEST_TMPDIR/events"
       echo "$python $tracer: $(wc -l <"$BATS_TEST_TMPDIR/events") events"
@@ -200,7 +215,8 @@ while time.time() < end:
       # each start has its done before the next
       refute grep -v '^ *1 ' "$BATS_TEST_TMPDIR/events"
     done
-    sleep 0.5 # the hook is removed after the second tracer, too
+    removed_twice() { [ "$(grep -c 'import hook: removed$' "$BATS_TEST_TMPDIR/log")" = 2 ]; }
+    wait_for removed_twice
     diff /dev/null "$BATS_TEST_TMPDIR/said"
     kill "$target"
     wait "$target" || true

@@ -77,7 +77,8 @@ PY
   first=$!
   LD_PRELOAD=$shim "$1" "$BATS_TEST_TMPDIR/loop.py" 2>"$BATS_TEST_TMPDIR/loop.2" 3>&- &
   second=$!
-  sleep 0.5
+  wait_for thread_has "$first" comm python-stap
+  wait_for thread_has "$second" comm python-stap
 }
 
 @test "call_stack.d prints what happens between a function's entry and its return, on every kind of hook" {
@@ -126,7 +127,8 @@ PY
     start_loops "$python"
     loop=$BATS_TEST_TMPDIR/loop
     dtrace -s "$script" -n 'tick-2s { exit(0); }' -p "$first"
-    sleep 0.5
+    # shellcheck disable=SC2016 # sh expands it
+    wait_for sh -c 'tail -n 1 "$1" | grep -q "hook: removed$"' - "$BATS_TEST_TMPDIR/loop.1"
     kill -0 "$first"
     kill "$first" "$second"
     events_of "$loop.py" | awk '

@@ -242,7 +242,7 @@ usdt:$shim:python:import__find__load__start { printf(\"%lu %s\\n\", nsecs, str(a
 @test "a tracer without patterns beside one with them, that comes and goes, has everything" {
   local python plain
   cat >"$BATS_TEST_TMPDIR/beside.py" <<'EOF'
-import time
+import os, sys, time
 
 def chosen():
     pass
@@ -250,8 +250,7 @@ def chosen():
 def other():
     pass
 
-end = time.time() + 3
-while time.time() < end:
+while not os.path.exists(sys.argv[1]):
     for _ in range(50):
         chosen()
         other()
@@ -262,9 +261,12 @@ EOF
     echo "$python"
     # what has come and gone by itself, with the filtered one alone before and after
     cat >"$BATS_TEST_TMPDIR/comes" <<'SH'
-LD_PRELOAD=$shim "$python" "$BATS_TEST_TMPDIR/beside.py" &
+rm -f "$BATS_TEST_TMPDIR/end"
+LD_PRELOAD=$shim "$python" "$BATS_TEST_TMPDIR/beside.py" "$BATS_TEST_TMPDIR/end" &
 sleep 0.9
-timeout -s INT 1.2 bpftrace -q -e "usdt:$shim:python:function__entry { @[str(arg1)] = count(); }" >"$BATS_TEST_TMPDIR/plain"
+bpftrace -q -e "usdt:$shim:python:function__entry { @[str(arg1)] = count(); } interval:ms:700 { exit(); }" >"$BATS_TEST_TMPDIR/plain"
+sleep 0.5
+touch "$BATS_TEST_TMPDIR/end"
 wait $!
 SH
     export python
@@ -397,7 +399,7 @@ EOF
 @test "patterns that were written in part, by a command that was killed, are used after a second" {
   local python
   cat >"$BATS_TEST_TMPDIR/odd.py" <<'EOF'
-import time
+import os, sys, time
 
 def chosen():
     pass
@@ -405,6 +407,8 @@ def chosen():
 with open("/proc/self/mem", "r+b", 0) as memory:
     memory.seek(0x5500707a0004)  # filter_page.h, generation
     memory.write(b"\1")
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
 time.sleep(1.5)
 for _ in range(100):
     chosen()
@@ -412,9 +416,11 @@ time.sleep(0.2)
 EOF
   for python in $(few_pythons); do
     echo "$python"
-    LD_PRELOAD=$shim PYTHON_STAP_FILTER=chosen "$python" "$BATS_TEST_TMPDIR/odd.py" 3>&- &
-    sleep 0.3
-    bpftrace_while "usdt:$shim:python:filtered__function__entry { @[str(arg1)] = count(); }" bash -c "tail --pid=$! -f /dev/null"
+    rm -f "$BATS_TEST_TMPDIR/go"
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER=chosen "$python" "$BATS_TEST_TMPDIR/odd.py" "$BATS_TEST_TMPDIR/go" 3>&- &
+    wait_for thread_has "$!" comm python-stap
+    bpftrace_while "usdt:$shim:python:filtered__function__entry { @[str(arg1)] = count(); }" \
+      bash -c "touch $BATS_TEST_TMPDIR/go; tail --pid=$! -f /dev/null"
     cat "$trace"
     grep -qx '@\[chosen\]: 100' "$trace"
   done

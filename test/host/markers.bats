@@ -134,20 +134,22 @@ PY
 
 @test "a program that runs already is traced when a tracer comes, and goes on when it leaves" {
   local python loop='
-import sys, time
+import os, sys, time
 def tick():
     return 1
-end = time.time() + 1.6 * int(sys.argv[1])
-while time.time() < end:
+while not os.path.exists(sys.argv[1]):
     tick()
     time.sleep(0.01)
 print("the end")'
   for python in $(pythons); do
     echo "$python"
-    LD_PRELOAD=$shim "$python" -c "$loop" "$SLOW" >"$BATS_TEST_TMPDIR/output" &
+    rm -f "$BATS_TEST_TMPDIR/end"
+    LD_PRELOAD=$shim "$python" -c "$loop" "$BATS_TEST_TMPDIR/end" >"$BATS_TEST_TMPDIR/output" &
     local target=$!
-    sleep 0.3
-    bpftrace_while "$(function_markers)" sleep $((SLOW - 1)).4
+    wait_for thread_has "$target" comm python-stap
+    # shellcheck disable=SC2016 # sh expands it
+    bpftrace_while "$(function_markers)" sh -c 'until grep -q "^< <string> tick " "$1"; do sleep 0.05; done' - "$BATS_TEST_TMPDIR/trace"
+    touch "$BATS_TEST_TMPDIR/end"
     wait "$target"
     [ "$(cat "$BATS_TEST_TMPDIR/output")" = "the end" ]
     grep -qE '^> <string> tick 3 [0-9a-f]{5,} __main__$' "$trace"

@@ -10,7 +10,7 @@ load ../lib/launcher
 # Counts the calls of fib() in the files that end with $1, while the program runs on: there are some.
 fib_is_counted() {
   can_bpftrace
-  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }" sleep 0.5
+  bpftrace_until function__entry 'str(arg1) == "fib"' 'str(arg0)'
   cat "$trace"
   grep -qE "^@calls\[.*$1\]: [1-9]" "$trace"
 }

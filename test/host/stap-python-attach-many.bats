@@ -212,22 +212,35 @@ PY
   need gcc
   # while attach waits for the first, which is at no safe point, the second ends
   alone '
-    printf "#include <time.h>\nvoid spin(int s) { for (time_t end = time(0) + s; time(0) < end; ) ; }\n" >"$dir/spin.c"
+    printf "#include <unistd.h>\nvoid spin(const char *until) { while (access(until, F_OK)) ; }\n" >"$dir/spin.c"
     gcc -O2 -shared -fPIC -o "$dir/spin.so" "$dir/spin.c"
-    short="/usr/bin/python3 -c \"import ctypes, time; ctypes.PyDLL(\\\"$dir/spin.so\\\").spin(2)\""
+    cat >"$dir/short.py" <<PY
+import ctypes, os, sys
+library = ctypes.PyDLL("$dir/spin.so")
+open(sys.argv[1], "w").close()
+library.spin(b"$dir/end")
+PY
     pair() {
-      sh -c "exec $short" & first=$!
-      sh -c "exec $short" & second=$!
-      sleep 0.5
+      rm -f "$dir"/spins.* "$dir/end"
+      /usr/bin/python3 "$dir/short.py" "$dir/spins.1" & first=$!
+      /usr/bin/python3 "$dir/short.py" "$dir/spins.2" & second=$!
+      until [ -e "$dir/spins.1" ] && [ -e "$dir/spins.2" ]; do sleep 0.05; done
       python; third=$!
+    }
+    # both end when attach works on the first
+    attach() {
+      "$launcher" attach "$@" & attach=$!
+      until pgrep -P $attach >/dev/null; do sleep 0.05; done
+      touch "$dir/end"
+      wait $attach
     }
     pair
     status=0
-    "$launcher" attach --all || status=$?
+    attach --all || status=$?
     echo "status $status $third"
     kill $third
     pair
-    "$launcher" attach $first $second $third || status=$?
+    attach $first $second $third || status=$?
     echo "status $status $first $second $third"'
   third=$(awk '$1 == "status" { print $3; exit }' <<<"$output")
   # one that ends now may have been attached to
@@ -258,7 +271,7 @@ PY
     python; last=$!
     # it waits in C, which takes attach a second
     /usr/bin/python3 -c "import time; time.sleep(60)" &
-    sleep 0.3
+    until grep -q nanosleep "/proc/$!/wchan"; do sleep 0.05; done
     "$launcher" attach --all'
   child=$(awk '$1 == "child" { print $2 }' <<<"$output")
   grep -qx "$child: active: $shim" <<<"$output"
@@ -276,7 +289,7 @@ ctypes.PyDLL(\"$dir/spin.so\").spin(ctypes.byref(ctypes.c_int(0)))" & first=$!
     python; second=$!
     echo "$first $second"
     "$launcher" attach $first $second & attach=$!
-    sleep 1
+    until pgrep -P $attach >/dev/null; do sleep 0.05; done
     kill -KILL "$(pgrep -P $attach)"
     wait $attach || echo "status $?"'
   read -r first second <<<"${lines[0]}"

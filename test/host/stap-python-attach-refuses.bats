@@ -130,12 +130,14 @@ start_with_own_build() {
   chown -R 65534 "$BATS_TEST_TMPDIR/theirs"
   # it has our mounts, then its own, and reaches no safe point before
   cat >"$BATS_TEST_TMPDIR/mounts.c" <<'C'
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <time.h>
 static void spin(int seconds) { for (time_t end = time(0) + seconds; time(0) < end; ) ; }
-int change(const char *from, const char *to)
+int change(const char *from, const char *to, const char *spins)
 {
+    creat(spins, 0600);
     spin(3);
     int failed = unshare(CLONE_NEWNS) || mount("none", "/", 0, MS_REC | MS_PRIVATE, 0) || mount(from, to, 0, MS_BIND, 0);
     spin(1);
@@ -146,14 +148,11 @@ C
   /usr/bin/python3 -c "
 import ctypes, time
 change = ctypes.PyDLL('$BATS_TEST_TMPDIR/mounts.so').change
-print('started', flush=True)
-assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build') == 0
-time.sleep(60)" >"$BATS_TEST_TMPDIR/output" &
+assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build', b'$BATS_TEST_TMPDIR/spins') == 0
+time.sleep(60)" &
   program=$!
   programs+=("$program")
-  wait_for grep -q started "$BATS_TEST_TMPDIR/output"
-  # until it spins
-  sleep 0.2
+  wait_for test -e "$BATS_TEST_TMPDIR/spins"
   attach_refuses 'whose shim others can change'
   kill -0 "$program"
 }
@@ -239,7 +238,7 @@ VERSIONS
   "$BATS_TEST_TMPDIR/python3" &
   program=$!
   programs+=("$program")
-  sleep 0.3
+  wait_for grep -q nanosleep "/proc/$program/wchan"
   attach_refuses 'it does not export CPython.s functions|it is statically linked'
   need musl-gcc
   sed -i 's/"3.13.*build (main)"/"3.11.0"/' "$BATS_TEST_TMPDIR/python.c"
@@ -248,7 +247,7 @@ VERSIONS
   "$BATS_TEST_TMPDIR/python3" &
   program=$!
   programs+=("$program")
-  sleep 0.3
+  wait_for grep -q nanosleep "/proc/$program/wchan"
   attach_refuses 'its C library is musl'
 }
 

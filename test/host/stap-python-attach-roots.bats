@@ -60,7 +60,7 @@ attaches() {
 events_arrive() {
   can_bpftrace
   # counted in the kernel: the program is busy, and bpftrace might not keep up with printing
-  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\" && str(arg4) == \"__main__\"/ { @calls[str(arg0)] = count(); }" sleep 0.5
+  bpftrace_until function__entry 'str(arg1) == "fib" && str(arg4) == "__main__"' 'str(arg0)'
   grep -qE "^@calls\[$BATS_TEST_TMPDIR/program.py\]: [1-9]" "$trace"
 }
 
@@ -220,15 +220,15 @@ os.execv(sys.argv[1], sys.argv[1:])'
   [[ $(readlink -f "/proc/$program/exe") == */python3.9 ]]
   attaches "$shim"
   can_bpftrace
-  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @ = count(); }" sleep 0.5
-  [ "$(sed -n 's/^@: //p' "$trace")" -gt 0 ]
+  bpftrace_until function__entry 'str(arg1) == "fib"' 'str(arg1)'
+  grep -qE '^@calls\[fib\]: [1-9]' "$trace"
   program_ends
 }
 
 # The calls of the programs, counted in the kernel: two of them are busy.
 fib_is_counted() {
   can_bpftrace
-  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[pid] = count(); }" sleep 0.5
+  bpftrace_until function__entry "str(arg1) == \"fib\" && pid == $program" pid
   grep -qE "^@calls\[$program\]: [1-9]" "$trace"
 }
 

@@ -65,7 +65,7 @@ is_seen() {
   [ "$status $output" = "0 $program: active: $shim" ]
   can_bpftrace
   # counted in the kernel: the program is busy, and bpftrace might not keep up with printing
-  bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }" sleep 0.5
+  bpftrace_until function__entry 'str(arg1) == "fib"' 'str(arg0)'
   grep -qE "^@calls\[$BATS_TEST_TMPDIR/program.py\]: [1-9]" "$trace"
   program_ends
 }
@@ -103,7 +103,7 @@ is_seen() {
     [ "$status $output" = "0 $program: active: $shim" ]
     bpftrace_while "$(all_markers)" sleep 1
     sleep 0.5
-    bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }" sleep 0.5
+    bpftrace_until function__entry 'str(arg1) == "fib"' 'str(arg0)'
     grep -qE "^@calls\[$BATS_TEST_TMPDIR/program.py\]: [1-9]" "$trace"
     program_ends
   done
@@ -166,8 +166,7 @@ is_seen() {
     LD_PRELOAD=$shim start_program "$filtered" kill uprobe uretprobe -- "$python"
     wait_for thread_has "$program" comm python-stap
     for _ in 1 2; do
-      bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"fib\"/ { @calls[str(arg0)] = count(); }
-        uretprobe:$(own_file "$python"):PyGC_Collect { }" sleep 0.5
+      bpftrace_until function__entry 'str(arg1) == "fib"' 'str(arg0)' "uretprobe:$(own_file "$python"):PyGC_Collect { }"
       grep -qE "^@calls\[$BATS_TEST_TMPDIR/program.py\]: [1-9]" "$trace"
     done
     program_ends

@@ -84,7 +84,9 @@ PY
   for python in $(pythons_by_hook); do
     start_program "$python"
     # bpftrace would lose events if this took longer
-    bpftrace_while "$(function_markers)" sh -c '"$1" attach "$2" && sleep 0.3; touch "$3"' - "$launcher" "$program" "$end"
+    bpftrace_while "$(function_markers)" \
+      sh -c '"$1" attach "$2" && until grep -q "^< .*/program.py fib " "$4"; do sleep 0.05; done; touch "$3"' \
+      - "$launcher" "$program" "$end" "$BATS_TEST_TMPDIR/trace"
     echo "$python: $(wc -l <"$trace") events"
     grep -qE "^> $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
     grep -qE "^< $BATS_TEST_TMPDIR/program.py fib [0-9]+ [0-9a-f]+ __main__" "$trace"
@@ -253,8 +255,7 @@ PY
     /usr/bin/python3 "$BATS_TEST_TMPDIR/waits.py" "$kind" "$seconds" >"$BATS_TEST_TMPDIR/$kind" 2>&1 &
     pid=$!
     programs+=("$pid")
-    wait_for grep -q started "$BATS_TEST_TMPDIR/$kind"
-    sleep 0.5
+    wait_for grep -qE 'pipe|nanosleep' "/proc/$pid/wchan"
     "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$pid" 2>"$BATS_TEST_TMPDIR/attached" &
     wait_for grep -q "tree/build/libpython-stap.so.0" "/proc/$pid/maps"
     [ "$kind" = sleep ] || kill -USR1 "$pid"
@@ -281,7 +282,6 @@ ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST
   program=$!
   programs+=("$program")
   wait_for grep -q started "$BATS_TEST_TMPDIR/output"
-  sleep 0.2
   (sleep 3 && grep VmPeak "/proc/$(pgrep -xf "$launcher attach $program")/status" >"$BATS_TEST_TMPDIR/peak") &
   attach_refuses 'no thread reached a safe point within 5 s'
   wait "$!"

@@ -170,8 +170,8 @@ C
   [ ! -e "$files/bundle" ]
   launcher list "$program" | grep -x "  the shim: active, $shim"
   can_bpftrace
-  bpftrace_while "usdt:$shim:python:function__entry /pid == $program/ { @[str(arg1)] = count(); }" sleep 0.5
-  grep -E '^@\[fib\]: [1-9]' "$trace"
+  bpftrace_until function__entry "pid == $program && str(arg1) == \"fib\"" 'str(arg1)'
+  grep -E '^@calls\[fib\]: [1-9]' "$trace"
   program_ends
 }
 

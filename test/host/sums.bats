@@ -184,9 +184,13 @@ os.chdir(os.path.dirname(__file__))
 phase(lambda: os.path.exists("first"))
 while not os.path.exists("second"):
     time.sleep(0.05)
+begin = time.perf_counter()
 for _ in range(10):
     request()
-open("done", "w").close()
+took = time.perf_counter() - begin
+with open("took", "w") as file:
+    print(int(took * 1000) + 1, file=file)
+os.rename("took", "done")
 time.sleep(0.3)
 EOF
   for python in $(few_pythons); do
@@ -208,7 +212,7 @@ EOF
     cat "$trace"
     grep -qx '@calls: 10' "$trace"
     [ "$(sed -n 's/^@ms: //p' "$trace")" -ge 495 ]
-    [ "$(sed -n 's/^@ms: //p' "$trace")" -le 900 ]
+    [ "$(sed -n 's/^@ms: //p' "$trace")" -le "$(<"$folder/done")" ]
   done
 }
 

@@ -72,23 +72,6 @@ refuses() {
   grep -qE "^stap-python: .*($pattern)" "$BATS_TEST_TMPDIR/err"
 }
 
-# Waits until the command succeeds, at most 20 seconds times SLOW, or says on stderr what was waited for.
-wait_for() {
-  local end=$((SECONDS + 20 * SLOW))
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || {
-      echo "waited in vain for: $*" >&2
-      return 1
-    }
-    sleep 0.05
-  done
-}
-
-# Whether a thread of the process $1 has the line $3, a regular expression, in its file $2 of /proc.
-thread_has() {
-  grep -qsx "$3" /proc/"$1"/task/*/"$2"
-}
-
 # Whether the process $1 runs the program $2, and its dynamic linker is done.
 runs() {
   [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$2")" ] && grep -q '/libc\.' "/proc/$1/maps"

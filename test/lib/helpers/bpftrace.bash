@@ -98,6 +98,15 @@ bpftrace_while() {
   return "$status"
 }
 
+# Runs bpftrace until a marker has fired that passes FILTER, an expression of bpftrace's; what fires meanwhile is
+# counted by KEY in @calls.  Fails if none fires within $TRACE_TIMEOUT.
+# usage: bpftrace_until MARKER FILTER KEY [MORE_PROBES]
+bpftrace_until() {
+  # shellcheck disable=SC2016 # sh expands it
+  bpftrace_while "usdt:$shim:python:$1 /$2/ { @calls[$3] = count(); if (!@fired) { @fired = 1; printf(\"fired\\n\"); } } ${4:-}" \
+    sh -c 'until grep -q fired "$1"; do sleep 0.05; done' - "$BATS_TEST_TMPDIR/trace"
+}
+
 # bpftrace programs that print the markers as expect.py does, with the file before the function's name,
 # and the marker's other arguments behind the line.
 function_markers() {

@@ -15,6 +15,23 @@ refute() {
   if "$@"; then return 1; fi
 }
 
+# Waits until the command succeeds, at most 20 seconds times SLOW, or says on stderr what was waited for.
+wait_for() {
+  local end=$((SECONDS + 20 * SLOW))
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || {
+      echo "waited in vain for: $*" >&2
+      return 1
+    }
+    sleep 0.05
+  done
+}
+
+# Whether a thread of the process $1 has the line $3, a regular expression, in its file $2 of /proc.
+thread_has() {
+  grep -qsx "$3" /proc/"$1"/task/*/"$2"
+}
+
 need() {
   local tool
   for tool; do
