@@ -512,6 +512,21 @@ SAID
   program_ends
 }
 
+# lld lets the shim's code begin on a page of the file where another segment ends.
+@test "a shim that lld linked is detached, and attached again" {
+  need_remote_calls
+  need ld.lld
+  local tree=$BATS_TEST_TMPDIR/tree
+  make_tree
+  make -s -C "$top" BUILD="$BATS_TEST_TMPDIR/lld" LDFLAGS=-fuse-ld=lld "$BATS_TEST_TMPDIR/lld/${shim##*/}"
+  cp "$BATS_TEST_TMPDIR/lld/${shim##*/}" "$tree/build"
+  start_program /usr/bin/python3
+  "$tree/build/stap-python" attach "$program"
+  "$tree/build/stap-python" detach "$program"
+  [ "$("$tree/build/stap-python" attach "$program")" = "$program: active again: $tree/build/${shim##*/}" ]
+  program_ends
+}
+
 @test "a detached shim is known beside what the program has at the addresses of its page" {
   need_remote_calls
   local rights

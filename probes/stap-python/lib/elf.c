@@ -180,35 +180,37 @@ unsigned long elf_symbol(const char *path, const char *name)
     return found ? symbol.st_value : 0;
 }
 
-/* The segment with the byte at that offset, or at that address; false: there is none. */
-static bool find_segment(Elf *elf, bool by_offset, GElf_Addr at, GElf_Phdr *segment)
+/* The segment with the byte at that address; false: there is none. */
+static bool find_segment(Elf *elf, GElf_Addr at, GElf_Phdr *segment)
 {
     size_t count = 0;
     elf_getphdrnum(elf, &count);
     for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, segment); i++) {
-        GElf_Addr start = by_offset ? segment->p_offset : segment->p_vaddr;
-        if (segment->p_type == PT_LOAD && at >= start && at - start < segment->p_filesz)
+        if (segment->p_type == PT_LOAD && at >= segment->p_vaddr &&
+            at - segment->p_vaddr < segment->p_filesz)
             return true;
     }
     return false;
 }
 
-long elf_offset_to_address(const char *path, unsigned long offset)
+long elf_mapping_to_address(const char *path, unsigned long offset, bool is_code)
 {
     int fd;
     const char *why;
-    GElf_Phdr segment;
     Elf *elf = open_elf(path, &fd, &why);
     if (!elf)
         return -1;
-    /* A mapping starts at a page, its segment perhaps within that page. */
-    bool found = find_segment(elf, true, offset, &segment);
-    if (!found) {
-        size_t count = 0;
-        elf_getphdrnum(elf, &count);
-        for (size_t i = 0; !found && i < count && gelf_getphdr(elf, (int)i, &segment); i++)
-            found = segment.p_type == PT_LOAD && (segment.p_offset & ~0xfffUL) == offset;
-    }
+    size_t count = 0;
+    unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+    GElf_Phdr segment;
+    bool found = false;
+    elf_getphdrnum(elf, &count);
+    /* The kernel maps whole pages, and two segments may share one in the file (lld; GNU ld for
+     * pages of 64 KB). */
+    for (size_t i = 0; !found && i < count && gelf_getphdr(elf, (int)i, &segment); i++)
+        found = segment.p_type == PT_LOAD && (!is_code || segment.p_flags & PF_X) &&
+                offset >= (segment.p_offset & ~(page - 1)) &&
+                offset < segment.p_offset + segment.p_filesz;
     close_elf(elf, fd);
     return found ? (long)(segment.p_vaddr + offset - segment.p_offset) : -1;
 }
@@ -233,7 +235,7 @@ static char *version_by_symbol(Elf *elf, const struct elf_file *file)
     GElf_Sym symbol;
     GElf_Phdr segment;
     if (!find_symbol(elf, SHT_DYNSYM, "Py_Version", &symbol) ||
-        !find_segment(elf, false, symbol.st_value, &segment))
+        !find_segment(elf, symbol.st_value, &segment))
         return NULL;
     Elf_Data *data =
         elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + symbol.st_value - segment.p_vaddr),

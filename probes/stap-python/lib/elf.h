@@ -54,9 +54,10 @@ unsigned long elf_symbol(const char *path, const char *name);
 /* Whether the file at path exports or needs a function or object of that name. */
 bool elf_names(const char *path, const char *name);
 
-/* The address that the byte at this offset of the file at path is linked for; -1 if it is not
- * loaded, or the file can't be read. */
-long elf_offset_to_address(const char *path, unsigned long offset);
+/* The address for which the start of a mapping of the file at path is linked: of the mapping at
+ * this offset of the file, of code or of any segment.  -1: no segment is mapped there, or the file
+ * can't be read. */
+long elf_mapping_to_address(const char *path, unsigned long offset, bool is_code);
 
 /* The name of the provider's marker of this number, from 0; NULL behind the last. */
 const char *marker_name(unsigned number);

@@ -152,7 +152,7 @@ static void note_libc(struct reading *reading, const struct mapping *mapping)
         process->libc_is_gone = true;
     if (!file || !elf_symbol(file, "dlopen"))
         return;
-    long address = elf_offset_to_address(file, mapping->offset);
+    long address = elf_mapping_to_address(file, mapping->offset, mapping->rights[2] == 'x');
     process->libc = file;
     process->libc_name = strdup(mapping->name);
     process->libc_bias = address < 0 ? 0 : mapping->start - (unsigned long)address;
@@ -207,7 +207,7 @@ static void note_shim(struct reading *reading, const struct mapping *mapping)
     process->shims++;
     process->shim_code = file_of(process->pid, mapping, reading->program);
     long address =
-        process->shim_code ? elf_offset_to_address(process->shim_code, mapping->offset) : -1;
+        process->shim_code ? elf_mapping_to_address(process->shim_code, mapping->offset, true) : -1;
     process->shim_start = mapping->start - (address < 0 ? mapping->offset : (unsigned long)address);
     bool ours = is_where_tracers_look(process->shim_code ? process->shim_code : mapping->name),
          sees_ours = process_shares_our_mounts(process);
