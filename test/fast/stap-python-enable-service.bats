@@ -166,6 +166,23 @@ SHOWN
   [ -z "$(ls -A "$(site_of "$python")")" ]
 }
 
+@test "a shim whose path has characters that are special to systemd is found in the drop-in" {
+  local tree=$BATS_TEST_TMPDIR/'a%b\c"d'
+  make_systemd
+  make_tree
+  mv "$BATS_TEST_TMPDIR/tree" "$tree"
+  export launcher=$tree/build/stap-python
+  cp "$shim" "$tree/build"
+  mkdir -p "$machine$tree/build"
+  cp "$shim" "$machine$tree/build"
+  launcher enable --service web
+  cat "$drop_in"
+  grep -qF 'a%%b\\c\"d/build/libpython-stap.so.0"' "$drop_in"
+  [ "$(launcher enable --list)" = "$drop_in" ]
+  launcher disable --service web
+  [ ! -e "$drop_in" ]
+}
+
 @test "a service whose drop-in names a shim that is gone is broken" {
   make_systemd
   launcher enable --service web

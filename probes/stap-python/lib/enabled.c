@@ -206,10 +206,13 @@ static char *preload_in(const char *drop_in)
     char *text = read_file(drop_in, 65536);
     if (!text || strncmp(text, drop_in_head, strlen(drop_in_head)) != 0)
         return NULL;
-    char *value = text + strlen(drop_in_head), *end = value;
-    while (*end && *end != '"' && *end != '\n')
-        end += *end == '\\' && end[1] && strchr("\\\"", end[1]) ? 2 : 1;
-    if (strcmp(end, "\"\n") != 0)
+    char *value = text + strlen(drop_in_head), *at = value, *end = value;
+    while (*at && *at != '"' && *at != '\n') {
+        if ((*at == '\\' && at[1] && strchr("\\\"", at[1])) || (*at == '%' && at[1] == '%'))
+            at++;
+        *end++ = *at++;
+    }
+    if (strcmp(at, "\"\n") != 0)
         return NULL;
     *end = '\0';
     return strstr(value, "/libpython-stap.so") ? value : NULL;
