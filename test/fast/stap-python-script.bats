@@ -321,6 +321,8 @@ samples() {
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
   samples pyprof "<-x> <$pid> <-E> <probe timer.s(2) { exit() }> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
   samples pydump "<-x> <$pid>" dump -p "$pid"
+  samples pydump "<-x> <$pid> <5>" pydump -x "$pid" 5
+  refuses 2 "pydump: wrong argument 'five'; it takes \[DEPTH\] " pydump -x "$pid" five
   refuses 2 'record: name a process by -p PID, or a command behind --' record
   refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
   refuses 2 'dump: name a process by -p PID \(see' dump true

@@ -228,8 +228,13 @@ static char *usage_of(const struct script_header *head)
     if (!start)
         return "";
     start += strlen(file);
-    const char *end = *start == '[' || isupper((unsigned char)*start) ? strstr(start, "  ") : NULL;
-    return end ? format("%.*s", (int)(end - start), start) : "";
+    if (strncmp(start, "-x PID ", 7) == 0)
+        start += 7;
+    if (*start != '[' && !isupper((unsigned char)*start))
+        return "";
+    size_t length = strcspn(start, "\n");
+    const char *end = strstr(start, "  ");
+    return format("%.*s", end && end < start + length ? (int)(end - start) : (int)length, start);
 }
 
 /* A word of it: "WORD", "[WORD]" if it may be left out, "[WORD [...]]" if all that follows is left
