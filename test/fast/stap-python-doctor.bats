@@ -369,6 +369,30 @@ stap_compiles_by() {
   [[ $output != *"$escape"* ]]
 }
 
+# usage: limited PROCESSES COMMAND...: as a user who may have so many
+limited() {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as a user with a limit"
+  need setpriv prlimit
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  [ -x "$top" ] || skip "needs a checkout that others can read"
+  # another user for each test: what an earlier one left behind would count
+  run setpriv --reuid=5432"$1" --regid=54321 --clear-groups prlimit --nproc="$1" "${@:2}"
+}
+
+@test "where no process can be started, doctor does not know whether the shim can be loaded" {
+  make_machine
+  limited 1 env STAP_PYTHON_ROOT="$machine" "$launcher" doctor
+  echo "$output"
+  grep -qxE "note  shim  +whether $shim can be loaded is not known: Resource temporarily unavailable" <<<"$output"
+}
+
+@test "a bpftrace that can't be started is said, and the command does not run" {
+  need bpftrace
+  limited 2 "$launcher" pygc --backend bpftrace -c 'echo runs'
+  echo "$output"
+  [ "$status $output" = "1 stap-python: fork: Resource temporarily unavailable" ]
+}
+
 @test "a stap-python with more rights than its caller's ignores STAP_PYTHON_ROOT and STAP" {
   [ "$(id -u)" = 0 ] || skip "needs root, to make a program set-user-ID"
   need setpriv

@@ -9,6 +9,7 @@
 #include "lib/util.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,13 +55,14 @@ void check_interpreters(void)
 }
 
 /* Loads the file in a child process, which is not a Python; NULL, or why that fails. */
-static const char *load_error(const char *file)
+static const char *load_error(const char *file, bool *tried)
 {
     int ends[2];
-    if (pipe2(ends, 0) != 0)
-        return NULL;
+    pid_t pid = -1;
     fflush(NULL);
-    pid_t pid = fork();
+    *tried = pipe2(ends, 0) == 0 && (pid = fork()) >= 0;
+    if (!*tried)
+        return strerror(errno);
     if (pid == 0) {
         alarm(10);
         if (!dlopen(file, RTLD_NOW))
@@ -81,13 +83,16 @@ static const char *load_error(const char *file)
 void check_shim(void)
 {
     struct elf_file file;
+    bool tried;
     const char *why = NULL, *path = under_root(shim_file());
     if (!file_exists(path))
         report(WRONG, "shim", reinstall_command(), "%s does not exist", shim_file());
     else if (!elf_read(path, &file, &why) || !file.entries)
         report(WRONG, "shim", reinstall_command(), "%s is not the shim: %s", shim_file(),
                why && !file.entries ? why : "it has no markers");
-    else if ((why = load_error(path)))
+    else if ((why = load_error(path, &tried)) && !tried)
+        report(NOTE, "shim", NULL, "whether %s can be loaded is not known: %s", shim_file(), why);
+    else if (why)
         report(WRONG, "shim", reinstall_command(), "%s cannot be loaded: %s", shim_file(), why);
     else if (!file.wide)
         report(NOTE, "shim", NULL,

@@ -205,6 +205,11 @@ static int trace_command(char **tracing, const char *command)
     pid_t target = start_command(command, &go);
     tracing[2] = format("%d", target);
     pid_t tracer = fork();
+    if (tracer < 0) {
+        int error = errno;
+        kill(target, SIGKILL);
+        die(FAILED, "fork: %s", strerror(error));
+    }
     if (tracer == 0) {
         /* It would ignore an interrupt if we do, as what a script starts with & does. */
         signal(SIGINT, SIG_DFL);
