@@ -79,9 +79,11 @@ static char *make_script(const struct process *process)
                 sscanf(gids, "%*u %u", &gid) == 1 &&
                 (geteuid() != 0 || fchown(fd, uid, gid) == 0) && fchmod(fd, S_ISVTX | 0600) == 0 &&
                 write(fd, text, (size_t)length) == length;
+    int error = errno;
     close(fd);
     if (!done)
         unlink(path);
+    errno = error;
     return done ? path : NULL;
 }
 

@@ -115,11 +115,13 @@ static void say_what_works_beside(pid_t pid)
         return;
     processes_choose(&processes, master);
     processes_choose_descendants(&processes);
-    unsigned pythons = pythons_beside(&processes, pid) - 1;
-    if (pythons)
+    unsigned pythons = pythons_beside(&processes, pid);
+    if (pythons > 1) { /* the parent is one of them */
+        pythons--;
         warn("-x traces %d alone, not the %u other Python%s of its parent %d: to see all, "
              "stap-python attach --children %d, then leave out -x",
              pid, pythons, pythons == 1 ? "" : "s", master, master);
+    }
 }
 
 /* SystemTap traces what a process starts from then on, but not what it has started. */
