@@ -59,5 +59,11 @@ if child == 0:
     if os.fork() == 0:  # from here on the shim has a thread in the child again
         os._exit(0)
     os.wait()
+    if waits:
+        hooked()  # a Python function: the shim's thread starts
+        collections = semaphore("gc__start")
+        collections.value = 1
+        time.sleep(1.5)  # in C, until that thread has asked for another hook twice
+        collections.value = 0
     os._exit(too_early * 100 + until(hooked))
 print(others, os.waitpid(child, 0)[1] >> 8)

@@ -681,10 +681,10 @@ bool frame_eval_force_rearm(struct interp *interp, bool again)
 {
     if (!can_be_set(interp->state) || !install_hook(interp))
         return false;
-    /* For a thread that calls no Python function for a while, as it is in a long loop of one frame.
-     * Not at once, as the program would find in its own profile function's events that another one
-     * was there before. */
-    if (again)
+    /* Up to 3.11, for a thread that calls no Python function for a while, as it is in a long loop of
+     * one frame.  Not at once, as the program would find in its own profile function's events that
+     * another one was there before. */
+    if (again && py.minor <= 11)
         trace_force_rearm(interp->state);
     return true;
 }
