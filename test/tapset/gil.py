@@ -168,5 +168,21 @@ expect(False, "holds" in shares or "[GIL]" in shares or "python3" in shares)
 functions = ask("__python_shares_sort_part", "[GIL]", 1)
 shares = {text("__python_share_name", i).split()[0]: ask("__python_share_total", i) / MS for i in range(functions)}
 expect((5, 8, 27) if told else (5, 3, 31), (shares["holds"], shares["waits_on"], shares["waits"]))
+# of a deep holder a tick charges not all waiters at once, but each in its turn (python_gil.stp.in, PYTHON_JOINED_NAMES)
+def deep(frames):
+    deep(frames - 1) if frames else holds(0)
+
+
+sys.setrecursionlimit(2000)
+for number in range(10, 30):
+    waits(number, here)
+charged()
+passes(1)
+deep(700)
+expect(3, sum(time for time, begun in charged().values()))
+for number in range(10, 30):
+    waits(number, gil - 8)
+charged()
+
 expect(0, ask("__python_gil_no_waiter"))
 print("all as expected")
