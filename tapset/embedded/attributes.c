@@ -117,16 +117,32 @@ static int python_dict_iter_next(struct python_dict_iter *walk, struct python_te
     return 0;
 }
 
-/* Whether an object is a str of that ASCII text. */
+/* The next character of a name in UTF-8, which is not at its end. */
+static u32 python_next_of_name(const char **at, const char *end)
+{
+    u32 character = (unsigned char)*(*at)++;
+    int more = character < 0xc0 ? 0 : character < 0xe0 ? 1 : character < 0xf0 ? 2 : 3;
+    if (more)
+        character &= 0x3f >> more;
+    while (more-- > 0 && *at < end)
+        character = character << 6 | (*(*at)++ & 0x3f);
+    return character;
+}
+
+/* Whether an object is a str of that text, of so many bytes in UTF-8. */
 static int python_is_named(struct python_text *text, unsigned long object, const char *name, int length)
 {
     static const unsigned offsets[] = {offsetof(struct PyObject_head, ob_type), offsetof(struct PyVarObject_head, ob_size)};
     struct python_bytes bytes = {0};
     struct python_type type;
+    const char *end = name + length;
     unsigned kind;
-    u64 words[2], count;
+    u64 words[2], count, characters = 0;
+    int i;
+    for (i = 0; i < length; i++)
+        characters += (name[i] & 0xc0) != 0x80;
     /* most are of another length, which is where other objects have a size, too */
-    if (!python_read_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] != (u64)length)
+    if (!python_read_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] != characters)
         return 0;
     if (words[0] != text->name_type) {
         if (!python_read_type_at(&type, words[0], text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) || !python_find_base(&type, Py_TPFLAGS_UNICODE_SUBCLASS))
@@ -134,10 +150,10 @@ static int python_is_named(struct python_text *text, unsigned long object, const
         text->name_type = words[0];
         text->name_base = type;
     }
-    if (!python_find_characters(&bytes, &count, &kind, object, &text->name_base) || kind != 1)
+    if (!python_find_characters(&bytes, &count, &kind, object, &text->name_base))
         return 0;
-    while (length-- > 0)
-        if (python_byte(&bytes) != (unsigned char)*name++)
+    while (name < end)
+        if (python_next_character(&bytes, kind) != python_next_of_name(&name, end))
             return 0;
     return 1;
 }

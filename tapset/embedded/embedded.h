@@ -134,6 +134,7 @@ static void python_put_character(struct python_text *text, u32 c, char quote);
 
 /* objects.c */
 static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind, unsigned long object, const struct python_type *type);
+static s64 python_next_character(struct python_bytes *bytes, unsigned kind);
 static int python_put_str(struct python_text *text, unsigned long object, struct python_type *type, char quote, unsigned most);
 static void python_put_raw_bytes(struct python_text *text, unsigned long at, u64 length, unsigned most);
 static int python_put_bytes(struct python_text *text, unsigned long object, struct python_type *type, unsigned most);

@@ -48,16 +48,34 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
     return 1;
 }
 
+/* The next of a str's characters, which have so many bytes each; -1: it can't be read. */
+static s64 python_next_character(struct python_bytes *bytes, unsigned kind)
+{
+    u32 character = 0;
+    unsigned at;
+    for (at = 0; at < kind; at++) {
+        int byte = python_byte(bytes);
+        if (byte < 0)
+            return -1;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        character = character << 8 | (u32)byte;
+#else
+        character |= (u32)byte << (8 * at);
+#endif
+    }
+    return character;
+}
+
 /* As in repr(): " where there is a ' and no " among the first characters. */
 static char python_quote(struct python_bytes bytes, u64 count, unsigned kind)
 {
     char quote = '\'';
     u64 i;
-    for (i = 0; i < count * kind; i++) {
-        int byte = python_byte(&bytes);
-        if (byte == '"')
+    for (i = 0; i < count; i++) {
+        s64 character = python_next_character(&bytes, kind);
+        if (character == '"')
             return '\'';
-        if (byte == '\'')
+        if (character == '\'')
             quote = '"';
     }
     return quote;
@@ -77,30 +95,16 @@ static int python_put_str(struct python_text *text, unsigned long object, struct
         python_put(text, &quote, 1);
     }
     for (i = 0; i < count; i++) {
-        u32 character = 0;
-        unsigned byte;
-        if (i == most) {
-            python_puts(text, "...");
+        s64 character = i == most ? -1 : python_next_character(&bytes, kind);
+        if (character < 0) {
+            python_puts(text, i == most ? "..." : "<unknown>");
             break;
-        }
-        for (byte = 0; byte < kind; byte++) {
-            int next = python_byte(&bytes);
-            if (next < 0) {
-                python_puts(text, "<unknown>");
-                goto end;
-            }
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-            character = character << 8 | (u32)next;
-#else
-            character |= (u32)next << (8 * byte);
-#endif
         }
         if (character >= ' ' && character <= '~' && character != '\\' && character != quote && text->at < text->end && !text->full)
             *text->at++ = character;
         else
             python_put_character(text, character, quote);
     }
-end:
     if (quote)
         python_put(text, &quote, 1);
     return 1;

@@ -80,7 +80,13 @@ if sys.version_info >= (3, 7):
     class Derived(Data):
         more: tuple = ()
 
-    DATA = [Data("a"), Derived("b", 2, (1,)), [Data("c", 4)]]
+    @dataclasses.dataclass
+    class Wide:
+        größe: int
+        大: int
+        b: int
+
+    DATA = [Wide(1, 2, 3), Data("a"), Derived("b", 2, (1,)), [Data("c", 4)]]
 else:
     DATA = []
 
@@ -144,6 +150,8 @@ SAME = [decimal.Decimal(text) for text in DECIMALS.split()] + [
     4.35, 0.000123456, 100.0, 1e2, 5e-310, 9.5, 9.999999999999999e22, 2.0**70, 2.0**-30,
     1j, 2 + 3j, -1.5 - 2j, complex(0.0, -1), complex(-0.0, 1), complex(1, float("nan")), complex(2, float("-inf")),
     "", "a", "it's", 'say "x"', "both ' and \"", "tab\t nl\n \\ \x00 \x7f", "\xe4\xf6 \u4e2d \U0001f40d",
+    # a character with the byte of a quote; quotes beside wide characters
+    "\u2713", "\u2227\U0001f427", "it's \u2208", 'say "\u2208"', "it's \"\U0001f40d\"",
     b"", b"bytes\x00\xff", b"it's", b"both ' and \"", bytearray(b"abc\x80"), bytearray(),
     (), (1,), (1, 2), [], [1, [2, [3]]], shared, [shared, shared],
     {}, {"a": 1}, {1: "x", (2, 3): None, "k": [1]}, changed, Mapping(a=1), {"x": {"y": {"z": 1}}},
@@ -261,3 +269,4 @@ def calls(look):
 
     list(generates(3))
     (lambda x, *, y: look("x=1, y=2", {"x": 1, "y": 2}))(1, y=2)
+    (lambda größe, 大: look("größe=1, 大={'字': 2}", {"größe": 1, "大['字']": 2, "größer": "<not there>"}))(1, {"字": 2})
