@@ -1,12 +1,11 @@
 /*
- * CPython's structs of objects, version by version: what the tapset reads of objects, generators
- * and tasks, whose code runs in the kernel, and what the shim has in common with it.  What only the
- * shim reads is in cpython_structs.h.  The file includes no header of the C library, as the kernel
- * has none.
+ * CPython's structs of objects, generators and tasks, version by version, that the tapset reads;
+ * the shim reads some of them, too.  What only the shim reads is in cpython_structs.h.  The
+ * tapset's code runs in the kernel, so this file includes no header of the C library.
  *
- * A number behind a name is the first CPython that has it so: struct PyUnicodeObject_312 is that of
- * 3.12 and of all later ones.  All are those of 64-bit programs without a GIL or with one, behind
- * offsets_page.ob_base_offset bytes in a free-threaded build.
+ * The number in a name is the first CPython that has the struct so: struct PyUnicodeObject_312 is
+ * that of 3.12 and later.  All are those of 64-bit programs.  In a free-threaded build an object
+ * has offsets_page.ob_base_offset bytes before its struct.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,8 +14,8 @@
 
 #include "shared/versions.h"
 
-/* What stands behind this has been compared with CPython 3.minor.  A newer CPYTHON_NEWEST_MINOR
- * does not compile until all of them have been: CONTRIBUTING.md, "Support a new CPython". */
+/* States that `what` has been compared with CPython 3.minor.  A newer CPYTHON_NEWEST_MINOR does not
+ * compile before all statements are updated: CONTRIBUTING.md, "Support CPython 3.16". */
 #define COMPARED_WITH(what, minor) \
     _Static_assert((minor) >= CPYTHON_NEWEST_MINOR, \
                    "compare with the newest CPython, and adapt: " what)
@@ -24,8 +23,8 @@
 typedef struct _object PyObject;
 typedef ssize_t Py_ssize_t;
 
-/* Include/object.h: PyObject_HEAD and PyObject_VAR_HEAD, but in a CPython with Py_TRACE_REFS, in
- * which sys has getobjects(). */
+/* PyObject and PyVarObject, but not with Py_TRACE_REFS: such a CPython has sys.getobjects().
+ * https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
 struct PyObject_head {
     Py_ssize_t ob_refcnt;
     PyObject *ob_type;
@@ -38,8 +37,8 @@ COMPARED_WITH("PyObject, PyVarObject (Include/object.h)", 15);
 
 /* ---------------------------------------------------------------- types */
 
-/* struct _typeobject: Include/object.h (3.6, 3.7), Include/cpython/object.h (3.8 on), as far as
- * tp_mro. */
+/* Up to tp_mro.  3.8+: Include/cpython/object.h.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
 struct PyTypeObject {
     struct PyVarObject_head head;
     const char *tp_name;
@@ -54,19 +53,19 @@ struct PyTypeObject {
     void *tp_traverse, *tp_clear, *tp_richcompare;
     Py_ssize_t tp_weaklistoffset;
     void *tp_iter, *tp_iternext, *tp_methods, *tp_members, *tp_getset;
-    PyObject *tp_base, *tp_dict; /* the dict: NULL in the built-in types from 3.12 on */
+    PyObject *tp_base, *tp_dict; /* tp_dict: NULL in built-in types from 3.12 on */
     void *tp_descr_get, *tp_descr_set;
-    Py_ssize_t tp_dictoffset; /* below 0: from the end of an object with items */
+    Py_ssize_t tp_dictoffset; /* negative: from the end of an object with items */
     void *tp_init, *tp_alloc, *tp_new, *tp_free, *tp_is_gc;
     PyObject *tp_bases, *tp_mro;
 };
 
 /* tp_flags: Include/object.h. */
 enum {
-    Py_TPFLAGS_STATIC_BUILTIN = 1 << 1, /* _Py_TPFLAGS_STATIC_BUILTIN, 3.12 on */
-    Py_TPFLAGS_INLINE_VALUES = 1 << 2,  /* 3.13 on */
-    Py_TPFLAGS_MANAGED_DICT = 1 << 4,   /* 3.11 on */
-    Py_TPFLAGS_HEAPTYPE = 1 << 9,       /* of a class statement, or of PyType_FromSpec() */
+    Py_TPFLAGS_STATIC_BUILTIN = 1 << 1, /* _Py_TPFLAGS_STATIC_BUILTIN, 3.12+ */
+    Py_TPFLAGS_INLINE_VALUES = 1 << 2,  /* 3.13+ */
+    Py_TPFLAGS_MANAGED_DICT = 1 << 4,   /* 3.11+ */
+    Py_TPFLAGS_HEAPTYPE = 1 << 9,       /* made by a class statement or by PyType_FromSpec() */
     Py_TPFLAGS_LONG_SUBCLASS = 1 << 24,
     Py_TPFLAGS_LIST_SUBCLASS = 1 << 25,
     Py_TPFLAGS_TUPLE_SUBCLASS = 1 << 26,
@@ -78,13 +77,14 @@ enum {
 #define Py_TPFLAGS_TYPE_SUBCLASS (1UL << 31)
 COMPARED_WITH("PyTypeObject, Py_TPFLAGS (Include/cpython/object.h, Include/object.h)", 15);
 
-/* PyMemberDescrObject: Include/descrobject.h; PyMemberDef: Include/structmember.h (3.6-3.11),
- * Include/descrobject.h (3.12 on). */
+/* https://github.com/python/cpython/blob/v3.6.0/Include/descrobject.h */
 struct PyMemberDescrObject {
     struct PyObject_head head;
     PyObject *d_type, *d_name, *d_qualname;
     struct PyMemberDef *d_member;
 };
+/* 3.12+: Include/descrobject.h.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/structmember.h */
 struct PyMemberDef {
     const char *name;
     int type;
@@ -95,12 +95,12 @@ COMPARED_WITH("PyMemberDescrObject, PyMemberDef (Include/descrobject.h)", 15);
 
 /* ---------------------------------------------------------------- str, bytes, int */
 
-/* PyASCIIObject, PyCompactUnicodeObject and PyUnicodeObject: Include/unicodeobject.h (3.6, 3.7),
- * Include/cpython/unicodeobject.h (3.8 on).  The characters follow the first or the second, or are
- * where data points.  Up to 3.11 they have a wstr. */
+/* The characters follow PyASCIIObject or PyCompactUnicodeObject, or data points to them.  Up
+ * to 3.11 these structs have a wstr.
+ * https://github.com/python/cpython/blob/v3.12.0/Include/cpython/unicodeobject.h */
 struct PyASCIIObject {
     struct PyObject_head head;
-    Py_ssize_t length, hash; /* the hash: -1 until it is asked for */
+    Py_ssize_t length, hash; /* hash: -1 until it is first computed */
     uint32_t state, padding;
 };
 struct PyCompactUnicodeObject_312 {
@@ -112,6 +112,7 @@ struct PyUnicodeObject_312 {
     struct PyCompactUnicodeObject_312 compact;
     void *data;
 };
+/* https://github.com/python/cpython/blob/v3.6.0/Include/unicodeobject.h */
 struct PyASCIIObject_36 {
     struct PyASCIIObject ascii;
     void *wstr;
@@ -127,8 +128,8 @@ struct PyUnicodeObject_36 {
     void *data;
 };
 
-/* PyASCIIObject.state: how many bytes a character has (1, 2 or 4), and flags; bit fields, which
- * begin at the other end where the highest byte of a word is the first. */
+/* Bit fields of PyASCIIObject.state: the number of bytes of a character (1, 2 or 4), and flags.  On
+ * a big-endian machine they begin at the highest bit. */
 enum {
     UNICODE_KIND_MASK = 7,
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -142,20 +143,20 @@ enum {
     UNICODE_ASCII = 1 << 6,
     UNICODE_READY = 1 << 7, /* up to 3.11 */
 #endif
-    /* In a free-threaded build all of them are so many bits further on: the first two, interned,
-     * have a byte. */
+    /* In a free-threaded build these fields begin so many bits later: interned, which is before
+     * them, has a byte there and not two bits. */
     UNICODE_NOGIL_SHIFT = 6,
 };
 COMPARED_WITH("PyUnicodeObject and its state (Include/cpython/unicodeobject.h)", 15);
 
-/* PyBytesObject: Include/bytesobject.h (3.6-3.8), Include/cpython/bytesobject.h (3.9 on), as far as
- * its bytes. */
+/* Up to its bytes.  3.9+: Include/cpython/bytesobject.h.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/bytesobject.h */
 struct PyBytesObject {
     struct PyVarObject_head head;
     Py_ssize_t ob_shash;
 };
-/* PyByteArrayObject: Include/bytearrayobject.h (3.6-3.8), Include/cpython/bytearrayobject.h (3.9
- * on). */
+/* 3.9+: Include/cpython/bytearrayobject.h.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/bytearrayobject.h */
 struct PyByteArrayObject {
     struct PyVarObject_head head;
     Py_ssize_t ob_alloc;
@@ -163,9 +164,9 @@ struct PyByteArrayObject {
 };
 COMPARED_WITH("PyBytesObject, PyByteArrayObject (Include/cpython)", 15);
 
-/* _PyLongValue: Include/longintrepr.h (3.6-3.10), Include/cpython/longintrepr.h (3.11 on): digits
- * of 30 bits behind a struct PyVarObject_head.  Up to 3.11 ob_size is below 0 for a number below 0.
- * From 3.12 on it is lv_tag, whose lowest bits are flags, two of them the sign. */
+/* An int has digits of 30 bits behind a struct PyVarObject_head.  Up to 3.11 ob_size is negative in
+ * a negative int.  From 3.12 on lv_tag is in its place; the lowest bits of lv_tag are flags, two of
+ * them the sign.  Include/longintrepr.h (3.6-3.10), Include/cpython/longintrepr.h (3.11+). */
 enum {
     PyLong_SHIFT = 30,
     SIGN_MASK = 3,
@@ -174,21 +175,20 @@ enum {
 };
 COMPARED_WITH("_PyLongValue, lv_tag (Include/cpython/longintrepr.h)", 15);
 
-/* ---------------------------------------------------------------- others of the built-in objects
- */
+/* ---------------------------------------------------------------- other built-in objects */
 
-/* Behind a struct PyObject_head, and so without a struct here, have the object or objects: the
+/* Some objects need no struct here, as their content follows a struct PyObject_head directly: the
  * cell (Include/cpython/cellobject.h), range and slice (Objects/rangeobject.c,
- * Include/sliceobject.h), the method, its function and self (Include/cpython/classobject.h), the
- * module, its dict (Include/internal/pycore_moduleobject.h), the exception, its dict and its args
+ * Include/sliceobject.h), the method with function and self (Include/cpython/classobject.h), the
+ * module with its dict (Include/internal/pycore_moduleobject.h), the exception with dict and args
  * (Include/cpython/pyerrors.h), the weak reference (Include/cpython/weakrefobject.h), coroutine
- * wrappers (Objects/genobject.c), and complex, two doubles (Include/cpython/complexobject.h).  A
- * list has the address of its items behind a struct PyVarObject_head (Include/cpython/
- * listobject.h). */
+ * wrappers (Objects/genobject.c), and complex with two doubles (Include/cpython/complexobject.h).
+ * In a list the address of the items follows a struct PyVarObject_head
+ * (Include/cpython/listobject.h). */
 COMPARED_WITH("objects without a struct in shared/cpython_objects.h", 15);
 
-/* PySetObject: Include/setobject.h (3.6-3.10), Include/cpython/setobject.h (3.11 on).  An entry of
- * the table is a key and its hash. */
+/* An entry of the table is a key and its hash.  3.11+: Include/cpython/setobject.h.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/setobject.h */
 struct PySetObject {
     struct PyObject_head head;
     Py_ssize_t fill, used, mask;
@@ -196,19 +196,18 @@ struct PySetObject {
 };
 COMPARED_WITH("PySetObject (Include/cpython/setobject.h)", 15);
 
-/* co_flags: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  The kinds of variables in
- * co_localspluskinds: Include/internal/pycore_code.h, 3.11 on. */
+/* Flags in co_flags: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9+).  Kinds of variables
+ * in co_localspluskinds: Include/internal/pycore_code.h (3.11+). */
 enum { CO_OPTIMIZED = 1, CO_VARARGS = 4, CO_VARKEYWORDS = 8 };
 enum { CO_FAST_CELL = 0x40, CO_FAST_FREE = 0x80 };
 COMPARED_WITH("CO_ flags, CO_FAST_ kinds (Include/cpython/code.h, internal/pycore_code.h)", 15);
 
-/* Up to 3.10 the instructions are in a bytes, co_code: so far before co_filename, in PyCodeObject.
- */
+/* In PyCodeObject up to 3.10, from co_code, a bytes with the instructions, to co_filename. */
 enum { CO_CODE_BEFORE_FILENAME = 7 * sizeof(void *) };
 
-/* Before an instance with Py_TPFLAGS_MANAGED_DICT: its dict, before the two words of the garbage
- * collector, which a free-threaded build does not have; in 3.11 before that its values
- * (Include/internal/pycore_object.h). */
+/* Before an instance with Py_TPFLAGS_MANAGED_DICT are two words of the garbage collector, which a
+ * free-threaded build does not have.  Before these is its dict; in 3.11 its values are before the
+ * dict (Include/internal/pycore_object.h). */
 enum {
     MANAGED_DICT_BEFORE = 3 * sizeof(void *),
     MANAGED_DICT_BEFORE_NOGIL = sizeof(void *),
@@ -216,16 +215,15 @@ enum {
 };
 COMPARED_WITH("managed dicts (Include/internal/pycore_object.h)", 15);
 
-/* The lowest bits of a reference on a frame's stack, where 3.14 has flags (Include/internal/
+/* In a reference on a frame's stack the lowest bits are flags, 3.14+ (Include/internal/
  * pycore_stackref.h). */
 #define STACKREF_TAGS 7UL
 COMPARED_WITH("_PyStackRef (Include/internal/pycore_stackref.h)", 15);
 
-/* ---------------------------------------------------------------- the library's objects */
+/* ---------------------------------------------------------------- standard library's objects */
 
-/* PyDateTime_DateTime, PyDateTime_Date and PyDateTime_Time: Include/datetime.h.  data: year, month,
- * day, hour, minute, second, microsecond, fold, as far as the type has them; behind them the zone,
- * tzinfo. */
+/* These, and PyDateTime_Date.  data: year, month, day, hour, minute, second, microsecond, fold,
+ * those that the type has.  https://github.com/python/cpython/blob/v3.6.0/Include/datetime.h */
 struct PyDateTime_DateTime {
     struct PyObject_head head;
     Py_ssize_t hashcode;
@@ -238,24 +236,23 @@ struct PyDateTime_Time {
     uint8_t hastzinfo, data[7];
     PyObject *tzinfo;
 };
-/* PyDateTime_Delta: Include/datetime.h. */
 struct PyDateTime_Delta {
     struct PyObject_head head;
     Py_ssize_t hashcode;
     int days, seconds, microseconds;
 };
-/* PyDateTime_TimeZone: Modules/_datetimemodule.c. */
+/* https://github.com/python/cpython/blob/v3.6.0/Modules/_datetimemodule.c */
 struct PyDateTime_TimeZone {
     struct PyObject_head head;
-    PyObject *offset, *name; /* a timedelta; NULL where none was given */
+    PyObject *offset, *name; /* offset: a timedelta; name: NULL if none was given */
 };
-/* From this on repr() of a timedelta has the names of its parts (Modules/_datetimemodule.c,
+/* The first version in which repr() of a timedelta names its parts (Modules/_datetimemodule.c:
  * delta_repr()). */
 enum { TIMEDELTA_NAMES_FIRST_MINOR = 7 };
 COMPARED_WITH("datetime's objects (Include/datetime.h, Modules/_datetimemodule.c)", 15);
 
-/* PyDecObject: Modules/_decimal/_decimal.c, with libmpdec's mpd_t (mpdecimal.h), whose words have
- * 19 digits each, the lowest first. */
+/* With libmpdec's mpd_t (mpdecimal.h), whose words have 19 digits each, the lowest word first.
+ * https://github.com/python/cpython/blob/v3.6.0/Modules/_decimal/_decimal.c */
 struct PyDecObject {
     struct PyObject_head head;
     Py_ssize_t hash;
@@ -275,36 +272,37 @@ COMPARED_WITH("PyDecObject, mpd_t (Modules/_decimal/_decimal.c)", 15);
 /* ---------------------------------------------------------------- generators */
 
 /* PyGenObject, PyCoroObject, PyAsyncGenObject: Include/genobject.h (3.6-3.10), Include/cpython/
- * genobject.h (3.11 on), Include/internal/pycore_interpframe_structs.h (3.14 on).  Up to 3.10
- * gi_frame, a PyFrameObject of its own, is behind the head; from 3.11 on gi_iframe is what the
- * type's __basicsize__ counts last, without the variables, and gi_frame_state is before it. */
+ * genobject.h (3.11+), Include/internal/pycore_interpframe_structs.h (3.14+).  Up to 3.10 the head
+ * is followed by gi_frame, which points to a PyFrameObject.  From 3.11 on the frame is gi_iframe,
+ * the last member that the type's __basicsize__ counts, without its variables; gi_frame_state is
+ * before it. */
 enum { GI_FRAME_OFFSET = sizeof(struct PyObject_head), GI_FRAME_STATE_BEFORE_IFRAME = 5 };
 
-/* What a generator awaits is on the top of its frame's stack, which is where: */
+/* Where a frame's stack has its top, which is the object that a generator awaits. */
 enum stack_top_format {
     STACK_TOP_POINTER,      /* up to 3.9: f_stacktop; NULL while the frame runs */
     STACK_TOP_DEPTH,        /* 3.10: f_stackdepth, an int, from f_valuestack on */
     STACK_TOP_COUNT,        /* 3.11-3.13: stacktop, an int, counts variables and stack */
-    STACK_TOP_STACKPOINTER, /* 3.14 on: stackpointer, behind the last */
+    STACK_TOP_STACKPOINTER, /* 3.14+: stackpointer, behind the last object */
 };
-/* That it awaits is said by: */
+/* What shows that a generator awaits an object. */
 enum awaits_format {
     AWAITS_BY_OPCODE, /* up to 3.10: the next instruction is YIELD_FROM: _PyGen_yf() */
     AWAITS_BY_RESUME, /* 3.11, 3.12: the argument of the next one, RESUME: 2 yield from, 3 await */
-    AWAITS_BY_STATE,  /* 3.13 on: gi_frame_state */
+    AWAITS_BY_STATE,  /* 3.13+: gi_frame_state */
 };
 enum { OPCODE_YIELD_FROM_36 = 72, RESUME_OPARG_LOCATION_MASK = 3, RESUME_AFTER_YIELD_FROM = 2 };
 
 struct generator_offsets {
     enum stack_top_format stack_top_format;
     enum awaits_format awaits_format;
-    /* In a frame: f_stacktop, f_stackdepth, stacktop or stackpointer; f_valuestack and f_state in
-     * 3.10. */
+    /* In a frame: f_stacktop, f_stackdepth, stacktop or stackpointer; in 3.10 also f_valuestack and
+     * f_state. */
     int stack_top, f_valuestack, f_state;
-    /* Values of the state (Include/internal/pycore_frame.h): it runs, it has ended if above, it is
-     * suspended and may await. */
+    /* Values of the state (Include/internal/pycore_frame.h).  executing: the generator runs.  Above
+     * cleared_above: it has ended.  The other two: it is suspended and may await. */
     int executing, cleared_above, suspended, suspended_locked;
-    int awaited_before_top; /* so many words before the top is what it awaits */
+    int awaited_before_top; /* the awaited object is so many words before the top */
 };
 static const struct generator_offsets generator_offsets[] = {
     [8] = {STACK_TOP_POINTER, AWAITS_BY_OPCODE, 72, 0, 0, 0, 0, 0, 0, 1},
@@ -320,8 +318,8 @@ COMPARED_WITH("generator_offsets[] (Objects/genobject.c, internal/pycore_frame.h
 
 /* ---------------------------------------------------------------- asyncio */
 
-/* FutureObj and TaskObj: Modules/_asynciomodule.c, by the type's __basicsize__.  Behind what a task
- * waits for (task_fut_waiter) are its coroutine and its name (task_coro, task_name). */
+/* FutureObj and TaskObj: Modules/_asynciomodule.c.  The type's __basicsize__ selects the row.
+ * task_coro and task_name follow task_fut_waiter, the future for which the task waits. */
 struct future_offsets {
     int first, last; /* CPython 3.first to 3.last */
     int task_size, future_size, fut_state, task_fut_waiter;
@@ -329,25 +327,24 @@ struct future_offsets {
 static const struct future_offsets future_offsets[] = {
     {8, 8, 144, 104, 72, 104},    {9, 10, 184, 144, 80, 144},  {9, 10, 192, 152, 88, 152},
     {11, 12, 176, 128, 88, 128},  {13, 13, 144, 104, 96, 112}, {14, 15, 168, 112, 104, 120},
-    {14, 15, 176, 112, 104, 120}, /* free-threaded: the thread that made it is behind that */
+    {14, 15, 176, 112, 104, 120}, /* free-threaded: with the id of the thread that made the task */
 };
-enum { FUTURE_PENDING = 0 };       /* fut_state */
-enum { TASK_NODE_OFFSET = 152 };   /* task_node, 3.14 on */
-enum { ASYNCIO_OLDEST_MINOR = 8 }; /* of these tables */
+enum { FUTURE_PENDING = 0 };       /* a value of fut_state */
+enum { TASK_NODE_OFFSET = 152 };   /* task_node in a task, 3.14+ */
+enum { ASYNCIO_OLDEST_MINOR = 8 }; /* the oldest version in these tables */
 COMPARED_WITH("future_offsets[] (Modules/_asynciomodule.c)", 15);
 
-/* Where the tasks are that do not run: */
+/* Where CPython keeps the tasks that do not run. */
 enum tasks_format {
     TASKS_ALL,       /* up to 3.11: asyncio.tasks._all_tasks, a WeakSet */
     TASKS_SCHEDULED, /* 3.12, 3.13: _scheduled_tasks, a WeakSet, and _eager_tasks, a set */
-    TASKS_LINKED,    /* 3.14 on: lists of threads and interpreters */
+    TASKS_LINKED,    /* 3.14+: in lists of each thread state and interpreter */
 };
-/* In a PyThreadState: thread_id, up to 3.13 (Include/pystate.h, Include/cpython/pystate.h);
- * asyncio_running_task and asyncio_tasks_head of _PyThreadStateImpl, 3.14 on
- * (Include/internal/pycore_tstate.h).  Behind the dict of modules of a PyInterpreterState: its
- * asyncio_tasks_head (Include/internal/pycore_interp_structs.h), and the same in a free-threaded
- * build.  These, and future_offsets, are the same in the headers of 3.14.4 to 3.14.7, with a GIL
- * and without. */
+/* In a PyThreadState: thread_id, up to 3.13 (Include/pystate.h, Include/cpython/pystate.h).  In a
+ * _PyThreadStateImpl, 3.14+: asyncio_running_task, asyncio_tasks_head (Include/internal/
+ * pycore_tstate.h).  In a PyInterpreterState, from its dict of modules on: asyncio_tasks_head, with
+ * and without a GIL (Include/internal/pycore_interp_structs.h).  These and future_offsets agree
+ * with the headers of 3.14.4 to 3.14.7, with and without a GIL. */
 struct asyncio_offsets {
     enum tasks_format tasks_format;
     int thread_id, asyncio_running_task, asyncio_tasks_head;
@@ -365,7 +362,6 @@ static const struct asyncio_offsets asyncio_offsets[] = {
 };
 COMPARED_WITH("asyncio_offsets[] (internal/pycore_tstate.h, pycore_interp_structs.h)", 15);
 
-/* Both tables have a row for each version. */
 _Static_assert(sizeof generator_offsets / sizeof *generator_offsets == CPYTHON_NEWEST_MINOR + 1,
                "generator_offsets[] has a row for the newest CPython");
 _Static_assert(sizeof asyncio_offsets / sizeof *asyncio_offsets == CPYTHON_NEWEST_MINOR + 1,

@@ -1,12 +1,10 @@
 /*
- * The types of CPython: its structs that the shim looks into, version by version, and those that
- * stay opaque.  All that the shim knows of CPython's memory, beyond what the exported functions
- * return, stands here.  A new version of CPython begins here (CONTRIBUTING.md, "Support CPython").
+ * CPython's structs that only the shim reads, version by version: with cpython_objects.h, all that
+ * it knows of CPython's memory.  What a new CPython needs: CONTRIBUTING.md, "Support CPython 3.16".
  *
- * A number behind a name is the first CPython that has it so: struct PyFrameObject_37 is that
- * of 3.7 and of all later ones up to the next struct frame_NN.  Each is compared with what the
- * public functions say of the running interpreter before anything else is read or written by it, in
- * the file that its comment names.
+ * The number in a name is the first CPython that has the struct so: struct PyFrameObject_37 is that
+ * of 3.7 and later, up to the next PyFrameObject.  Before the shim reads or writes by a struct, the
+ * function that the comment names compares it with what CPython's public functions return.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,27 +24,30 @@ typedef struct _ts PyThreadState;
 typedef struct _is PyInterpreterState;
 typedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *);
 
-/* PyObject_HEAD with Py_TRACE_REFS: what is before it links all objects. */
+/* PyObject with Py_TRACE_REFS: two pointers before the head link all objects.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
 struct PyObject_head_trace_refs {
     void *_ob_next, *_ob_prev;
     struct PyObject_head head;
 };
-/* Of the flags in the next one: PyModuleDef_Init() of 3.15 refuses a definition without it
+/* In ob_flags below: PyModuleDef_Init() of 3.15 refuses a definition without this flag
  * (Objects/moduleobject.c). */
 enum { FLAG_STATICALLY_ALLOCATED = 1 << 2 };
-/* The same without a GIL, 3.13 and later. */
+/* PyObject of a free-threaded build.
+ * https://github.com/python/cpython/blob/v3.14.0/Include/object.h */
 struct PyObject_head_nogil {
     uintptr_t ob_tid;
     uint16_t ob_flags;
     uint8_t ob_mutex, ob_gc_bits;
-    uint32_t ob_ref_local;     /* all bits: the object is immortal */
-    struct PyObject_head head; /* its references are those of other threads: ob_base() */
+    uint32_t ob_ref_local;     /* all bits set: the object is immortal */
+    struct PyObject_head head; /* its ob_refcnt counts references of other threads: ob_base() */
 };
 
 /* ---------------------------------------------------------------- frames */
 
-/* PyFrameObject: Include/frameobject.h (3.6-3.8), Include/cpython/frameobject.h (3.9, 3.10).  What
- * all of them begin with is compared by frame.c, the rest by layout.c. */
+/* PyFrameObject up to 3.10.  What all versions begin with is compared by layout_is_known() in
+ * cpython/frame.c, the rest by check_frame() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/frameobject.h */
 struct PyFrameObject_36 {
     struct PyVarObject_head head;
     PyFrameObject *f_back;
@@ -57,6 +58,7 @@ struct PyFrameObject_36 {
     PyObject *f_gen;
     int f_lasti;
 };
+/* https://github.com/python/cpython/blob/v3.7.0/Include/frameobject.h */
 struct PyFrameObject_37 {
     struct PyVarObject_head head;
     PyFrameObject *f_back;
@@ -67,6 +69,7 @@ struct PyFrameObject_37 {
     PyObject *f_gen;
     int f_lasti;
 };
+/* https://github.com/python/cpython/blob/v3.10.0/Include/cpython/frameobject.h */
 struct PyFrameObject_310 {
     struct PyVarObject_head head;
     PyFrameObject *f_back;
@@ -79,36 +82,38 @@ struct PyFrameObject_310 {
     int f_lasti; /* in units of two bytes */
 };
 
-/* PyFrameObject from 3.11 on: Include/internal/pycore_frame.h.  Compared by
- * frame_interpreter_frame(). */
+/* Compared by frame_interpreter_frame().
+ * https://github.com/python/cpython/blob/v3.11.0/Include/internal/pycore_frame.h */
 struct PyFrameObject_311 {
     struct PyObject_head head;
     PyFrameObject *f_back;
-    void *f_frame; /* a struct inner_frame_NN */
+    void *f_frame; /* a struct PyInterpreterFrame */
     void *rest[3]; /* f_trace, f_lineno and so on */
 };
 
-/* _PyInterpreterFrame: Include/internal/pycore_frame.h (3.11-3.13), pycore_interpframe_structs.h
- * (3.14 on).  Compared by frame_interpreter_frame(), and by hook_frame.c or layout.c. */
+/* _PyInterpreterFrame.  Compared by frame_interpreter_frame(); in 3.11 by check_layout_311() in
+ * hooks/frame_eval.c, and in all versions by check_frame() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.11.0/Include/internal/pycore_frame.h */
 struct PyInterpreterFrame_311 {
     PyObject *f_func, *f_globals, *f_builtins, *f_locals, *f_code;
-    PyFrameObject *frame_obj; /* NULL until it is asked for */
+    PyFrameObject *frame_obj; /* NULL until CPython makes the frame object on demand */
     struct PyInterpreterFrame_311 *previous;
     uint16_t *prev_instr;
 };
+/* https://github.com/python/cpython/blob/v3.12.0/Include/internal/pycore_frame.h */
 struct PyInterpreterFrame_312 {
-    uintptr_t f_executable; /* from 3.14 on with a tag in CODE_TAG */
+    uintptr_t f_executable; /* 3.12: f_code; 3.14+: with a tag in the bits of CODE_TAG */
     void *previous;
     PyObject *f_funcobj, *f_globals, *f_builtins, *f_locals;
     PyFrameObject *frame_obj;
-    uint16_t *instr_ptr; /* in 3.12 the previous one */
-    int stacktop;        /* this and the following: up to 3.13 */
+    uint16_t *instr_ptr; /* in 3.12 prev_instr, the previous instruction */
+    int stacktop;        /* up to 3.13, as are the members below */
     uint16_t return_offset;
     char owner; /* FRAME_OWNED_BY_CSTACK and others */
 };
 #define CODE_TAG ((uintptr_t)7)
-/* The same without a GIL, 3.14 and later: the instruction may be one of a copy that the thread has
- * of the code object's. */
+/* A free-threaded build: instr_ptr may be in the thread's own copy of the instructions.
+ * https://github.com/python/cpython/blob/v3.14.0/Include/internal/pycore_interpframe_structs.h */
 struct PyInterpreterFrame_314t {
     uintptr_t f_executable;
     void *previous;
@@ -116,11 +121,11 @@ struct PyInterpreterFrame_314t {
     PyFrameObject *frame_obj;
     uint16_t *instr_ptr;
     void *stackpointer;
-    int32_t tlbc_index; /* tlbc_index: its place in struct PyCodeArray */
+    int32_t tlbc_index; /* the copy's index in entries of struct PyCodeArray */
 };
 
-/* Where a frame has what, which is a PyFrameObject up to 3.10, and a _PyInterpreterFrame from 3.11
- * on; 0: it has none.  The row of a version is the last that begins with it or before. */
+/* Offsets in a PyFrameObject up to 3.10, and in a _PyInterpreterFrame from 3.11 on; 0: no such
+ * member.  The row of a version is the last row whose `first` is not above the version. */
 struct frame_offsets {
     uint8_t first; /* CPython 3.first */
     uint8_t previous, executable, instr_ptr, owner, f_globals, f_locals, frame_obj;
@@ -148,7 +153,7 @@ static const struct frame_offsets frame_offsets_rows[] = {
 };
 COMPARED_WITH("frame_offsets() (Include/internal/pycore_interpframe_structs.h)", 15);
 
-/* The row of such a table for CPython 3.minor.  Each row begins with its version. */
+/* The row for CPython 3.minor of a table whose rows begin with `first`, as frame_offsets_rows. */
 static inline const void *row_of(const void *rows, size_t size, size_t count, int minor)
 {
     const char *row = rows;
@@ -163,9 +168,10 @@ static inline const struct frame_offsets *frame_offsets(int minor)
     return ROW_OF(frame_offsets_rows, minor);
 }
 
-/* Where a frame has its variables (f_localsplus, localsplus).  Up to 3.10 they are the last word of
- * what the __basicsize__ of PyFrameObject counts; from 3.11 on that counts up to them, with the
- * frame as a part of PyFrameObject (_f_frame_data).  Compared with it by layout_values.c. */
+/* The offset of a frame's variables (f_localsplus, localsplus).  Up to 3.10 they are the last word
+ * that the __basicsize__ of PyFrameObject counts.  From 3.11 on __basicsize__ ends before them, and
+ * counts the frame as a part of PyFrameObject (_f_frame_data).  Compared with __basicsize__ by
+ * is_right_for_variables() in cpython/offsets.c. */
 static inline size_t frame_variables_offset(int minor, size_t basicsize)
 {
     return minor <= 10 ? basicsize - sizeof(void *) : minor <= 13 ? 72 : 80;
@@ -179,24 +185,24 @@ static inline size_t frame_basicsize(int minor, size_t variables)
 }
 COMPARED_WITH("frame_variables_offset(), frame_basicsize() (internal/pycore_frame.h)", 15);
 
-/* PyCFunctionObject (Include/methodobject.h, Include/cpython/methodobject.h) and
- * PyMethodDescrObject (Include/descrobject.h), as far as the PyMethodDef of what they call.
- * Compared by callable.c. */
+/* These two are declared up to their PyMethodDef.  Compared by is_known() in cpython/code.c.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/methodobject.h */
 struct PyCFunctionObject {
     struct PyObject_head head;
     void *m_ml;
 };
+/* https://github.com/python/cpython/blob/v3.6.0/Include/descrobject.h */
 struct PyMethodDescrObject {
     struct PyObject_head head;
     PyObject *d_type, *d_name, *d_qualname;
     void *d_method;
 };
 
-/* PyTracebackObject: Include/traceback.h (3.6), Include/cpython/traceback.h (3.8 on).  Compared by
- * raise.c, by its size. */
+/* Its size is compared by is_known() in markers/fire.c.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/traceback.h */
 struct PyTracebackObject {
     struct PyObject_head head;
-    PyObject *tb_next; /* of the frame that the exception has left before */
+    PyObject *tb_next; /* the entry of the frame that the exception left just before tb_frame */
     PyFrameObject *tb_frame;
     int tb_lasti, tb_lineno;
 };
@@ -205,8 +211,8 @@ COMPARED_WITH("PyCFunctionObject, PyMethodDescrObject, PyTracebackObject (Includ
 
 /* ---------------------------------------------------------------- code objects */
 
-/* PyCodeObject: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9 on).  Compared by layout.c.
- */
+/* Compared by code_is_right() and is_right_for_variables() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/code.h */
 struct PyCodeObject_36 {
     struct PyObject_head head;
     int co_argcount, co_kwonlyargcount, co_nlocals, co_stacksize, co_flags, co_firstlineno;
@@ -214,14 +220,16 @@ struct PyCodeObject_36 {
     unsigned char *co_cell2arg;
     PyObject *co_filename, *co_name, *co_lnotab;
 };
+/* https://github.com/python/cpython/blob/v3.8.0/Include/code.h */
 struct PyCodeObject_38 {
     struct PyObject_head head;
     int co_argcount, co_posonlyargcount, co_kwonlyargcount, co_nlocals, co_stacksize, co_flags,
         co_firstlineno;
     PyObject *co_code, *co_consts, *co_names, *co_varnames, *co_freevars, *co_cellvars;
     Py_ssize_t *co_cell2arg;
-    PyObject *co_filename, *co_name, *co_lnotab; /* of 3.10 in another form */
+    PyObject *co_filename, *co_name, *co_lnotab; /* 3.10: co_linetable, of another format */
 };
+/* https://github.com/python/cpython/blob/v3.11.0/Include/cpython/code.h */
 struct PyCodeObject_311 {
     struct PyVarObject_head head;
     PyObject *co_consts, *co_names, *co_exceptiontable;
@@ -232,6 +240,7 @@ struct PyCodeObject_311 {
     PyObject *co_localsplusnames, *co_localspluskinds;
     PyObject *co_filename, *co_name, *co_qualname, *co_linetable;
 };
+/* https://github.com/python/cpython/blob/v3.12.0/Include/cpython/code.h */
 struct PyCodeObject_312 {
     struct PyVarObject_head head;
     PyObject *co_consts, *co_names, *co_exceptiontable;
@@ -243,13 +252,13 @@ struct PyCodeObject_312 {
     PyObject *co_filename, *co_name, *co_qualname, *co_linetable;
 };
 
-/* Where a code object has what; 0: it has none. */
+/* Offsets in a code object; 0: no such member. */
 struct code_offsets {
     uint8_t first;
-    uint8_t lines; /* enum line_table_format: that of co_linetable, or up to 3.9 of co_lnotab */
+    uint8_t lines; /* enum line_table_format of co_linetable, which up to 3.9 is co_lnotab */
     uint8_t co_filename, co_name, co_firstlineno, co_linetable;
     uint8_t co_flags, co_argcount, co_kwonlyargcount;
-    uint8_t co_varnames, co_cellvars, co_freevars; /* names: of 3.11 on, co_localsplusnames alone */
+    uint8_t co_varnames, co_cellvars, co_freevars; /* 3.11+: co_localsplusnames, 0 and 0 */
     uint8_t co_localspluskinds;
 };
 #define CODE_OFFSETS(first, lines, type, linetable, varnames, cellvars, freevars, kinds) \
@@ -279,10 +288,10 @@ static inline const struct code_offsets *code_offsets(int minor)
     return ROW_OF(code_offsets_rows, minor);
 }
 
-/* From 3.11 on the instructions (co_code_adaptive) are behind what the code type's __basicsize__
- * counts.  Without a GIL, 3.14 and later, the word before them (co_tlbc) is the address of this:
- * _PyCodeArray, Include/cpython/code.h.  The first copy is the code object's own instructions.
- * Compared by layout.c. */
+/* From 3.11 on the instructions (co_code_adaptive) begin where the code type's __basicsize__ ends.
+ * In a free-threaded build the word before them (co_tlbc) is the address of this struct.  The first
+ * entry is the code object's own instructions.  Compared by instructions_of() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.14.0/Include/cpython/code.h */
 struct PyCodeArray {
     Py_ssize_t size;
     char *entries[]; /* NULL for a thread that has not run the code */
@@ -291,34 +300,38 @@ COMPARED_WITH("_PyCodeArray, co_tlbc (Include/cpython/code.h)", 15);
 
 /* ---------------------------------------------------------------- dicts */
 
-/* PyDictObject: Include/cpython/dictobject.h (3.6: Include/dictobject.h).  The version is that of
- * no other dict of the interpreter, and another one after each change (PEP 509), up to 3.13; in
- * 3.13 not where an object has the values, as its __dict__.  Compared by code.c, as far as the
- * version, and by layout.c. */
+/* Up to 3.13 ma_version_tag differs from that of each other dict of the interpreter, and changes
+ * with each change of the dict (PEP 509).  In 3.13 this is not so for the __dict__ of an object
+ * that holds the values itself.  Compared by has_version() in cpython/code.c and
+ * is_right_for_dict() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/dictobject.h */
 struct PyDictObject {
     struct PyObject_head head;
     Py_ssize_t ma_used;
     uint64_t ma_version_tag;
-    void *ma_keys, *ma_values; /* values: NULL where they are beside the keys */
+    void *ma_keys, *ma_values; /* ma_values: NULL if the entries in the keys have the values */
 };
 enum { DICT_VERSION_LAST_MINOR = 13 };
 
-/* PyDictKeysObject: Objects/dict-common.h (3.6-3.10), Include/internal/pycore_dict.h (3.11 on).
- * Behind the indices, of 1, 2, 4 or 8 bytes each, come the entries.  Compared by layout.c. */
+/* The indices, of 1, 2, 4 or 8 bytes each, are followed by the entries.  Compared by
+ * is_right_for_dict() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.6.0/Objects/dict-common.h */
 struct PyDictKeysObject_36 {
-    Py_ssize_t dk_refcnt, dk_size; /* so many indices */
+    Py_ssize_t dk_refcnt, dk_size; /* dk_size: the number of indices */
     void *dk_lookup;
     Py_ssize_t dk_usable, dk_nentries;
     char dk_indices[];
 };
+/* https://github.com/python/cpython/blob/v3.11.0/Include/internal/pycore_dict.h */
 struct PyDictKeysObject_311 {
     Py_ssize_t dk_refcnt;
     uint8_t dk_log2_size, dk_log2_index_bytes; /* of all indices together */
-    uint8_t dk_kind;                           /* 0: entries as up to 3.10; others: of str alone */
+    uint8_t dk_kind;                           /* 0: PyDictKeyEntry; else PyDictUnicodeEntry */
     uint32_t dk_version;
     Py_ssize_t dk_usable, dk_nentries;
     char dk_indices[];
 };
+/* Both are in these headers, too. */
 struct PyDictKeyEntry {
     Py_ssize_t me_hash;
     PyObject *me_key, *me_value;
@@ -327,19 +340,20 @@ struct PyDictUnicodeEntry {
     PyObject *me_key, *me_value;
 };
 
-/* PyDictValues: what a dict or an object has apart from the keys.  Up to 3.12 values alone, with
- * bytes before them in 3.11 and 3.12; from 3.13 on behind this: Include/internal/pycore_dict.h. */
+/* Values that a dict or an object holds apart from the keys.  Up to 3.12 they are the values alone,
+ * with bytes before them in 3.11 and 3.12.
+ * https://github.com/python/cpython/blob/v3.13.0/Include/internal/pycore_dict.h */
 struct PyDictValues_313 {
     uint8_t capacity, size, embedded, valid;
     PyObject *values[];
 };
 
-/* Where the keys and the values of a dict have what. */
+/* Offsets in the keys and the values of a dict. */
 struct dict_offsets {
     uint8_t first;
     uint8_t dk_format, dk_indices_size, dk_nentries, dk_indices; /* enum dict_keys_format */
     uint8_t dv_format, dv_values;                                /* enum dict_values_format */
-    uint8_t dv_preheader; /* an object's values have a word of their own before it */
+    uint8_t dv_preheader; /* 1: a word before an object points to its values */
 };
 #define DICT_OFFSETS(first, format, keys, indices_size, values_format, values, preheader) \
     { \
@@ -360,23 +374,23 @@ static inline const struct dict_offsets *dict_offsets(int minor)
     return ROW_OF(dict_offsets_rows, minor);
 }
 
-/* ---------------------------------------------------------------- thread states, up to 3.12 */
+/* ---------------------------------------------------------------- thread states */
 
-/* What PyThreadState begins with up to 3.12: Include/pystate.h (3.6, 3.7),
- * Include/cpython/pystate.h (3.8 on). */
+/* The start of PyThreadState: Include/pystate.h (3.6, 3.7), Include/cpython/pystate.h (3.8+). */
 struct PyThreadState_head {
     PyThreadState *prev, *next;
     PyInterpreterState *interp;
 };
 
-/* The trace and the profile function of a thread, and the type of its exception in flight, which
- * stands behind them.  Up to 3.11; compared by trace.c. */
+/* The profile and trace functions of a thread, and what follows them: the type of its exception in
+ * flight.  Up to 3.11.  Compared by layout_is_known() in hooks/trace_profile.c. */
 struct PyThreadState_tracing {
     Py_tracefunc c_profilefunc, c_tracefunc;
     PyObject *c_profileobj, *c_traceobj;
     PyObject *curexc_type;
 };
 
+/* https://github.com/python/cpython/blob/v3.6.0/Include/pystate.h */
 struct PyThreadState_36 {
     struct PyThreadState_head head;
     PyFrameObject *frame;
@@ -385,6 +399,7 @@ struct PyThreadState_36 {
     int tracing, use_tracing;
     struct PyThreadState_tracing functions;
 };
+/* https://github.com/python/cpython/blob/v3.7.0/Include/pystate.h */
 struct PyThreadState_37 {
     struct PyThreadState_head head;
     PyFrameObject *frame;
@@ -394,7 +409,8 @@ struct PyThreadState_37 {
     struct PyThreadState_tracing functions;
 };
 
-/* CFrame (_PyCFrame): what 3.10 to 3.12 keep of each evaluation on the C stack. */
+/* CFrame, _PyCFrame: what 3.10 to 3.12 keep on the C stack for each evaluation; declared beside
+ * PyThreadState. */
 struct PyCFrame_310 {
     int use_tracing;
 };
@@ -406,6 +422,7 @@ struct PyCFrame_312 {
     struct PyInterpreterFrame_312 *current_frame;
 };
 
+/* https://github.com/python/cpython/blob/v3.10.0/Include/cpython/pystate.h */
 struct PyThreadState_310 {
     struct PyThreadState_head head;
     PyFrameObject *frame;
@@ -413,20 +430,22 @@ struct PyThreadState_310 {
     struct PyCFrame_310 *cframe;
     struct PyThreadState_tracing functions;
 };
+/* https://github.com/python/cpython/blob/v3.11.0/Include/cpython/pystate.h */
 struct PyThreadState_311 {
     struct PyThreadState_head head;
     int initialized, is_static, recursion[3], tracing, tracing_what;
     struct PyCFrame_311 *cframe;
     struct PyThreadState_tracing functions;
 };
+/* https://github.com/python/cpython/blob/v3.12.0/Include/cpython/pystate.h */
 struct PyThreadState_312 {
     struct PyThreadState_head head;
     int status, recursion[4], tracing, what_event;
     struct PyCFrame_312 *cframe;
 };
 
-/* From 3.13 on PyThreadState has its current frame itself, which shown.c looks for: behind what it
- * begins with, among its first words; so does layout.c. */
+/* From 3.13 on PyThreadState itself has the current frame.  find_current() in cpython/frame.c and
+ * find_frame() in cpython/offsets.c search these words of it for that frame. */
 enum { THREAD_FIRST_WORD = sizeof(struct PyThreadState_head) / sizeof(void *), THREAD_WORDS = 24 };
 COMPARED_WITH("PyThreadState's first words (Include/cpython/pystate.h)", 15);
 
@@ -454,8 +473,9 @@ static inline int thread_tracing(const PyThreadState *thread, int minor)
 
 /* ---------------------------------------------------------------- interpreters and the runtime */
 
-/* Where PyInterpreterState has its eval_frame: Include/pystate.h (3.6, 3.7), Include/internal/
- * pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11).  0: nowhere.  Compared by evaluator.c. */
+/* The offset of eval_frame in PyInterpreterState: Include/pystate.h (3.6, 3.7), Include/internal/
+ * pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11).  0: unknown.  Compared by
+ * eval_frame_accessible() and eval_frame_locate() in hooks/frame_eval.c. */
 static inline size_t interpreter_eval_frame_offset(int minor)
 {
     if (sizeof(void *) != 8)
@@ -464,29 +484,31 @@ static inline size_t interpreter_eval_frame_offset(int minor)
     return minor >= 6 && minor <= 11 ? offsets[minor - 6] : 0;
 }
 
-/* _PyRuntimeState.interpreters, 3.7 to 3.11: Include/internal/pystate.h (3.7), pycore_pystate.h
- * (3.8), pycore_runtime.h (3.9-3.11).  Compared by thread_states.c. */
+/* _PyRuntimeState.interpreters, 3.7 to 3.11.  Compared by list_lock() in cpython/threads.c.
+ * https://github.com/python/cpython/blob/v3.7.0/Include/internal/pystate.h */
 struct pyinterpreters {
     void *mutex; /* HEAD_LOCK */
     PyInterpreterState *head, *main;
     int64_t next_id;
 };
 
-/* The begin of PyInterpreterState, whose ceval ends with its pending calls: Include/internal/
- * pycore_ceval_state.h (3.13), pycore_interp_structs.h.  Compared in ask.c. */
+/* The start of PyInterpreterState: its ceval, which ends with its pending calls.  3.14+:
+ * pycore_interp_structs.h.  Compared by check_pending_calls_layout() in hooks/rearm.c.
+ * https://github.com/python/cpython/blob/v3.13.0/Include/internal/pycore_ceval_state.h */
 struct PyInterpreterState_313 {
     uintptr_t version;
     int recursion_limit;
     void *gil;
     int own_gil;
-    PyThreadState *handling_thread; /* makes pending calls */
+    PyThreadState *handling_thread; /* the thread that makes pending calls now */
     uint8_t mutex;
     int32_t npending, max, maxloop;
 };
 enum { INTERPRETER_313_MAX_CALLS = 300, INTERPRETER_313_MAX_CALLS_AT_ONCE = 100 };
 COMPARED_WITH("PyInterpreterState_313 (Include/internal/pycore_interp_structs.h)", 15);
 
-/* _PyRuntimeState: 3.7, 3.8 to 3.10, and 3.11. */
+/* _PyRuntimeState: Include/internal/pystate.h (3.7), pycore_pystate.h (3.8), pycore_runtime.h
+ * (3.9-3.11). */
 struct PyRuntimeState_37 {
     int initialized, core_initialized;
     void *finalizing;
@@ -503,7 +525,7 @@ struct PyRuntimeState_311 {
     struct pyinterpreters interpreters;
 };
 
-/* Where _PyRuntime has them; 0: nowhere. */
+/* The offset of interpreters in _PyRuntime; 0: unknown. */
 static inline size_t runtime_interpreters_offset(int minor)
 {
     if (minor < 7 || minor > 11)
@@ -513,10 +535,10 @@ static inline size_t runtime_interpreters_offset(int minor)
                          : offsetof(struct PyRuntimeState_38, interpreters);
 }
 
-/* Where PyInterpreterState has its dict of modules, up to 3.11: Include/pystate.h (3.6, 3.7),
- * Include/internal/pycore_pystate.h (3.8), pycore_interp.h (3.9-3.11).  From 3.12 on it is among
- * the first INTERPRETER_WORDS, and the pointer to the GIL is (_ceval_state.gil).  Both are compared
- * by layout_interpreter.c. */
+/* The offset of the dict of modules in PyInterpreterState, up to 3.11, in the headers of
+ * interpreter_eval_frame_offset().  From 3.12 on this dict and the pointer to the GIL
+ * (_ceval_state.gil) are among the first INTERPRETER_WORDS.  Compared by find_modules() and
+ * find_gil() in cpython/offsets.c. */
 static inline size_t interpreter_modules_offset(int minor)
 {
     static const uint16_t offsets[] = {16, 40, 56, 856, 856, 888}; /* 3.6 to 3.11 */
@@ -524,9 +546,10 @@ static inline size_t interpreter_modules_offset(int minor)
 }
 enum { INTERPRETER_WORDS = 2048 };
 
-/* struct _gil_runtime_state, from 3.7 on: Include/internal/gil.h (3.7), pycore_gil.h.  Up to 3.11
- * it's in _PyRuntime, and later among the first INTERPRETER_WORDS of a PyInterpreterState.  3.6 has
- * variables in its place (Python/ceval_gil.h).  Compared by layout_interpreter.c. */
+/* struct _gil_runtime_state.  Up to 3.11 it is a part of _PyRuntime, later one of the main
+ * PyInterpreterState, among its first INTERPRETER_WORDS.  3.6 has variables instead
+ * (Python/ceval_gil.h).  Compared by find_gil() in cpython/offsets.c.
+ * https://github.com/python/cpython/blob/v3.7.0/Include/internal/gil.h */
 struct gil_runtime_state_37 {
     unsigned long interval; /* in microseconds */
     PyThreadState *last_holder;
@@ -537,9 +560,10 @@ struct gil_runtime_state_37 {
     pthread_cond_t switch_cond;
     pthread_mutex_t switch_mutex;
 };
-/* The same in a free-threaded build. */
+/* The same in a free-threaded build.
+ * https://github.com/python/cpython/blob/v3.13.0/Include/internal/pycore_gil.h */
 struct gil_runtime_state_313t {
-    int enabled; /* not 0 with PYTHON_GIL=1, and while a module is there that needs the GIL */
+    int enabled; /* not 0 with PYTHON_GIL=1, and once a module is loaded that needs the GIL */
     struct gil_runtime_state_37 gil;
 };
 COMPARED_WITH("_gil_runtime_state (Include/internal/pycore_gil.h)", 15);

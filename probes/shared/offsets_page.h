@@ -1,23 +1,22 @@
 /*
- * The page that the shim publishes in each 64-bit process, at one of two addresses that are the
- * same everywhere: which CPython this is, and where its frames have what a stack trace needs.
- * layout.c fills it in; tapset/generate/include.awk puts this file into the tapset, whose functions
- * run in the kernel and read the page in whatever probe they are called.  So it includes nothing,
- * and a change of what is in it is a new OFFSETS_MAGIC.
+ * The page that the shim publishes in each 64-bit process: the version of CPython, and the offsets
+ * by which the tapset reads stacks and values.  shim/cpython/offsets.c fills it in.  The tapset's
+ * functions run in the kernel and may read the page in any probe, so this file includes nothing.
  *
- * It holds no addresses, which would tell where ASLR has put things.
+ * A change of the struct needs a new OFFSETS_MAGIC.  The page must not hold addresses: they would
+ * reveal where ASLR has put things.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef SHARED_OFFSETS_PAGE_H
 #define SHARED_OFFSETS_PAGE_H
 
-/* ---------------------------------------------------------------- layout page */
+/* ---------------------------------------------------------------- offsets page */
 
-/* Below all that Linux on x86-64 and aarch64 (48 bits) places itself, and where ASan, TSan and MSan
- * leave programs their memory.  The second is for a process that can't have the first: as programs
- * have less room (39 bits with some kernels for aarch64, 38 on riscv64 with Sv39), and it, too, is
- * below what Linux places there, or as the program uses the first itself. */
+/* The first address is below all that Linux places by itself on x86-64 and aarch64 (48 bits), in a
+ * range that ASan, TSan and MSan leave to programs.  The low address is for a program that uses the
+ * first itself or has less address space: 39 bits with some kernels for aarch64, 38 on riscv64 with
+ * Sv39.  It is below what Linux places there, too. */
 #define OFFSETS_ADDRESS 0x550070790000ULL
 #define OFFSETS_LOW_ADDRESS 0x2070790000ULL
 #define OFFSETS_MAGIC 0x37707473 /* "stp7" */
@@ -26,116 +25,117 @@ struct offsets_page {
     uint32_t magic;
     char version[20]; /* "3.11.2"; ends with a NUL */
 
-    /* How the line of an instruction is found, and with it what FRAME_INSTRUCTION is. */
-    uint16_t lines;
+    uint16_t lines; /* enum line_table_format */
 
-    /* In a free-threaded build so many bytes are before what other builds have at the start of
-     * every object, and 0 elsewhere; the offsets below count from before them. */
+    /* In a free-threaded build: the bytes before the part of an object's head that all builds have;
+     * else 0.  The offsets below include these bytes. */
     uint16_t ob_base_offset;
 
-    /* Offsets in bytes.  In a frame, which is a PyFrameObject up to 3.10, and from 3.11 on a
-     * _PyInterpreterFrame: as markers pass them.  The code may have its lowest bits set (3.14).
-     * Frames between C and Python are to be passed over: None or the like in place of code (3.14+),
-     * or a byte that says so. */
+    /* Offsets in bytes.  In a frame as markers pass it, a PyFrameObject up to 3.10 and a
+     * _PyInterpreterFrame from 3.11 on: its caller, its code object, its instruction.  The pointer
+     * to the code object may have its lowest bits set (3.14+).  Frames between C and Python must be
+     * passed over: frame_owner marks them, or they have None or the like as code object (3.14+). */
     uint16_t frame_previous, frame_executable, frame_instr_ptr;
-    uint16_t frame_owner;      /* of that byte; 0 where there is none */
-    uint16_t frame_tlbc_index; /* in a free-threaded build: an int, see code_copies */
+    uint16_t frame_owner;      /* a byte, see FRAME_OWNED_BY_CSTACK; 0: there is none */
+    uint16_t frame_tlbc_index; /* in a free-threaded build: an int, the index for co_tlbc */
     /* In a code object: two str, an int, a bytes, the first instruction. */
     uint16_t co_filename, co_name, co_firstlineno, co_linetable, co_code_adaptive;
-    uint16_t code_basicsize; /* its type's __basicsize__ */
-    /* In a free-threaded build each thread may have a copy of the instructions of its own.  Here is
-     * the address of their table: how many there are, a word, and the first instruction of each. */
+    uint16_t code_basicsize; /* __basicsize__ of the code type */
+    /* In a code object of a free-threaded build, where each thread may have its own copy of the
+     * instructions: the address of a table, which has the number of copies in its first word, then
+     * the address of the first instruction of each copy. */
     uint16_t co_tlbc;
 
-    /* From the thread pointer to the thread's PyThreadState, which is NULL in a thread that has
-     * none; 0: not known, nor are the rest. */
+    /* From the thread pointer to the word with the thread's PyThreadState, NULL in a thread without
+     * one.  0: unknown; then no PyThreadState can be found. */
     int32_t tstate_tls;
-    /* In a PyThreadState: the innermost frame; if thread_cframe is not 0, it is at thread_frame in
-     * what that points to. */
+    /* The innermost frame is at tstate_frame in the struct to which tstate_cframe of a
+     * PyThreadState points, or in the PyThreadState itself if tstate_cframe is 0. */
     uint16_t tstate_cframe, tstate_frame;
 
-    /* In a frame: its globals, a dict; 0: not known, nor are dicts. */
+    /* In a frame: its globals, a dict; 0: unknown, as are dicts. */
     uint16_t frame_f_globals;
-    /* In a dict: its keys, and values that are apart from them.  In these keys: how many entries
-     * there are, and the indices, behind which the entries are. */
+    /* In a dict: its keys, and its values if they are stored apart from the keys.  In the keys: the
+     * number of entries, and the indices, which the entries follow. */
     uint16_t ma_keys, ma_values, dk_nentries, dk_indices;
-    uint16_t dk_indices_size; /* of the indices: see keys_form */
-    uint16_t dk_format;
-    /* In values that are apart: the first of them. */
-    uint16_t dv_values;
-    uint16_t dv_format;
-    uint16_t dv_preheader; /* 3.11: an object's values have a word of their own before it */
-    /* In a type that a class statement made, and in a function: the qualified name, a str.  Behind
-     * that of a type are the keys of its instances. */
+    uint16_t dk_indices_size; /* in the keys: the size of the indices, in the form of dk_format */
+    uint16_t dk_format;       /* enum dict_keys_format */
+    uint16_t dv_values;       /* in values stored apart: the first one */
+    uint16_t dv_format;       /* enum dict_values_format */
+    uint16_t dv_preheader;    /* 3.11: 1, a word before an object points to its values */
+    /* In a type that a class statement made, and in a function: the qualified name, a str.  In the
+     * type, the keys of its instances follow it. */
     uint16_t ht_qualname, func_qualname;
     uint16_t tuple_ob_item; /* in a tuple: the first item */
 
-    /* In a frame: its variables, and the dict of those that have no place there (f_locals); 0: not
-     * known, nor is the rest. */
+    /* In a frame: its variables, and the dict of variables that have no slot there (f_locals).
+     * frame_localsplus 0: unknown, as are the offsets up to co_freevars. */
     uint16_t frame_localsplus, frame_f_locals;
-    /* In a code object: flags, and how many arguments, of 4 bytes each; the names of variables, a
-     * tuple; from 3.11 on their kinds, a bytes; before the names of cells and of free variables,
-     * whose places are behind. */
+    /* In a code object: flags and the numbers of arguments, of 4 bytes each; the names of
+     * variables, a tuple; from 3.11 on their kinds, a bytes; up to 3.10 the names of cells and of
+     * free variables, whose slots follow those of the variables. */
     uint16_t co_flags, co_argcount, co_kwonlyargcount;
     uint16_t co_varnames, co_localspluskinds, co_cellvars, co_freevars;
 
-    /* In a PyThreadState: its PyInterpreterState; and in that the dict of modules; 0: not known,
-     * nor is the rest. */
+    /* In a PyThreadState: its PyInterpreterState.  In a PyInterpreterState: the dict of modules.
+     * tstate_interp 0: unknown, as is all that follows. */
     uint16_t tstate_interp;
     uint32_t interp_modules;
 
-    /* The GIL: where its waiters sleep, by futex, is in gil_size bytes; 0: not known.  A
-     * PyInterpreterState points to them at interpreter_gil; up to 3.11 that is 0: they are at
-     * gil_distance from the type of the dict of modules, both of them in CPython's file. */
+    /* The GIL is gil_size bytes, in which its waiters sleep by futex; 0: unknown.  From 3.12 on a
+     * PyInterpreterState points to it at interp_gil.  Up to 3.11 interp_gil is 0, and the GIL is
+     * gil_from_dict_type bytes from the type of the dict of modules, both in CPython's file. */
     uint16_t interp_gil;
-    uint16_t gil_enabled; /* in a free-threaded build, where its first int is 0 while it's off */
+    uint16_t gil_enabled; /* 1 in a free-threaded build: the GIL's first int is 0 while it is off */
     uint32_t gil_size;
     int64_t gil_from_dict_type;
-    /* In it: the PyThreadState that took it last; an int that is 1 until that gives it up; and how
-     * often another one took it, a word.  In 3.6 the last two are 0, and the first is NULL while
-     * none has taken it. */
+    /* In the GIL: the PyThreadState that took it last; an int, 1 until that thread releases it; a
+     * word, how often the GIL went to another thread.  In 3.6 the last two are 0, and the first is
+     * NULL while no thread holds the GIL. */
     int32_t gil_last_holder, gil_locked, gil_switch_number;
 };
 
-enum { FRAME_OWNED_BY_CSTACK = 3 }; /* FRAME_OWNED_BY_CSTACK, 3.12 and 3.13 */
+enum { FRAME_OWNED_BY_CSTACK = 3 }; /* in frame_owner, 3.12 and 3.13 */
 
-/* An entry is a hash, the key and the value, of eight bytes each; without the hash where the third
- * byte of KEYS_LOG2 is not 0. */
+/* What is at dk_indices_size.  An entry is a hash, the key and the value, of eight bytes each; it
+ * has no hash if the third byte of KEYS_LOG2 is not 0. */
 enum dict_keys_format {
     KEYS_UNKNOWN,
-    KEYS_COUNT, /* to 3.10: eight bytes: how many indices, of 1, 2, 4 or 8 bytes as they need */
-    KEYS_LOG2,  /* 3.11+: three bytes; the second one is log2 of the size of all in bytes */
+    KEYS_COUNT, /* to 3.10: eight bytes, the number of indices, of 1, 2, 4 or 8 bytes as needed */
+    KEYS_LOG2,  /* 3.11+: three bytes; the second one is log2 of the size of all indices in bytes */
 };
 
+/* Where values stored apart have the order in which they were set. */
 enum dict_values_format {
-    VALUES_IN_ORDER,     /* to 3.10: as the keys */
-    VALUES_BEHIND_ORDER, /* 3.11, 3.12: bytes before them say in which order they were set */
-    VALUES_BEFORE_ORDER, /* 3.13+: bytes behind them do, and two before them how many */
+    VALUES_IN_ORDER,     /* to 3.10: they are in the order of the keys */
+    VALUES_BEHIND_ORDER, /* 3.11, 3.12: in bytes before them */
+    VALUES_BEFORE_ORDER, /* 3.13+: in bytes after them; their number is before them */
 };
 
+/* What frame_instr_ptr is, and where CPython describes the format of co_linetable. */
 enum line_table_format {
-    LINES_UNKNOWN,   /* nothing but magic and version is filled in */
-    LINES_LNOTAB,    /* to 3.9: int, in bytes; Objects/lnotab_notes.txt of 3.9 */
-    LINES_LINETABLE, /* 3.10: int, in units of two bytes; Objects/lnotab_notes.txt of 3.10 */
+    LINES_UNKNOWN,   /* only magic, version and ob_base_offset may be used */
+    LINES_LNOTAB,    /* to 3.9: an int, in bytes; Objects/lnotab_notes.txt of 3.9 */
+    LINES_LINETABLE, /* 3.10: an int, in units of two bytes; Objects/lnotab_notes.txt of 3.10 */
     LINES_LOCATIONS, /* 3.11+: the instruction's address; Objects/locations.md, InternalDocs */
 };
 
-/* ---------------------------------------------------------------- names */
+/* ---------------------------------------------------------------- names of the shim's thread */
 
-/* At most 15 characters each. */
-/* - Active; */
+/* Each name is a state of the shim.  It has at most 15 characters. */
+/* Active. */
 #define SHIM_THREAD_NAME "python-stap"
-/* - loaded into a running Python, which has not run any code since; */
+/* Loaded into a running Python, which has not run any code since. */
 #define SHIM_THREAD_NAME_NEW SHIM_THREAD_NAME "-new"
-/* - active, but in an interpreter of the process all ids of sys.monitoring are taken by others, so
- *   that there are no markers of functions, lines, C functions and exceptions, and no sums.  As it
- *   was at attach, or while a marker was last wanted: filter_page.h has what is so now; */
+/* Active, but other tools hold all ids of sys.monitoring in an interpreter: markers of functions,
+ * lines, C functions and exceptions are missing, and sums.  This is the state at attach, or while
+ * a marker was last enabled; lacks_id in filter_page.h is the present state. */
 #define SHIM_THREAD_NAME_NO_IDS SHIM_THREAD_NAME "-ids"
-/* - active, but a thread has set a seccomp filter, so that hooks stay as they are.  Known from the
- *   last look, while a marker is wanted. */
+/* Active, but a thread has set a seccomp filter, so hooks stay as they are.  This is the result of
+ * the last check; checks are made while a marker is enabled. */
 #define SHIM_THREAD_NAME_FILTERED SHIM_THREAD_NAME "-sec"
 
-/* - Asked to detach: it fires nothing any more, and ends when all hooks are gone. */
+/* Asked to detach: fires no markers, and ends when all hooks are gone. */
 #define SHIM_THREAD_NAME_END SHIM_THREAD_NAME "-end"
 
 #endif

@@ -1,21 +1,21 @@
 /*
- * Whether a pattern names a function: for the shim, and for the tapset's own check of what its
- * script asked for (tapset/generate/include.awk).  So it includes nothing.
+ * Whether a pattern matches a function: for the shim, and for the tapset, which checks the patterns
+ * of its own script.  The tapset's code runs in the kernel, so this file includes nothing.
  *
- *   app.views.*             module and function, of a pattern with a dot
+ *   app.views.*             module and function, if the pattern has a dot
  *   execute                 the function alone
- *   * /app/views.py:*       file and function, around the last colon (without the space)
+ *   * /app/views.py:*       file and function, before and after the last colon (without the space)
  *   app/views.py:*          the same, by the end of the file's path
  *
- * A * is any text, dots and slashes too, a ? any byte.  Names that a process doesn't tell are
- * "".  Patterns are separated by spaces, tabs or newlines.
+ * A * matches any text, including dots and slashes; a ? matches any byte.  A missing name is "".
+ * Patterns are separated by spaces, tabs or newlines.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef SHARED_PATTERN_H
 #define SHARED_PATTERN_H
 
-/* What is matched: the concatenation of parts, up to a NULL. */
+/* The text to match: its parts, one after the other, up to a NULL. */
 struct pattern_text {
     const char *const *part;
     const char *at;
@@ -28,9 +28,9 @@ static inline char pattern_char(struct pattern_text *text)
     return (char)(text->at ? *text->at : 0);
 }
 
-/* A pattern of many stars takes as many steps as its length times that of the text, which a program
- * may have made a megabyte long; and they are taken with the GIL held.  After these, for all
- * patterns together, none of them names the function. */
+/* A pattern with many stars takes up to its length times the text's length in steps, with the GIL
+ * held; a program may have names of a megabyte.  After so many steps, counted over all patterns,
+ * the rest of the patterns do not match. */
 enum { PATTERN_MAX_STEPS = 1 << 18 };
 
 static inline int pattern_glob(const char *pattern, const char *end, const char *const *parts,
@@ -61,9 +61,9 @@ static inline int pattern_glob(const char *pattern, const char *end, const char 
     return 0;
 }
 
-/* A file, by its whole name; or, if the pattern begins with a name and not with a slash, a * or a
- * ?, by the end of its path: what users type of a script is often a part of what CPython calls it.
- */
+/* A pattern matches the whole name of a file.  Unless it begins with a slash, a star or a "?",
+ * after any "./", it also matches the end of the path: users often type only a part of CPython's
+ * name for the file. */
 static inline int filter_file(const char *pattern, const char *end, const char *filename,
                               int *steps)
 {
@@ -82,7 +82,6 @@ static inline int filter_file(const char *pattern, const char *end, const char *
     return 0;
 }
 
-/* One pattern. */
 static inline int pattern_matches_function(const char *pattern, const char *end,
                                            const char *filename, const char *modulename,
                                            const char *funcname, int *steps)
@@ -106,7 +105,7 @@ static inline int pattern_is_space(char character)
     return character == ' ' || character == '\t' || character == '\n';
 }
 
-/* Any of the patterns; all functions, if there is none. */
+/* Whether any of the patterns matches; true if there are no patterns. */
 static inline int pattern_matches(const char *patterns, const char *filename,
                                   const char *modulename, const char *funcname)
 {

@@ -1,6 +1,6 @@
 /*
- * Which versions of CPython are supported, and how the number of a version is read.  The tapset
- * includes it, too.
+ * The supported versions of CPython, and how version numbers are read from text.  The tapset
+ * includes this file, too.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,12 +12,12 @@
 #include <string.h>
 #endif
 
-/* ---------------------------------------------------------------- number */
+/* ---------------------------------------------------------------- numbers in text */
 
-/* Decimal numbers in text, without strtol() and sscanf() (os/glibc.c says why). */
+/* These two replace strtol() and sscanf(), for the reason in shim/os/glibc.c. */
 
-/* The number of up to nine digits at the start of text, behind blanks and tabs; -1: there is none.
- * end: if not NULL, gets what is behind it. */
+/* The decimal number of up to nine digits at the start of text, after blanks and tabs; -1: none.
+ * *end, if end is not NULL, is the text after it. */
 static inline int number_at(const char *text, const char **end)
 {
     int number = -1;
@@ -30,7 +30,8 @@ static inline int number_at(const char *text, const char **end)
     return number;
 }
 
-/* The two numbers of a version, "6.18"; false: it has not two. */
+/* The two numbers of a version such as "6.18"; false: text does not begin with two.  end: as in
+ * number_at(). */
 static inline bool number_pair(const char *text, int *first, int *second, const char **end)
 {
     *first = number_at(text, &text);
@@ -40,30 +41,28 @@ static inline bool number_pair(const char *text, int *first, int *second, const 
     return *second >= 0;
 }
 
-/* ---------------------------------------------------------------- versions */
+/* ---------------------------------------------------------------- supported versions */
 
-/* The shim is off in an older CPython.  In a newer one it gives all markers for which CPython's
- * public functions suffice, or whose structs prove right; but no page for stack traces. */
+/* The shim is off in an older CPython.  In a newer one it fires the markers for which CPython's
+ * public functions suffice or whose structs compare as expected, but has no stack traces. */
 enum {
     CPYTHON_OLDEST_MINOR = 6,
     CPYTHON_NEWEST_MINOR = 15,
-    /* The newer one that stap-python and the tapset look for, too. */
+    /* stap-python and the tapset also search for files of this version. */
     CPYTHON_NEXT_MINOR = CPYTHON_NEWEST_MINOR + 1
 };
 
-/* ---------------------------------------------------------------- free threaded */
+/* ---------------------------------------------------------------- free-threaded builds */
 
-/* What is missing in the others: before 3.14.4, and before 3.15's beta releases, two threads may
- * lose or free what a third keeps with a code object (gh-144981, Objects/codeobject.c,
- * PyUnstable_Code_SetExtra). */
+/* In older free-threaded builds two threads may lose or free what a third one keeps with a code
+ * object (gh-144981, Objects/codeobject.c: PyUnstable_Code_SetExtra()). */
 #define FREE_THREADING_UNSUPPORTED \
     "free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported"
 
-/* The same, as stap-python says it of an interpreter. */
+/* The same for stap-python's messages about an interpreter. */
 #define FREE_THREADING_TOO_OLD "it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1"
 
-/* Whether the shim supports the free-threaded build of this version: "3.14.7", "3.15.0rc1+", or
- * what Py_GetVersion() returns. */
+/* version: as in "3.14.7" or "3.15.0rc1+", or the result of Py_GetVersion(). */
 static inline bool free_threading_supported(const char *version)
 {
     int minor, micro;
