@@ -1,20 +1,19 @@
 /*
- * The shim loads with glibc from 2.17 on, or the oldest that an architecture has, wherever it was
- * built: a program of an older system may get it, as a container does.  A linker takes the newest
- * version of a function, and up to 2.33 threads and dlsym() are in libraries of their own
- * (libpthread, libdl), which programs other than CPython may do without, and then must start.
+ * Makes the shim load with glibc from 2.17 on, or the oldest that the architecture has, wherever it
+ * was built: a container may have an older glibc.  Two things would prevent this.  The linker binds
+ * the newest version of a function.  Up to 2.33 threads and dlsym() are in libpthread and libdl,
+ * which a program other than CPython may not have loaded, and it must start all the same.
  *
- * So what has moved is looked up while the program runs.  The functions here have the names of
- * those, which the other files call as any program does; they are hidden.  This is the place for
- * what is newer than 2.17:
+ * So the moved functions are looked up at run time.  The functions here have their names, and are
+ * hidden: other files call them as usual.  What the shim does about functions newer than 2.17:
  *
- *   MOVED_DL, MOVED_THREADS      moved in 2.32 to 2.34
+ *   MOVED_DL, MOVED_THREADS      moved in 2.32 to 2.34: looked up
  *   gettid()                     2.30: the system call
  *   stat(), fstat(), statx()     2.33, 2.28: not used
- *   strtol(), sscanf()           2.38 and later have others for new programs (__isoc23_strtol()):
- *                                number.h
+ *   strtol(), sscanf()           2.38 has others for new programs (__isoc23_strtol()):
+ *                                number_at() of shared/versions.h
  *
- * test/fast/glibc.bats names what else comes to be needed.
+ * test/fast/glibc.bats names any further function that is too new.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -47,9 +46,9 @@ static struct {
 #define __GLIBC_PREREQ(major, minor) 0
 #endif
 
-/* The version of dlsym() that all versions of glibc for this architecture have, where the linker
- * would take a newer one.  (Up to 2.33 it is in libdl, with which the shim is not linked, and so of
- * no version.)  On other architectures the shim needs 2.34. */
+/* The version of dlsym() that each glibc for this architecture has.  From 2.34 on the linker would
+ * bind a newer one.  Up to 2.33 dlsym() is in libdl, which the shim is not linked with, and so has
+ * no version here.  On architectures that are not listed the shim needs 2.34. */
 #if !__GLIBC_PREREQ(2, 34)
 #elif defined(__x86_64__) && defined(__LP64__)
 #define FIRST_VERSION "GLIBC_2.2.5"
@@ -79,8 +78,8 @@ void *dlsym(void *library, const char *name)
 #define libc_dlsym dlsym
 #endif
 
-/* A libpython that the program loaded for itself alone (RTLD_LOCAL) may have brought libpthread,
- * which the shim then sees by its name only. */
+/* A libpython that the program loaded by RTLD_LOCAL may have loaded libpthread.  The shim then
+ * finds libpthread only by its name. */
 bool glibc_find(void)
 {
     static bool found;
@@ -105,14 +104,13 @@ pid_t gettid(void)
     return (pid_t)syscall(SYS_gettid);
 }
 
-/* ---------------------------------------------------------------- before glibc_find(), too */
+/* ---------------------------------------------------------------- may be called at any time */
 
 int dladdr(const void *address, Dl_info *info)
 {
     return libc.dladdr ? libc.dladdr(address, info) : 0;
 }
 
-/* glibc's alone. */
 int dladdr1(const void *address, Dl_info *info, void **more, int flags)
 {
     return libc.dladdr1 ? libc.dladdr1(address, info, more, flags) : 0;
@@ -123,7 +121,7 @@ void *dlopen(const char *file, int mode)
     return libc.dlopen ? libc.dlopen(file, mode) : NULL;
 }
 
-/* ---------------------------------------------------------------- only after it */
+/* ---------------------------------------------------------------- only after glibc_find() */
 
 int pthread_attr_getstack(const pthread_attr_t *attributes, void **base, size_t *size)
 {

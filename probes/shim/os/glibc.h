@@ -1,5 +1,5 @@
 /*
- * The functions that older versions of glibc have in other libraries.
+ * Functions that older versions of glibc have in libraries other than libc.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-/* Up to 2.33 a program may lack it. */
+/* With glibc up to 2.33 a program may lack it. */
 #pragma weak dlsym
 
-/* Looks for them in this process, unless they are found; false: it has none of the threads that a
- * CPython needs, so it is none, and only dlsym(), dlopen() and dladdr() may be called.  Under
- * ld.so's lock, or with the GIL. */
+/* Finds these functions in the process, once.  False: the process lacks the functions of threads,
+ * which a CPython needs, so it is none; only dlsym(), dlopen(), dladdr() and dladdr1() may be
+ * called then.  Called under ld.so's lock, or with the GIL. */
 bool glibc_find(void);
 
 #endif

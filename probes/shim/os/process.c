@@ -1,5 +1,6 @@
 /*
- * debug_log().
+ * Runs on the program's threads and on the watcher's, which must not call malloc()
+ * (core/watcher.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,7 +27,6 @@
 
 bool debug_on;
 
-/* One write() and no allocation: the watcher's thread makes none. */
 void debug_log(const char *format, ...)
 {
     if (!debug_on)
@@ -45,9 +45,9 @@ void debug_log(const char *format, ...)
     errno = saved;
 }
 
-/* ---------------------------------------------------------------- fixed page */
+/* ---------------------------------------------------------------- pages at fixed addresses */
 
-#ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; kernels before 4.17 take it for a hint */
+#ifndef MAP_FIXED_NOREPLACE /* before glibc 2.27; to kernels before 4.17 the address is a hint */
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
@@ -67,11 +67,7 @@ void *map_fixed_page(const uint64_t *addresses, size_t count, size_t size, int p
     return NULL;
 }
 
-/* ---------------------------------------------------------------- fork word */
-
-/*
- * The kernel empties memory with MADV_WIPEONFORK in the child of a fork.
- */
+/* ---------------------------------------------------------------- detection of forks */
 
 #ifndef MADV_WIPEONFORK /* glibc before 2.26; Linux 4.14 */
 #define MADV_WIPEONFORK 18
@@ -91,11 +87,7 @@ int *zero_in_child_word(void)
     return page;
 }
 
-/* ---------------------------------------------------------------- main thread */
-
-/*
- * The main thread's end, by its clock, which it has while it lives.
- */
+/* ---------------------------------------------------------------- the main thread's end */
 
 static pthread_t main_thread;
 static bool main_known;
@@ -108,12 +100,12 @@ void main_thread_remember(void)
     }
 }
 
-/* In /proc/self/stat, the 20th number behind the name, which is in parentheses; 0: not known. */
+/* num_threads, field 20 of /proc/self/stat; field 2 is the name in parentheses.  0: unknown. */
 static int threads(void)
 {
     char text[512];
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    /* Not read(): if the watcher shares the program's descriptors, this may be a pipe by now. */
+    /* Not read(): if the watcher shares the program's descriptors, fd may be a pipe by now. */
     ssize_t size = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
     if (fd >= 0)
         close(fd);
@@ -127,26 +119,24 @@ static int threads(void)
 bool is_last_thread(void)
 {
     clockid_t clock;
-    if (!main_known || pthread_getcpuclockid(main_thread, &clock) != ESRCH) /* no system call */
+    /* A thread has a clock while it lives.  This makes no system call. */
+    if (!main_known || pthread_getcpuclockid(main_thread, &clock) != ESRCH)
         return false;
     int left = threads();
     return left == 1 || left == 2; /* the main thread and this one */
 }
 
-/* ---------------------------------------------------------------- seccomp */
+/* ---------------------------------------------------------------- seccomp filters */
 
-/*
- * Looks for filters of system calls in /proc.  A thread that wants the GIL makes the one that holds
- * it call futex() next, and hooks need memory: so the watcher leaves a program with a filter as it
- * is.
- */
+/* The watcher does not change the hooks of a program with a filter: hooks need memory, and a thread
+ * that waits for the GIL makes its holder call futex(). */
 
-/* A number that is greater for a thread with more filters; -1 if /proc does not tell. */
+/* A number that grows with the filters of a thread; -1: /proc has none. */
 static long filters_in(const char *status_path)
 {
     char text[4096];
     int fd = open(status_path, O_RDONLY | O_CLOEXEC);
-    /* Not read(): if the watcher shares the program's descriptors, this may be a pipe by now. */
+    /* Not read(): as in threads(). */
     ssize_t size = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
     if (fd >= 0)
         close(fd);
@@ -158,7 +148,7 @@ static long filters_in(const char *status_path)
            (count ? number_at(count + sizeof "\nSeccomp_filters:", NULL) : 0); /* Linux 5.9 */
 }
 
-/* Whether a thread of this part of /proc/self/task has more filters than that. */
+/* entries: a part of /proc/self/task. */
 static bool any_exceeds(long own, const char *entries, long size)
 {
     const struct dirent64 *thread;
@@ -177,7 +167,7 @@ long seccomp_own(void)
     return filters_in("/proc/thread-self/status") + 2;
 }
 
-/* Without opendir(), which allocates. */
+/* Not opendir(), which calls malloc(). */
 bool any_thread_has_seccomp(void)
 {
     _Alignas(struct dirent64) char entries[4096];
@@ -199,22 +189,22 @@ bool any_thread_has_seccomp(void)
 
 bool ticks_use_counter;
 
-/* When counter and clock were first compared, and what a tick is by the latest comparison. */
+/* Counter and clock at the start of the comparison. */
 static uint64_t first_ticks, first_nanoseconds;
-static double nanoseconds_a_tick = 1;
+static double nanoseconds_a_tick = 1; /* by the latest comparison */
 static bool measured;
 
-/* Shorter than this a comparison is too rough to tell that the counter was stopped or set. */
+/* A shorter comparison is too rough to detect that the counter was stopped or set. */
 enum { LONG_ENOUGH_NS = 100000000 };
 
-/* Whether the counter runs at one rate, on all processors alike. */
+/* Whether the counter runs at one rate, and alike on all processors. */
 static bool is_steady(void)
 {
 #if defined(__x86_64__)
     unsigned a, b, c, d;
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8); /* invariant TSC */
 #elif defined(__aarch64__)
-    return true; /* the architecture has it so */
+    return true; /* the architecture guarantees it */
 #else
     return false;
 #endif
@@ -233,7 +223,7 @@ void ticks_choose_source(void)
     pthread_once(&once, begin);
 }
 
-/* The clock stands still while the machine is suspended: the counter may not, or begin anew. */
+/* While the machine is suspended the clock stops, but the counter may continue or be reset. */
 void ticks_calibrate(void)
 {
     uint64_t ticks = ticks_now() - first_ticks, nanoseconds = clock_ns() - first_nanoseconds;
@@ -243,7 +233,7 @@ void ticks_calibrate(void)
     if (measured && (now > nanoseconds_a_tick * 1.01 || now < nanoseconds_a_tick * 0.99)) {
         first_ticks += ticks;
         first_nanoseconds += nanoseconds;
-        measured = false; /* or it was the first comparison that was wrong */
+        measured = false; /* the first comparison may have been the wrong one */
         return;
     }
     nanoseconds_a_tick = now;

@@ -1,5 +1,7 @@
 /*
- * Messages on stderr about what the shim does, and why it does not, if PYTHON_STAP_DEBUG is set.
+ * The process: debug messages, pages at fixed addresses, detection of forks, the main thread's end,
+ * seccomp filters, the clock.  All functions: any thread, with or without the GIL, no lock,
+ * unless a declaration says otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,75 +15,50 @@
 
 /* ---------------------------------------------------------------- debug */
 
-/* PYTHON_STAP_DEBUG is set.  Written by the loader. */
+/* Whether PYTHON_STAP_DEBUG is set.  Written by core/loader.c. */
 extern bool debug_on;
 
-/* One line, without its newline.  Called from everywhere, on any thread, with the GIL or without;
- * errno stays. */
+/* If debug_on, prints one line on stderr: what the shim does, or why it does not.  format has no
+ * newline at its end.  errno stays. */
 __attribute__((format(printf, 1, 2))) void debug_log(const char *format, ...);
 
-/* ---------------------------------------------------------------- fixed page */
+/* ---------------------------------------------------------------- pages at fixed addresses */
 
-/*
- * Pages at addresses that are the same in every process, so that others find them: the layout's and
- * the patterns'.
- */
-
-/* The first of these addresses that this process can have, with zeroed memory there; NULL: it has
- * none of them, as they are the program's own or beyond what the kernel gives programs.  Called by
- * the loader; no GIL. */
+/* Maps zeroed memory at the first of these addresses that this process can have, where others find
+ * it.  NULL: the program uses all of them, or the kernel does not give them to programs. */
 void *map_fixed_page(const uint64_t *addresses, size_t count, size_t size, int protection);
 
-/* ---------------------------------------------------------------- fork word */
+/* ---------------------------------------------------------------- detection of forks */
 
-/*
- * Tells a process from the children that it forks.
- */
-
-/* A word that is 1, and 0 in each child with memory of its own, even one of a fork that the C
- * library does not know of (_Fork(), clone()).  Never freed.  NULL if the kernel or memory does not
- * allow it.  Called by fork.c and markers.c, once each, on any thread, without the GIL. */
+/* Returns a word that is 1 here and 0 in each child with memory of its own, even if the C library
+ * does not notice the fork (_Fork(), clone()).  It is never freed: call this once for each use.
+ * NULL: the kernel does not support it, or memory ran out. */
 int *zero_in_child_word(void);
 
-/* ---------------------------------------------------------------- main thread */
+/* ---------------------------------------------------------------- the main thread's end */
 
-/*
- * The main thread's end.
- */
-
-/* Keeps the calling thread, if it is the main one.  Called by setup.c and the watcher's start; no
- * lock, no GIL. */
+/* Records the calling thread for is_last_thread(), if it is the main thread. */
 void main_thread_remember(void);
 
-/* The main thread may end alone, by pthread_exit(); then the process ends with the last of the
- * others, which must not be ours.  True: it has ended, and the calling thread is the last.  False
- * while the main thread is not known.  Called by the watcher, on its own thread, no GIL; it makes
- * system calls only once the main thread has ended. */
+/* Whether the main thread has ended and the calling thread is the last one.  The main thread may
+ * end alone, by pthread_exit(); the process then ends with its last thread, which must not be the
+ * shim's.  False if the main thread was not recorded.  Called on the watcher's thread; makes system
+ * calls only once the main thread has ended. */
 bool is_last_thread(void);
 
-/* ---------------------------------------------------------------- seccomp */
+/* ---------------------------------------------------------------- seccomp filters */
 
-/*
- * Filters of system calls (seccomp).
- */
-
-/* Whether a thread of the program has a filter that the calling thread does not have.  Called by
- * the watcher, on its own thread, without the GIL; it makes system calls. */
+/* Whether a thread of the program has more filters than the calling thread, which is the watcher's.
+ * Makes system calls. */
 bool any_thread_has_seccomp(void);
 
-/* A number that is greater for more filters, of the calling thread; never 0.  It makes system
- * calls.
- */
+/* A number that grows with the filters of the calling thread; never 0.  Makes system calls. */
 long seccomp_own(void);
 
 /* ---------------------------------------------------------------- ticks */
 
-/*
- * Time by the processor's own counter, which is read in half the time that clock_gettime() takes;
- * by clock_gettime() where that can't be relied on.
- */
-
-/* Whether ticks are the counter's; else nanoseconds. */
+/* A tick is one of the processor's counter, which is read in half the time of clock_gettime(); or a
+ * nanosecond of clock_gettime(), if the counter is not reliable. */
 extern bool ticks_use_counter __attribute__((visibility("hidden"))); /* read without the GOT */
 
 static inline uint64_t clock_ns(void)
@@ -106,13 +83,13 @@ static inline uint64_t ticks_now(void)
     return clock_ns();
 }
 
-/* Chooses, once, before the first ticks_now(), at which one is called.  Any thread, no GIL. */
+/* Sets ticks_use_counter at its first call, which must precede the first ticks_now(). */
 void ticks_choose_source(void);
 
 /* Compares the counter with the clock, for ticks_to_ns().  One thread at a time. */
 void ticks_calibrate(void);
 
-/* How long so many ticks are, by the latest look. */
+/* By the latest ticks_calibrate(). */
 uint64_t ticks_to_ns(uint64_t ticks);
 
 #endif

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- thread */
+/* ---------------------------------------------------------------- start and end of a thread */
 
 enum { STACK_SIZE = 512 * 1024, BEGIN_MS = 2000, PERIOD_MS = 50 };
 
@@ -55,7 +55,8 @@ void thread_wait_until_gone(pid_t id)
     struct timespec pause = {0, PAUSE_NS};
     snprintf(path, sizeof path, "/proc/self/task/%d", id);
     for (int i = 0; i < TRIES; i++) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC); /* as CPython is about to open its own */
+        /* CPython itself opens a file of /proc next, to count the threads. */
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             return;
         close(fd);
@@ -63,9 +64,9 @@ void thread_wait_until_gone(pid_t id)
     }
 }
 
-/* ---------------------------------------------------------------- descriptors */
+/* ---------------------------------------------------------------- the watcher's descriptors */
 
-/* Linux 5.9; with older headers nothing is called. */
+/* Linux 5.9; a shim that was built with older headers does nothing. */
 #ifndef SYS_close_range
 #define SYS_close_range (-1)
 #endif
@@ -83,10 +84,10 @@ void descriptors_leave(bool *left)
     close(STDOUT_FILENO);
 }
 
-/* ---------------------------------------------------------------- thread block */
+/* ---------------------------------------------------------------- memory of a thread */
 
-/* Lists that are whole between any two lines, as a fork may come there: what a pointer points to is
- * written before the pointer. */
+/* Another thread may fork between any two statements, so the lists are consistent at any time: a
+ * block is written before the pointer to it. */
 struct block {
     struct block *_Atomic next;
     size_t size; /* of what follows */

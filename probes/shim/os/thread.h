@@ -1,7 +1,7 @@
 /*
- * A word that is true or false, and that one of several threads may take: not an atomic_bool, whose
- * exchange is a function of libatomic's on riscv64 up to gcc 13, and no program has that for the
- * shim.
+ * Threads: claim flags, waits by futex, the watcher's thread and its file descriptors, memory of a
+ * thread.  All functions: any thread, with or without the GIL, unless a declaration says
+ * otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,24 +18,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- taken */
+/* ---------------------------------------------------------------- claim flag */
 
+/* 0 or 1.  Not atomic_bool: on riscv64, gcc up to 13 needs libatomic for its exchange, and a
+ * program need not have loaded that library. */
 typedef atomic_int claim_flag;
 
 /* ---------------------------------------------------------------- futex */
 
-/*
- * Waits and wakes by futex() itself, the one system call that all threads of the C library need, so
- * that a program which leaves its threads few (seccomp) leaves them that; but the C library ends
- * the program if it is refused.
- */
+/* The C library's threads need the system call futex(), so seccomp filters normally allow it.
+ * These functions call it directly: the C library ends the program if futex() is refused. */
 
-/* If Linux only has another futex(), for 64 bits of time on 32-bit machines, it is not called. */
+/* On a 32-bit architecture that has only futex_time64() these functions return false. */
 #ifndef SYS_futex
 #define SYS_futex (-1)
 #endif
 
-/* Waits so long, or until the word is another one.  False: the system call is refused. */
+/* Waits for us microseconds, or until the word differs from value.  May return early.  False: the
+ * system call is refused. */
 static inline bool futex_wait_us(atomic_uint *word, unsigned value, long us)
 {
     struct {
@@ -51,54 +51,46 @@ static inline bool futex_wake(atomic_uint *word)
     return syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0) >= 0;
 }
 
-/* ---------------------------------------------------------------- thread */
+/* ---------------------------------------------------------------- start and end of a thread */
 
-/*
- * The start and the end of the watcher's thread.
- */
-
-/* Starts a thread with no signals, which are for the program's threads, and waits until it has
- * called thread_begun(): a thread's start takes system calls that the C library does not do
- * without, and a filter for all threads may come at any time.  False: it can't be started.  Any
- * thread, no lock. */
+/* Starts a thread with all signals blocked: signals are for the program's threads.  Waits until
+ * that thread has called thread_begun(), at most two seconds: a seccomp filter that the program
+ * sets for all threads may refuse system calls that the C library makes at the start of a thread.
+ * False: the thread can't be started. */
 bool thread_start(pthread_t *thread, void *(*run)(void *), void *data);
 
-/* The calling thread has its start behind it, and has its name. */
+/* Called by the new thread after its start, when it has its name. */
 void thread_begun(void);
 
-/* A thread that has been joined is counted among the process's until the kernel has taken it out, a
- * moment later: waits for that, at most a tenth of a second.  3.12 and later read that count, to
- * warn of threads at a fork (Modules/posixmodule.c, warn_about_fork_with_threads). */
+/* Waits, at most a tenth of a second, until the kernel no longer counts a thread that was joined.
+ * CPython 3.12 and later warn of a fork by that count (Modules/posixmodule.c:
+ * warn_about_fork_with_threads()). */
 void thread_wait_until_gone(pid_t id);
 
-/* ---------------------------------------------------------------- descriptors */
+/* ---------------------------------------------------------------- the watcher's descriptors */
 
-/*
- * The watcher's file descriptors.
- */
-
-/* Called by the watcher before it opens a file: gives its thread an empty table of descriptors,
- * unless *left, which becomes true.  A program may close all that it doesn't know, and be given the
- * number of one that this thread is about to close; and its pipes are to end when it closes them.
- * Not under a filter, which may kill at a system call that is newer than itself.  No GIL. */
+/* Gives the calling thread an empty table of descriptors (Linux 5.9), unless *left, which becomes
+ * true.  Called by the watcher before it opens a file.  A program may close descriptors that it
+ * doesn't know, and then get the number of one that the watcher is about to close; and the
+ * program's pipes must end when the program closes them.  Does nothing under a seccomp filter,
+ * which may kill a thread for a system call that it does not know. */
 void descriptors_leave(bool *left);
 
-/* ---------------------------------------------------------------- thread block */
+/* ---------------------------------------------------------------- memory of a thread */
 
-/*
- * Memory that a thread keeps until it ends: tally.c has the open calls of each there.  All of it is
- * listed, so that the child of a fork can use again what was of the threads that are not there.
- */
+/* A block is memory that a thread keeps until it ends.  All blocks are on lists, so the child of a
+ * fork can reuse those of threads that it does not have. */
 
-/* The calling thread's memory, made twice as large, or its first one (NULL), of at least *size
- * bytes; *size becomes what it has.  NULL: memory ran out, and its own stays as it is.  With or
- * without the GIL; nothing waits under its lock but for malloc(). */
+/* Doubles the calling thread's block; own NULL: gives it its first one, of at least *size bytes.
+ * *size becomes the block's size.  NULL: memory ran out, and own stays valid.  malloc() may be
+ * called under this function's lock, nothing else that waits. */
 void *thread_block_grow(void *own, size_t *size);
 
-/* At the thread's end, without the GIL. */
+/* Called at the thread's end, without the GIL. */
 void thread_block_free(void *own);
 
-/* In the child of a fork, in which no other thread is; own may be NULL. */
+/* Called in the child of a fork, which has no other thread; own: the calling thread's block, or
+ * NULL. */
 void thread_blocks_after_fork(void *own);
 
 #endif
