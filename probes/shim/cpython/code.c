@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- code */
+/* ---------------------------------------------------------------- preparing an interpreter */
 
 enum {
     PAGE = 4096,
@@ -25,12 +25,12 @@ enum {
     CO_GENERATORS = 0x20 | 0x80 | 0x200,
 };
 
-/* The co_extra index.  Interpreters hand them out one by one, so the same one can be had in each.
- * Written once, by the first code_extra_setup(). */
+/* The shim's co_extra index.  Each interpreter hands out its indices one by one, so the shim can
+ * get the same index in each.  Written once, by the first code_extra_setup(). */
 static _Atomic Py_ssize_t extra_index = -1;
 
-/* The str "__name__".  Interned and, as the interpreter uses it itself, never freed before the
- * interpreter is; code_extra_setup() takes it anew in each. */
+/* The str "__name__": interned, and used by the interpreter itself, so it lives as long as the
+ * interpreter.  code_extra_setup() gets it again in each interpreter. */
 static PyObject *_Atomic name_key;
 static _Atomic Py_ssize_t name_hash;
 
@@ -38,8 +38,8 @@ atomic_int code_sums_freed;
 
 struct filter_cache_slot filter_cache[FILTER_CACHE_SLOTS];
 
-/* CPython calls it when it frees a code object, which no thread runs any more.  GIL held; an
- * exception may be in flight, which freeing a str leaves alone. */
+/* Called by CPython when it frees a code object, which no thread runs any more.  GIL held; an
+ * exception may be in flight, which freeing a str does not touch. */
 static void code_free(void *data)
 {
     struct code_record *record = data;
@@ -60,19 +60,21 @@ static void code_free(void *data)
     free(record);
 }
 
-/* Interpreters with a GIL each may set up at once.  CPython waits for nothing under it; or, where
- * there is no GIL, for other locks, and then who waits for this one waits for the other. */
+/* Protects set_up(), which interpreters with a GIL each may call at once.  Under setup_lock CPython
+ * does not wait in a build with a GIL.  In a free-threaded build it may wait for its own locks;
+ * there no_gil_setup_lock comes first, whose waiters are detached. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nogil_lock no_gil_setup_lock;
 
-/* The interpreters in which what lies at the index is not ours: the hooks' state is the process's,
- * so their frames may be asked about, too.  If there were more of them than there is room for, all
- * are taken for such. */
+/* The interpreters in which the data at extra_index are not the shim's.  Their frames may come
+ * here, too, as the hooks' state is the process's.  If the list overflows, all interpreters count
+ * as excluded. */
 enum { MAX_EXCLUDED = 64 };
 static PyInterpreterState *_Atomic excluded_interpreters[MAX_EXCLUDED];
 static atomic_uint excluded_count;
 
-/* FOREIGN, or the number of those on the list, if it isn't there. */
+/* The interpreter's index; if it is not on the list, excluded_count, or MAX_EXCLUDED after an
+ * overflow. */
 static unsigned excluded_index(PyInterpreterState *interpreter)
 {
     unsigned i = 0;
@@ -87,7 +89,7 @@ static inline bool interpreter_is_excluded(void)
            excluded_index(cpython_interpreter()) < excluded_count;
 }
 
-/* Of the calling interpreter: another one may have been at its address. */
+/* For the calling interpreter, at whose address another one may have been before. */
 static void set_excluded(bool is_so)
 {
     PyInterpreterState *here = cpython_interpreter();
@@ -137,8 +139,10 @@ bool code_extra_in_use(void)
     return extra_index >= 0;
 }
 
-/* Without a GIL: the records that threads are about to keep with their code objects, so that each
- * code object has one.  A thread that hangs meanwhile, as CPython ends, leaves its there. */
+/* ---------------------------------------------------------------- code records */
+
+/* In a free-threaded build: the records that threads are about to store, so that each code object
+ * gets only one.  A thread that hangs meanwhile, as CPython ends, leaves its record there. */
 static struct nogil_lock pending_lock;
 static struct code_record *pending_records;
 
@@ -175,10 +179,10 @@ static struct code_record *fill_record(PyObject *code)
     return record;
 }
 
-/* Stands for every code object of which no record could be kept. */
+/* The record of every code object for which none could be kept. */
 static struct code_record no_record;
 
-/* Of an interpreter that is not foreign. */
+/* Must not be called in an excluded interpreter. */
 static inline struct code_record *extra_of(PyObject *object)
 {
     void *record = NULL;
@@ -189,8 +193,8 @@ static inline struct code_record *extra_of(PyObject *object)
     return NULL;
 }
 
-/* 3.6 looks for the records under a lock, which Py_Finalize() holds while it drops what other
- * threads had in their frames, and runs __del__() (Python/pystate.c, PyInterpreterState_Clear). */
+/* 3.6 reads co_extra under a lock.  Py_Finalize() holds that lock while it drops the frames of
+ * other threads, and so runs __del__() (Python/pystate.c: PyInterpreterState_Clear()). */
 static inline bool has_none(void)
 {
     return __builtin_expect(py.finalizing && *py.finalizing, 0) || interpreter_is_excluded();
@@ -201,8 +205,8 @@ struct code_record *code_record_if_any(PyObject *object)
     return has_none() ? NULL : extra_of(object);
 }
 
-/* The record of the code object that there is already; or this one, which the calling thread is to
- * keep.  CPython takes no lock to read it (Objects/codeobject.c, PyUnstable_Code_GetExtra). */
+/* The record that the code object has already, or record, which the calling thread must then store.
+ * CPython takes no lock to read records (Objects/codeobject.c: PyUnstable_Code_GetExtra()). */
 static struct code_record *pending_find_or_add(PyObject *code, struct code_record *record)
 {
     nogil_lock(&pending_lock);
@@ -248,7 +252,7 @@ static struct code_record *code_make(PyObject *code)
         return first;
     }
     bool kept = store_record(code, record);
-    if (py.free_threaded) /* others may use it by now, and it stays */
+    if (py.free_threaded) /* never freed here: other threads may use it by now */
         pending_remove(record);
     else if (!kept)
         code_free(record);
@@ -277,8 +281,8 @@ int code_line_at(PyObject *code, struct code_record *record, int offset)
         return py.PyCode_Addr2Line(code, offset);
     if (offset < 0)
         return record->first_line;
-    /* Offset and line in one word: threads of interpreters that share no GIL share no code object,
-     * but a word is whole even so. */
+    /* Offset and line are in one atomic word, so they always belong together.  In builds with a GIL
+     * this is only for safety: interpreters with a GIL each share no code object. */
     _Atomic uint64_t *slot = &record->lines[(offset >> 1) % 8];
     uint64_t known = atomic_load_explicit(slot, memory_order_relaxed);
     if ((uint32_t)(known >> 32) == (uint32_t)offset)
@@ -288,12 +292,12 @@ int code_line_at(PyObject *code, struct code_record *record, int offset)
     return line;
 }
 
-/* Borrowed.  Without the GIL it may be gone already, and is only compared.  PyDict_GetItem() would
- * put an exception in flight aside, and there is none. */
+/* Borrowed; in a free-threaded build it may be freed already, and is only compared.
+ * PyDict_GetItem() would also save an exception in flight, and there is none. */
 static PyObject *name_in(PyObject *globals)
 {
     PyObject *key = atomic_load_explicit(&name_key, memory_order_relaxed);
-    if (!key) /* code_extra_setup() has never got as far */
+    if (!key) /* no code_extra_setup() has got this far */
         return NULL;
     if (!py._PyDict_GetItem_KnownHash)
         return py.PyDict_GetItem(globals, key);
@@ -304,9 +308,9 @@ static PyObject *name_in(PyObject *globals)
     return name;
 }
 
-/* A module's code nearly always runs with its own globals: so the first name is kept, once.  No
- * code object is known to be shared by interpreters with a GIL each: the frozen modules of 3.12 are
- * the main one's (Python/import.c, unmarshal_frozen_code). */
+/* Records the first module only, as a module's code nearly always runs with its own globals.  No
+ * code object is known to be shared by interpreters with a GIL each: in 3.12 frozen modules are the
+ * main interpreter's (Python/import.c: unmarshal_frozen_code()). */
 static void keep_module(struct code_record *record, PyObject *name, const char *utf8,
                         Py_ssize_t length)
 {
@@ -320,7 +324,7 @@ static void keep_module(struct code_record *record, PyObject *name, const char *
 static bool has_version(PyObject *globals)
 {
     static enum { UNTRIED, YES, NO } layout;
-    if (py.minor > DICT_VERSION_LAST_MINOR) /* and so there is a GIL */
+    if (py.minor > DICT_VERSION_LAST_MINOR) /* and so in free-threaded builds */
         return false;
     if (layout == UNTRIED)
         layout = sizeof(void *) == 8 && !py.PySys_GetObject("getobjects") &&
@@ -330,8 +334,8 @@ static bool has_version(PyObject *globals)
     return layout == YES && !((struct PyDictObject *)globals)->ma_values;
 }
 
-/* A module's name that is not the record's, or not yet; owner: the reference that is needed without
- * the GIL, as another thread may take the name out of the globals. */
+/* A module name that the record does not have, or not yet.  In a free-threaded build owner is a
+ * reference, as another thread may remove the name from the globals. */
 static struct module_name other_module(struct code_record *record, PyObject *globals,
                                        PyObject *name)
 {
@@ -342,7 +346,7 @@ static struct module_name other_module(struct code_record *record, PyObject *glo
         name = module.owner;
     }
     const char *utf8 = name ? py.PyUnicode_AsUTF8AndSize(name, &length) : NULL;
-    if (!utf8) { /* gone, not a str, or not to be encoded */
+    if (!utf8) { /* removed, not a str, or can't be encoded */
         py.PyErr_Clear();
         module_name_release(&module);
         return module;
@@ -383,11 +387,7 @@ const char *probe_string(const char *utf8, Py_ssize_t length)
     return utf8;
 }
 
-/* ---------------------------------------------------------------- callable */
-
-/*
- * Names of C callables, by their public attributes.
- */
+/* ---------------------------------------------------------------- C callables */
 
 static bool is_function(PyObject *type)
 {
@@ -412,7 +412,7 @@ static PyMethodDef *definition_of(PyObject *callable)
                : ((struct PyCFunctionObject *)ob_base(callable))->m_ml;
 }
 
-/* Tries it out with a function of ours, and a method that all tuples have. */
+/* Compares the structs with a function of the shim's and with tuple.count(). */
 static bool is_known(void)
 {
     static PyMethodDef ours = {"systemtap_known", NULL, METH_NOARGS, NULL};
@@ -432,7 +432,7 @@ static bool is_known(void)
 PyMethodDef *callable_methoddef(PyObject *callable)
 {
     enum { UNTRIED, KNOWN, UNKNOWN };
-    static atomic_int layout; /* each thread finds the same */
+    static atomic_int layout; /* each thread gets the same result */
     if (__builtin_expect(layout == UNTRIED, 0)) {
         layout = is_known() ? KNOWN : UNKNOWN;
         if (layout == UNKNOWN)

@@ -1,6 +1,7 @@
 /*
- * What markers say of a code object: its names as UTF-8 and the lines of its instructions, worked
- * out once per code object.  Used by the hooks that feed the function markers.
+ * What markers pass of a code object, made once for each: names as UTF-8 and lines of instructions.
+ * And the names of C callables.  All functions: any thread, GIL held, no exception in flight,
+ * unless a declaration says otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,41 +12,41 @@
 
 #include "cpython/symbols.h"
 
-/* ---------------------------------------------------------------- code */
+/* ---------------------------------------------------------------- code records */
 
 struct utf8_str {
     PyObject *owner;  /* the str, which keeps utf8 alive */
-    const char *utf8; /* NULL: it can't be encoded (lone surrogates) */
+    const char *utf8; /* NULL: the str can't be encoded (lone surrogates) */
     Py_ssize_t length;
 };
 
-/* What counts the calls of a code object begins with this (tally.c).  It outlives the code object.
- */
+/* The start of struct function_sums (sums/sums.c), which outlives its code object. */
 struct code_sums {
-    atomic_bool freed; /* the code object is */
+    atomic_bool freed; /* the code object was freed */
 };
 
-/* How many are freed, and not yet unlinked by tally.c. */
+/* The number of freed ones that sums/sums.c has not unlinked yet. */
 extern atomic_int code_sums_freed;
 
 struct code_record {
     struct utf8_str filename, funcname;
-    struct utf8_str *_Atomic module; /* of the globals with which it ran first; NULL: not yet */
-    struct utf8_str first_module;
-    atomic_flag module_claimed;
-    uint64_t globals_version; /* up to 3.13: of globals whose name that is */
+    struct utf8_str *_Atomic module; /* &first_module; NULL: not recorded yet */
+    struct utf8_str first_module;    /* of the globals with which the code ran first */
+    atomic_flag module_claimed;      /* by the thread that records first_module */
+    uint64_t globals_version;        /* up to 3.13: of globals with the name first_module */
     int first_line;
     bool generator;
-    _Atomic unsigned filter;        /* filter.c: whether it passes, and by which patterns */
-    struct code_sums *_Atomic sums; /* NULL: it was not counted yet */
-    _Atomic uint64_t lines[8];
-    PyObject *code;           /* borrowed */
-    struct code_record *next; /* of those that threads are about to keep */
+    _Atomic unsigned filter;        /* markers/filter.c: revision of the patterns, and verdict */
+    struct code_sums *_Atomic sums; /* NULL: not counted yet */
+    _Atomic uint64_t lines[8];      /* of code_line_at() */
+    PyObject *code;                 /* borrowed */
+    struct code_record *next;       /* of the records that threads are about to store */
 };
 
-/* What filter.h says of code objects, by their addresses, so that the frame hook need not ask
- * CPython for their records; a code object that is freed leaves its place.  Up to 3.11; GIL held.
- * Those allocated one after the other are some 192 bytes apart, and so share cache lines here. */
+/* Filter verdicts of markers/filter.h by the addresses of code objects: the frame hook then need
+ * not get their records from CPython.  A code object that is freed clears its slot.  Up to 3.11;
+ * GIL held.  Code objects that are allocated in sequence are some 192 bytes apart, and so their
+ * slots share cache lines. */
 enum { FILTER_CACHE_SLOTS = 1 << 16 };
 extern struct filter_cache_slot {
     uint32_t tag, filter;
@@ -56,62 +57,58 @@ static inline struct filter_cache_slot *filter_cache_slot(PyObject *code)
     return &filter_cache[((uintptr_t)code >> 7) % FILTER_CACHE_SLOTS];
 }
 
-/* Tells it from all others in its place: the rest of an address of 52 bits, which is a multiple of
- * 16. */
+/* Differs for all code objects of a slot: the other bits of an address of 52 bits, which is a
+ * multiple of 16. */
 static inline uint32_t filter_cache_tag(PyObject *code)
 {
     return (uint32_t)((uintptr_t)code >> 23 << 3 | ((uintptr_t)code >> 4 & 7));
 }
 
-/* Makes ready the calling interpreter, once before code_record_of() there.  GIL held, no exception
- * in flight.  False: this interpreter can't keep data with code objects. */
+/* Prepares the calling interpreter for code_record_of(), once.  False: this interpreter can't keep
+ * the shim's data with code objects. */
 bool code_extra_setup(void);
 
-/* Whether an interpreter was made ready, ever.  Any thread, with or without the GIL. */
+/* Whether any interpreter was ever prepared.  With or without the GIL. */
 bool code_extra_in_use(void);
 
-/* In the child of a fork, in which no other thread is; and when CPython begins again. */
+/* Called in the child of a fork, which has no other thread, and when CPython starts again. */
 void code_reset_pending(void);
 
-/* The record that an object has: NULL if it has none yet, or is not a code object.  GIL held; no
- * exception in flight, unless it is a code object. */
+/* NULL: object has no record yet, or is not a code object.  An exception may be in flight if object
+ * is a code object. */
 struct code_record *code_record_if_any(PyObject *object);
 
-/* The record of a code object, which lives as long as the code object: use it only while the GIL is
- * held and a frame or a reference keeps the code object.  GIL held, no exception in flight.  Never
- * NULL; its names are NULL if memory ran out. */
+/* The record lives as long as the code object: use it only with the GIL held, and while a frame or
+ * a reference keeps the code object.  Never NULL: if none can be kept, a record without names. */
 struct code_record *code_record_of(PyObject *code);
 
-/* Whether a call of the code makes a generator, a coroutine or an asynchronous generator.  GIL
- * held, no exception in flight. */
+/* Whether a call of the code makes a generator, a coroutine or an asynchronous generator. */
 bool code_is_generator(PyObject *code, const struct code_record *record);
 
-/* The line of the instruction at offset bytes into the code.  GIL held.  A negative offset stands
- * before the first instruction. */
+/* The line of the instruction at offset bytes; negative: before the first instruction. */
 int code_line_at(PyObject *code, struct code_record *record, int offset);
 
-/* Reads one byte of each page of a string, so that a probe handler, which may not take a page
- * fault, finds them in memory. */
+/* Reads one byte of each page of the string, and returns it: a probe handler, which must not take a
+ * page fault, then finds these pages in memory.  utf8 may be NULL. */
 const char *probe_string(const char *utf8, Py_ssize_t length);
 
-/* The same for the text of a record. */
 static inline const char *probe_text(const struct utf8_str *text)
 {
     return probe_string(text->utf8, text->length);
 }
 
-/* That of the globals with which the record's code ran first; NULL: it is not known yet. */
+/* The module of the globals with which the record's code ran first; NULL: not recorded yet. */
 static inline const char *code_first_module(const struct code_record *record)
 {
     const struct utf8_str *module = atomic_load_explicit(&record->module, memory_order_acquire);
     return module ? probe_text(module) : NULL;
 }
 
-/* The __name__ of a frame's globals; name: NULL if there is none.  It stays until
- * module_name_release() as long as globals and record do.  GIL held, no exception in flight. */
+/* The __name__ of a frame's globals; name is NULL if there is none.  Valid until
+ * module_name_release(), while globals and record exist. */
 struct module_name {
     const char *name;
-    PyObject *owner; /* the str, if neither globals nor record are sure to keep it; or NULL */
+    PyObject *owner; /* the str, unless globals or record are sure to keep it; else NULL */
 };
 struct module_name module_name_of(struct code_record *record, PyObject *globals);
 
@@ -121,31 +118,26 @@ static inline void module_name_release(struct module_name *module)
         cpython_clear_ref(&module->owner);
 }
 
-/* ---------------------------------------------------------------- callable */
+/* ---------------------------------------------------------------- C callables */
 
-/*
- * What the cfunction markers say of a callable of C.  Used by the hooks that feed them.
- */
-
+/* Valid until callable_names_release(). */
 struct callable_names {
     const char *name, *module; /* NULL: there is none, or it can't be encoded */
     PyObject *str_refs[2];
 };
 
-/* Whether it is one of those whose calls sys.setprofile() reports: a builtin function or method, or
- * the descriptor of one.  GIL held, no exception in flight. */
+/* Whether sys.setprofile() reports calls of it: a builtin function or method, or the descriptor of
+ * a method. */
 bool callable_is_builtin(PyObject *callable);
 
-/* What a bound method that was made by hand (types.MethodType(len, x)) calls, borrowed; other
- * callables themselves.  GIL held. */
+/* The callable that a bound method made by hand (types.MethodType(len, x)) calls, borrowed; any
+ * other callable itself. */
 PyObject *callable_unwrap_method(PyObject *callable);
 
-/* Where its C function and name are defined, the same for all objects that call it; NULL in a
- * CPython whose structs are not as in the release.  Of one for which callable_is_builtin() holds.
- * GIL held, no exception in flight. */
+/* The definition of its C function and name, the same for all objects that call this function.
+ * NULL: the structs of this CPython are not as in the release.  callable_is_builtin() must hold. */
 PyMethodDef *callable_methoddef(PyObject *callable);
 
-/* Its names, until callable_names_release().  GIL held, no exception in flight. */
 struct callable_names callable_names_get(PyObject *callable);
 void callable_names_release(struct callable_names *names);
 

@@ -8,12 +8,12 @@
 
 #include "cpython/symbols.h"
 
-/* Called by setup.c, as a function of atexit, GIL held: later CPython no longer knows its other
- * threads. */
+/* Called by core/loader.c, as a function of atexit, GIL held: later CPython no longer has the
+ * states of its other threads. */
 void daemons_at_exit(void);
 
-/* Called by arm.c while the main interpreter is cleared, GIL held.  If CPython would free the
- * interpreter's memory while daemon threads may still use it, the memory is kept. */
+/* Called by hooks/arm.c while the main interpreter is cleared, GIL held.  Keeps CPython from
+ * freeing the interpreter's memory if daemon threads may still use it. */
 void daemons_keep_memory(PyInterpreterState *state);
 
 #endif

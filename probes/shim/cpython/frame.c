@@ -1,5 +1,6 @@
 /*
- * Frame objects: their code, globals and callers.
+ * Each event reads a frame, so frames are read directly if their structs compare as in the release,
+ * and by CPython's public functions if not.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,12 +14,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* ---------------------------------------------------------------- frame */
+/* ---------------------------------------------------------------- one frame object */
 
-/* ---------------------------------------------------------------- one frame */
-
-/* There is a public function for the code from 3.9 on, for the caller too, and for the globals from
- * 3.11 on. */
+/* CPython has public functions for the code and the caller of a frame from 3.9 on, and for its
+ * globals from 3.11 on. */
 static PyObject *borrowed(PyObject *object)
 {
     if (object)
@@ -28,7 +27,7 @@ static PyObject *borrowed(PyObject *object)
     return object;
 }
 
-/* An attribute that the frame keeps.  f_code is an audited one from 3.8 on. */
+/* Borrowed: the frame keeps the attribute.  From 3.8 on reading f_code raises an audit event. */
 static PyObject *attribute(PyFrameObject *frame, const char *name)
 {
     return borrowed(py.PyObject_GetAttrString((PyObject *)frame, name));
@@ -41,8 +40,8 @@ static PyObject *public_code(PyFrameObject *frame)
 
 bool frame_layout_known;
 
-/* Whether struct PyFrameObject_36 is right, which has what is asked of it where the later ones have
- * it: found out on the first frame. */
+/* Whether struct PyFrameObject_36 is right; compared with the first frame.  Up to 3.10 the members
+ * that this file reads are at the same offsets. */
 static bool layout_is_known(PyFrameObject *object)
 {
     static bool tried;
@@ -84,9 +83,10 @@ PyFrameObject *frame_back(PyFrameObject *frame)
     return (PyFrameObject *)back;
 }
 
-/* ---------------------------------------------------------------- 3.11 and later */
+/* ---------------------------------------------------------------- interpreter frames, 3.11+ */
 
-static atomic_int objects_known; /* 1: they are where the release has them, -1: not */
+static atomic_int
+    objects_known; /* struct PyFrameObject_311: 1 is right, -1 is not, 0 not compared */
 
 static PyObject *code_of(const void *frame)
 {
@@ -106,7 +106,7 @@ void *frame_interpreter_frame(PyFrameObject *object)
     void *frame = ((struct PyFrameObject_311 *)ob_base(object))->f_frame;
     if (objects_known)
         return objects_known > 0 ? frame : NULL;
-    /* Py_TRACE_REFS: another PyObject_HEAD */
+    /* With Py_TRACE_REFS, where sys has getobjects(), objects have another head. */
     bool right = !(py.minor == 11 && py.PySys_GetObject("getobjects")) && frame &&
                  (uintptr_t)frame % sizeof(void *) == 0 && is_frame_of(object, frame);
     objects_known = right ? 1 : -1;
@@ -153,18 +153,15 @@ void frame_stack_release(PyFrameObject **frames, size_t depth)
     free(frames);
 }
 
-/* ---------------------------------------------------------------- shown */
+/* ---------------------------------------------------------------- event frames, 3.12+ */
 
-/*
- * The innermost frame of a thread, which the events of sys.monitoring are of.
- */
-
-/* Where the thread state has its current frame, in words: found by looking for it, twice. */
+/* The word of the thread state that has the current frame, as found for two different frames; 0:
+ * not found yet. */
 static atomic_int current_at;
 
 static void *current(PyThreadState *thread, int at)
 {
-    /* another thread may be writing to what is no frame */
+    /* Atomic: another thread may be writing to a word that is not the frame. */
     void *word = __atomic_load_n((void **)thread + at, __ATOMIC_RELAXED);
     return py.minor == 12 ? ((struct PyCFrame_312 *)word)->current_frame : word;
 }

@@ -1,7 +1,7 @@
 /*
- * What the hooks ask of a PyFrameObject, the same for every CPython.
- *
- * All functions: any thread, GIL held, no exception in flight.
+ * Frames, the same for every CPython: code, globals and callers of frame objects, and the frame
+ * that a marker passes.  All functions: any thread that runs Python, GIL held, no exception in
+ * flight.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,24 +13,24 @@
 #include "cpython/symbols.h"
 #include "shared/cpython_structs.h"
 
-/* ---------------------------------------------------------------- frame */
+/* ---------------------------------------------------------------- frame objects */
 
-/* Up to 3.10: struct PyFrameObject_36 is right. */
+/* Up to 3.10: struct PyFrameObject_36 has been compared, and is right. */
 extern bool frame_layout_known;
 
-/* By public functions, the first time to find that out. */
+/* By CPython's public functions.  Up to 3.10 the first call compares struct PyFrameObject_36. */
 PyObject *frame_code_by_api(PyFrameObject *frame);
 PyObject *frame_globals_by_api(PyFrameObject *frame);
 
-/* What is borrowed is kept by the frame.  In the header, as each event of a frame takes them. */
-static inline PyObject *frame_code(PyFrameObject *frame) /* borrowed */
+/* Borrowed: the frame keeps the code object.  Inline, as each event of a frame calls it. */
+static inline PyObject *frame_code(PyFrameObject *frame)
 {
     return __builtin_expect(frame_layout_known, 1) ? ((struct PyFrameObject_36 *)frame)->f_code
                                                    : frame_code_by_api(frame);
 }
 
-/* NULL if CPython has none for it. */
-static inline PyObject *frame_globals(PyFrameObject *frame) /* borrowed */
+/* Borrowed, too.  NULL: CPython has none for this frame. */
+static inline PyObject *frame_globals(PyFrameObject *frame)
 {
     return __builtin_expect(frame_layout_known, 1) ? ((struct PyFrameObject_36 *)frame)->f_globals
                                                    : frame_globals_by_api(frame);
@@ -38,43 +38,37 @@ static inline PyObject *frame_globals(PyFrameObject *frame) /* borrowed */
 
 PyFrameObject *frame_back(PyFrameObject *frame); /* a new reference, or NULL */
 
-/* 3.11 and later: the _PyInterpreterFrame of an object, or NULL if that is not where it is in
- * this release. */
+/* The _PyInterpreterFrame of a frame object, 3.11 and later.  NULL: it is not where the release of
+ * this version has it. */
 void *frame_interpreter_frame(PyFrameObject *object);
 
-/* The calling thread's innermost frame: a new reference, or NULL if it runs no Python. */
+/* The calling thread's innermost frame: a new reference, or NULL if the thread runs no Python. */
 PyFrameObject *frame_current(void);
 
-/* The frames from innermost outwards, in *frames (malloc()ed): the innermost first, each a new
- * reference.  Takes over the reference to innermost, which may be NULL.  Returns how many there
- * are; if memory runs out, the outermost are missing. */
+/* Sets *frames to the frames from innermost outwards, malloc()ed, each a new reference.  Takes over
+ * the reference to innermost, which may be NULL.  Returns the number of frames; if memory runs out,
+ * the outermost are missing. */
 size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames);
 void frame_stack_release(PyFrameObject **frames, size_t depth);
 
-/* ---------------------------------------------------------------- shown */
+/* ---------------------------------------------------------------- event frames */
 
-/*
- * What a marker passes for a frame: up to 3.10 its PyFrameObject, from 3.11 on its
- * _PyInterpreterFrame, which is at one address from the frame's entry to its return: a
- * PyFrameObject CPython then makes only on demand, at more than the cost of the rest of a marker.
- *
- * All functions: any thread that runs Python, GIL held, no exception in flight.
- */
-
+/* The frame that a marker passes: up to 3.10 its PyFrameObject, from 3.11 on its
+ * _PyInterpreterFrame, whose address stays from the frame's entry to its return.  From 3.11 on
+ * CPython makes a PyFrameObject only on demand, which costs more than the rest of a marker. */
 struct event_frame {
-    void *frame;       /* the object, if it is not known where that has its _PyInterpreterFrame */
+    void *frame;       /* the PyFrameObject, if its _PyInterpreterFrame is not found */
     PyObject *globals; /* borrowed; may be NULL */
-    bool is_current;   /* the code; else the event is a C library's own, without a frame (3.13+) */
+    bool is_current;   /* it runs the event's code; else a C library fired the event (3.13+) */
 };
 
-/* By a PyFrameObject. */
 static inline struct event_frame event_frame_of(PyFrameObject *object)
 {
     void *frame = py.minor >= 11 ? frame_interpreter_frame(object) : NULL;
     return (struct event_frame){frame ? frame : object, frame_globals(object), true};
 }
 
-/* The calling thread's innermost frame, for an event of this code.  3.12 and later. */
+/* The calling thread's innermost frame, for an event of this code object.  3.12 and later. */
 struct event_frame event_frame_now(PyObject *code);
 
 #endif

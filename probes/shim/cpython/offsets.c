@@ -1,7 +1,6 @@
 /*
- * Publishes which CPython this is, and where its threads and frames have what (layout_page.h): at
- * once the version, and the rest when a first frame has shown that it's right.  The offsets are
- * those of cpython_layout.h.
+ * The version is published at once, and the offsets when a first frame has shown that they are
+ * right.  They are those of shared/cpython_structs.h, or found by searching CPython's memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,7 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---------------------------------------------------------------- layout */
+/* ---------------------------------------------------------------- the page */
 
 enum { PAGE = 4096 };
 _Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
@@ -30,11 +29,11 @@ _Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
 atomic_bool offsets_decided = true; /* until there is a page */
 
 static struct offsets_page page = {.magic = OFFSETS_MAGIC};
-static void *mapped_page; /* one of the two addresses, where the page is; NULL: there is none */
-static bool is_known;     /* there is a page, and this CPython's layouts are in cpython_layout.h */
+static void *mapped_page; /* the page's address, one of two; NULL: there is no page */
+static bool is_known;     /* there is a page, and this CPython is not newer than supported */
 
-/* The tapset may read at any time, so a whole new page takes the old one's place: at worst there is
- * none for a moment. */
+/* The tapset may read the page at any time, so a complete new page replaces it: at worst there is
+ * no page for a moment. */
 static bool replace_page(void)
 {
     void *fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -100,7 +99,7 @@ static void fill_in_code(PyObject *code)
         page.co_tlbc = page.co_code_adaptive - (uint16_t)sizeof(struct PyCodeArray *);
 }
 
-/* ---------------------------------------------------------------- one frame as a witness */
+/* ---------------------------------------------------------------- check of a frame */
 
 static void *frame_of(PyFrameObject *object)
 {
@@ -116,9 +115,9 @@ static bool code_is_right(PyObject *code)
            *(int *)((char *)code + page.co_firstlineno) == cpython_int_attr(code, "co_firstlineno");
 }
 
-/* The first instruction of the copy in which the frame stands, which is one of this thread; NULL:
- * it is not found.  Another thread may put a larger table in the place of this one, which CPython
- * frees when no thread that was attached then can still read it. */
+/* The first instruction of the copy that the frame runs, a copy of this thread's; NULL: not found.
+ * Another thread may replace the table by a larger one.  CPython frees the old table only when no
+ * thread that was attached then can still read it. */
 static const char *instructions_of(const void *frame, const char *code)
 {
     if (!page.co_tlbc)
@@ -133,7 +132,7 @@ static const char *instructions_of(const void *frame, const char *code)
 
 static bool instr_ptr_is_right(PyFrameObject *object, const void *frame, const char *code)
 {
-    if (py.minor >= 11) { /* a frame that has not begun stands before its first instruction */
+    if (py.minor >= 11) { /* instr_ptr of a frame that has not begun is before the first one */
         const char *first = instructions_of(frame, code);
         if (!first)
             return false;
@@ -147,7 +146,7 @@ static bool instr_ptr_is_right(PyFrameObject *object, const void *frame, const c
     return instruction == cpython_int_attr((PyObject *)object, "f_lasti");
 }
 
-/* The frame is one of Python code. */
+/* False: the frame is marked as one between C and Python. */
 static bool owner_is_right(const char *frame)
 {
     return !page.frame_owner ||
@@ -156,9 +155,9 @@ static bool owner_is_right(const char *frame)
 
 enum check_result { RIGHT, WRONG, INCONCLUSIVE };
 
-/* Whether the frame's caller is where it is looked for, perhaps behind frames between C and Python:
- * one for each call from C, and from 3.15 on one below all others of a thread.  A frame that has
- * none says only that there is none. */
+/* Whether the frame's caller is found.  Frames between C and Python may come before it: one for
+ * each call from C, and from 3.15 on one below all others of a thread.  A frame without a caller
+ * can't show that the offset is right. */
 static enum check_result previous_is_right(PyFrameObject *object, const void *frame)
 {
     PyFrameObject *back = frame_back(object);
@@ -190,9 +189,10 @@ static enum check_result check_frame(PyFrameObject *object, PyObject *code)
     return back;
 }
 
-/* ---------------------------------------------------------------- the thread as a witness */
+/* ---------------------------------------------------------------- check of a thread */
 
-/* From 3.13 on: the one among the state's first words that is the frame; 0: none or several. */
+/* From 3.13 on: the offset of the only one of the state's first words that equals frame; 0: none or
+ * several. */
 static unsigned find_frame(PyThreadState *state, const void *frame)
 {
     unsigned found = 0;
@@ -206,7 +206,7 @@ static unsigned find_frame(PyThreadState *state, const void *frame)
     return found * (unsigned)sizeof(void *);
 }
 
-/* Whether the innermost frame of the calling thread is found, which this one may be. */
+/* Whether the offsets lead from the thread state to the frame, its innermost one. */
 static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
 {
     if (py.minor >= 13) {
@@ -225,13 +225,13 @@ static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
     return from && read_word(from, page.tstate_frame) == frame;
 }
 
-/* Not by the frame that a marker reports, which a hook may be about to start. */
+/* Uses the thread's innermost frame: a marker may report a frame that is only about to start. */
 static enum check_result check_thread(void)
 {
     const char *why;
     PyThreadState *state = py.PyThreadState_Get();
     PyFrameObject *innermost = py.PyEval_GetFrame();
-    /* Not in a thread that runs another interpreter than it began with. */
+    /* Not in a thread that has changed to another interpreter. */
     if (!innermost || py.PyGILState_GetThisThreadState() != state ||
         !fill_in_thread_frame(state, frame_of(innermost)))
         return INCONCLUSIVE;
@@ -243,13 +243,14 @@ static enum check_result check_thread(void)
     return WRONG;
 }
 
-/* ---------------------------------------------------------------- both */
+/* ---------------------------------------------------------------- decision */
 
-/* After so many frames it is as well as it can be told. */
+/* After so many inconclusive frames the offsets that were found are final. */
 enum { MOST_FRAMES = 100 };
 static unsigned frames_checked;
 
-/* What is not told is published as far as it goes, and compared again with the next frame. */
+/* After an inconclusive check, the offsets that were found are published, and the next frame is
+ * checked. */
 static void check(PyFrameObject *object, PyObject *code)
 {
     struct offsets_page before = page;
@@ -281,7 +282,7 @@ void offsets_forget_tls(void)
 
 void offsets_check(PyFrameObject *object)
 {
-    /* Interpreters with a GIL each may call this at once; one is enough. */
+    /* Threads without a common GIL may call this at once: one of them checks. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     PyObject *code = frame_code(object);
     if (!code || pthread_mutex_trylock(&lock) != 0)
@@ -291,7 +292,7 @@ void offsets_check(PyFrameObject *object)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---------------------------------------------------------------- layout values */
+/* ---------------------------------------------------------------- dicts */
 
 bool has_attribute_at(PyObject *object, unsigned offset, const char *attribute)
 {
@@ -303,8 +304,6 @@ bool has_attribute_at(PyObject *object, unsigned offset, const char *attribute)
         py.PyErr_Clear();
     return same;
 }
-
-/* ---------------------------------------------------------------- dicts */
 
 static void fill_in_dict(void)
 {
@@ -319,7 +318,7 @@ static void fill_in_dict(void)
     page.dv_preheader = py.dict->dv_preheader;
 }
 
-/* Where a dict whose values are beside its keys has an entry. */
+/* The address of an entry, in a dict whose values are in the entries. */
 static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
 {
     const unsigned char *size = (const unsigned char *)keys + page.dk_indices_size;
@@ -338,7 +337,7 @@ static char *entry_at(const char *keys, Py_ssize_t index, bool *of_str)
     return (char *)keys + page.dk_indices + indices + (size_t)index * bytes;
 }
 
-/* By the entry that iteration has first, and its place among the entries.  With its lock. */
+/* Compares the first entry of an iteration, and its index.  Called with the dict's lock. */
 static bool is_right_for_dict(PyObject *dict)
 {
     Py_ssize_t next = 0;
@@ -354,7 +353,7 @@ static bool is_right_for_dict(PyObject *dict)
     return both->me_key == key && both->me_value == value;
 }
 
-/* Whether the names of the frame's module are found. */
+/* Whether the offsets lead to the frame's globals and an entry there. */
 static bool is_right_for_globals(PyFrameObject *object, const void *frame)
 {
     PyObject *globals = py.PyObject_GetAttrString((PyObject *)object, "f_globals");
@@ -372,11 +371,10 @@ static bool is_right_for_globals(PyFrameObject *object, const void *frame)
     return right;
 }
 
-/* ---------------------------------------------------------------- names of classes and functions
- */
+/* ---------------------------------------------------------------- qualified names */
 
-/* Where an object has the str that is its __qualname__, in what its type's __basicsize__ counts:
- * the last such place, as it may be the __name__, too, which is before it; 0: nowhere. */
+/* The offset of an object's __qualname__, among the words that its type's __basicsize__ counts; 0:
+ * not found.  The last match counts: __name__, which is before it, may be the same str. */
 static uint16_t find_qualified_name(PyObject *object)
 {
     PyObject *name = object ? py.PyObject_GetAttrString(object, "__qualname__") : NULL;
@@ -393,7 +391,8 @@ static uint16_t find_qualified_name(PyObject *object)
     return found;
 }
 
-/* By a class that importlib has in Python: that of sys.__spec__, and its __init__(). */
+/* By a class and a function that exist in each process: the class of sys.__spec__, which importlib
+ * defines in Python, and its __init__(). */
 static void find_qualified_names(void)
 {
     PyObject *spec = cpython_sys_attr("__spec__");
@@ -430,8 +429,8 @@ static bool has_int(PyObject *code, unsigned offset, const char *attribute)
     return *(int *)((char *)code + offset) == cpython_int_attr(code, attribute);
 }
 
-/* From 3.11 on the names have no attribute: they stand before the file's, which layout.c has
- * compared. */
+/* From 3.11 on co_localspluskinds has no attribute.  It is just before co_filename, which
+ * code_is_right() has compared. */
 static bool is_right_for_variables(PyFrameObject *object, PyObject *code)
 {
     size_t basicsize = (size_t)cpython_int_attr(cpython_type((PyObject *)object), "__basicsize__");
@@ -466,15 +465,10 @@ void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *cod
     }
 }
 
-/* ---------------------------------------------------------------- layout interpreter */
+/* ---------------------------------------------------------------- modules */
 
-/*
- * The GIL is found by what it must have in it while this thread holds it, in the memory that the
- * dynamic linker says is CPython's.  In a free-threaded build there is one, too, which may be off,
- * and on later, when a module is imported that needs it: it is found by what it has in it then.
- */
-
-/* The one among so many words of an object that is this; 0: none or several, or the first. */
+/* The offset of the only word among the first `words` of an object that equals wanted; 0: none or
+ * several.  The first word is not compared. */
 static size_t find_word(const void *object, size_t words, const void *wanted)
 {
     size_t found = 0;
@@ -488,8 +482,8 @@ static size_t find_word(const void *object, size_t words, const void *wanted)
     return found * sizeof(void *);
 }
 
-/* From 3.12 on the main interpreter's state is in _PyRuntime, and has more words than are looked
- * at. */
+/* From 3.12 on the main interpreter's state is in _PyRuntime, and has more words than are
+ * searched. */
 static bool find_modules(const PyInterpreterState *interpreter)
 {
     const void *modules = py.PyImport_GetModuleDict();
@@ -503,8 +497,12 @@ static bool find_modules(const PyInterpreterState *interpreter)
 
 /* ---------------------------------------------------------------- the GIL */
 
-/* The type of a dict, from which distances are: nothing of the program is at its address, as long
- * as it is in the same file as what it leads to. */
+/* The GIL is searched for in CPython's memory, by the values that its members have while this
+ * thread holds it.  A free-threaded build has a GIL, too, which may be off until a module is
+ * imported that needs it: then it is found by the values of a GIL that is off. */
+
+/* The type of a dict, from which the page has the distance of the GIL.  Both must be in one file:
+ * the type is then CPython's own, and not at an address of the program. */
 static const char *dict_type(void)
 {
     return (const char *)cpython_type(py.PyImport_GetModuleDict());
@@ -516,13 +514,13 @@ static bool is_beside_dict_type(const void *other)
     return dladdr(dict_type(), &one) && dladdr(other, &two) && one.dli_fbase == two.dli_fbase;
 }
 
-/* A part of CPython's file that holds its variables. */
+/* A range of CPython's memory. */
 struct part {
     const char *start;
     size_t size;
 };
 
-/* That in which the type of a dict is. */
+/* Finds the writable segment of a file that has the type of a dict. */
 static int on_file(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct part *found = data;
@@ -537,8 +535,8 @@ static int on_file(struct dl_phdr_info *info, size_t size, void *data)
     return found->size != 0;
 }
 
-/* 3.6: all variables of CPython's; it sleeps by futex in none but the GIL's, as its locks are on
- * the heap. */
+/* In 3.6 the page has all variables of CPython as the GIL.  CPython sleeps by futex in none of them
+ * but those of the GIL, as its locks are on the heap. */
 static bool find_gil_36(const PyThreadState *state)
 {
     PyThreadState **current = cpython_symbol("_PyThreadState_Current");
@@ -553,9 +551,9 @@ static bool find_gil_36(const PyThreadState *state)
     return true;
 }
 
-enum { LONGEST = 1000 * 1000 * 1000 }; /* an interval */
+enum { LONGEST = 1000 * 1000 * 1000 }; /* the longest interval, in microseconds */
 
-/* Whether it can be the GIL, which this thread has taken. */
+/* Whether this can be the GIL, held by the calling thread. */
 static bool is_taken_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state)
 {
     return LOAD_RELAXED(gil->last_holder) == state && LOAD_RELAXED(gil->locked) == 1 &&
@@ -564,13 +562,13 @@ static bool is_taken_gil(const struct gil_runtime_state_37 *gil, const PyThreadS
                                          : gil->interval <= LONGEST);
 }
 
-/* How far behind the start of the GIL is what struct gil_runtime_state_37 has. */
+/* The offset of struct gil_runtime_state_37 in the GIL. */
 static size_t gil_start(void)
 {
     return py.free_threaded ? offsetof(struct gil_runtime_state_313t, gil) : 0;
 }
 
-/* Where an interpreter points to it; 0: nowhere, or in several places. */
+/* The offset of the interpreter's pointer to the GIL; 0: none or several. */
 static uint16_t find_pointer(const PyInterpreterState *interpreter,
                              const struct gil_runtime_state_37 *gil)
 {
@@ -582,7 +580,8 @@ static bool is_off(const struct gil_runtime_state_37 *gil)
     return py.free_threaded && LOAD_RELAXED(*(const int *)((const char *)gil - gil_start())) == 0;
 }
 
-/* The same, or one that is off, which says less of itself: the interpreter points to it. */
+/* Whether this can be the GIL.  One that is off has fewer values to compare, so the interpreter
+ * must also point to it. */
 static bool is_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state,
                    const PyInterpreterState *interpreter)
 {
@@ -593,8 +592,8 @@ static bool is_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *
            find_pointer(interpreter, gil);
 }
 
-/* Where the GIL is a part of: the main interpreter's state, or _PyRuntime, whose size the dynamic
- * linker knows. */
+/* The memory to search for the GIL: from 3.12 on the main interpreter's state, up to 3.11
+ * _PyRuntime, whose size the dynamic linker knows. */
 static struct part around_gil(const PyInterpreterState *interpreter)
 {
     Dl_info info;
@@ -607,7 +606,7 @@ static struct part around_gil(const PyInterpreterState *interpreter)
     return (struct part){py.runtime, symbol->st_size};
 }
 
-/* The one place there that can be the GIL; NULL: none or several. */
+/* The only address there that can be the GIL; NULL: none or several. */
 static const struct gil_runtime_state_37 *find_gil_37(const PyThreadState *state,
                                                       const PyInterpreterState *interpreter)
 {
@@ -657,7 +656,8 @@ bool offsets_fill_interpreter(PyThreadState *state)
     page.tstate_interp = 0;
     page.interp_gil = 0;
     page.gil_size = 0;
-    if (!cpython_is_main() || cpython_is_finalizing()) /* without modules CPython would abort */
+    /* PyImport_GetModuleDict() aborts in an interpreter without modules. */
+    if (!cpython_is_main() || cpython_is_finalizing())
         return false;
     if (!find_modules(interpreter) || cpython_interpreter_of(state) != interpreter) {
         debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");

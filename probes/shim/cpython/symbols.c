@@ -1,5 +1,6 @@
 /*
- * Finds CPython's exported functions in the running process.  Called once, by the loader.
+ * Finds CPython's exported functions in the running process.  Called by core/loader.c until it has
+ * found them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,8 +18,7 @@
 
 struct cpython py;
 
-/* The handle of the library that CPython is in; NULL, which is RTLD_DEFAULT: its symbols are there
- * for all. */
+/* The handle of CPython's library; NULL, which is RTLD_DEFAULT, if its symbols are global. */
 static void *library;
 
 void *cpython_symbol(const char *name)
@@ -37,11 +37,11 @@ static int is_library(struct dl_phdr_info *info, size_t size, void *path)
     (void)size;
     if (!is_libpython(info->dlpi_name))
         return 0;
-    *(char **)path = strdup(info->dlpi_name); /* only under a lock of ld.so's is it sure to stay */
+    *(char **)path = strdup(info->dlpi_name); /* valid only while ld.so holds its lock */
     return 1;
 }
 
-/* A program may have loaded it for itself alone (RTLD_LOCAL). */
+/* If the program loaded CPython's library by RTLD_LOCAL, its symbols are not global. */
 static void find_library(const char *path)
 {
     char *found = NULL;
@@ -160,7 +160,7 @@ bool cpython_is_finalizing(void)
     return py._Py_IsFinalizing ? py._Py_IsFinalizing() : py.finalizing && *py.finalizing;
 }
 
-/* Without the GIL what is borrowed from a dict may be gone before it is used. */
+/* A new reference: in a free-threaded build a borrowed item may be freed before it is used. */
 static PyObject *item_of(PyObject *dict, const char *name)
 {
     PyObject *item = NULL;
@@ -178,7 +178,8 @@ static PyObject *item_of(PyObject *dict, const char *name)
     return item;
 }
 
-/* Without the GIL CPython's own reference to the modules is asked for, which stays. */
+/* In a free-threaded build sys.modules may be replaced meanwhile.  PyImport_GetModuleDict() returns
+ * the dict to which CPython itself keeps a reference. */
 PyObject *cpython_sys_module(const char *name)
 {
     PyObject *modules =
@@ -268,7 +269,7 @@ static void raise_later(const struct cpython_retries *attempts)
 bool cpython_retry(struct cpython_retries *attempts, bool done)
 {
     enum { ATTEMPTS = 3 };
-    /* Python code raised it, where signal handlers run */
+    /* Python code raised it on the thread where signal handlers run. */
     if (done && attempts->traceback && gettid() == getpid() && cpython_is_main()) {
         raise_later(attempts);
         return false;

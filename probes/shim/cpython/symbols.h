@@ -1,13 +1,12 @@
 /*
- * CPython as the shim sees it: the functions that it exports.  One build of the
- * shim serves every CPython, so there is no Python.h: each function is looked up by name in the
- * running process (cpython.c) and called as py.NAME(...).
+ * CPython's exported functions.  One build of the shim serves every CPython, so it can't include
+ * Python.h: each function is looked up by name in the running process, and called as py.NAME(...).
  *
- * "GIL held", in the comments of all files, is of a thread that is attached to its interpreter.
- * Where there is a GIL it has that, and is alone.  In a free-threaded build it is not: it may then
- * call CPython's functions, and no thread stops the world meanwhile, but others run the same code.
- * So what such threads share is atomic, or under a lock, which for what others may write only in
- * the GIL's keeping is one of no_gil.h.
+ * "GIL held", in the comments of all files, means that the calling thread is attached to its
+ * interpreter.  In a build with a GIL it holds the GIL, and no other thread runs.  In a
+ * free-threaded build it may call CPython's functions and no thread stops the world meanwhile, but
+ * other threads run the same code.  There, data that threads share are atomic or protected by a
+ * lock: by one of threads.h, if the GIL protects them in other builds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +20,8 @@
 typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
 typedef int (*Py_AuditHookFunction)(const char *, PyObject *, void *);
 
-/* Include/methodobject.h; the flags are part of the stable ABI. */
+/* The flags are part of the stable ABI.
+ * https://github.com/python/cpython/blob/v3.6.0/Include/methodobject.h */
 typedef struct {
     const char *ml_name;
     PyCFunction ml_meth;
@@ -34,13 +34,14 @@ typedef struct {
 #define METH_O 0x0008
 #define METH_FASTCALL 0x0080
 
-/* Include/import.h (3.6) ... Include/cpython/import.h (3.9+): the table of built-in modules. */
+/* The table of built-in modules.  https://github.com/python/cpython/blob/v3.6.0/Include/import.h */
 struct _inittab {
     const char *name;
     PyObject *(*initfunc)(void);
 };
 
-/* Include/cpython/pymem.h: PyMemAllocatorEx.  The domain of raw memory is 0 (PYMEM_DOMAIN_RAW). */
+/* PyMemAllocatorEx.  The domain of raw memory is 0 (PYMEM_DOMAIN_RAW).
+ * https://github.com/python/cpython/blob/v3.6.0/Include/pymem.h */
 struct cpython_allocator {
     void *context;
     void *(*malloc)(void *, size_t);
@@ -49,12 +50,12 @@ struct cpython_allocator {
     void (*free)(void *, void *);
 };
 
-/* Include/cpython/critical_section.h: PyCriticalSection, two words. */
+/* https://github.com/python/cpython/blob/v3.13.0/Include/cpython/critical_section.h */
 struct PyCriticalSection {
     uintptr_t words[2];
 };
 
-/* NEED: a CPython without it is not supported and the shim stays off.  MAY: NULL if missing. */
+/* NEED: the shim does not support a CPython without it.  MAY: NULL if missing. */
 #define CPYTHON_SYMBOLS(NEED, MAY) \
     NEED(const char *, Py_GetVersion, (void)) \
     NEED(int, Py_IsInitialized, (void)) \
@@ -146,7 +147,7 @@ struct PyCriticalSection {
     MAY(PyFrameObject *, PyFrame_GetBack, (PyFrameObject *)) \
     MAY(PyObject *, PyFrame_GetGlobals, (PyFrameObject *)) \
     MAY(int, PyFrame_GetLasti, (PyFrameObject *)) \
-    /* 3.13+, and the following */ \
+    /* these four are called in free-threaded builds alone, 3.13+ */ \
     MAY(void, PyCriticalSection_Begin, (struct PyCriticalSection *, PyObject *)) \
     MAY(void, PyCriticalSection_End, (struct PyCriticalSection *)) \
     MAY(int, PyDict_GetItemRef, (PyObject *, PyObject *, PyObject **)) \
@@ -165,7 +166,7 @@ struct cpython {
     int minor; /* 11 for CPython 3.11 */
     bool free_threaded;
     unsigned ob_base_offset; /* see ob_base() */
-    /* Where this CPython has what: of frames, of code objects, of dicts. */
+    /* This version's rows of the tables in shared/cpython_structs.h. */
     const struct frame_offsets *frame;
     const struct code_offsets *code;
     const struct dict_offsets *dict;
@@ -181,15 +182,15 @@ struct cpython {
 };
 extern struct cpython py;
 
-/* An object as the structs of cpython_layout.h have it: where the last two words of its head are,
- * which are those of every head but for what the first one counts.  In a free-threaded build more
- * is before them. */
+/* The part of an object that the structs of shared/ describe.  It begins with the last two words of
+ * the head, those of struct PyObject_head.  In a free-threaded build the head has more words before
+ * them, and the first of the two counts something else (struct PyObject_head_nogil). */
 static inline void *ob_base(const void *object)
 {
     return (char *)object + py.ob_base_offset;
 }
 
-/* What other threads may be writing, as it is looked at to see whether it is what is looked for. */
+/* Reads memory that is searched, and that other threads may be writing. */
 #define LOAD_RELAXED(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
 
 static inline char *read_word(const void *object, unsigned offset)
@@ -197,64 +198,68 @@ static inline char *read_word(const void *object, unsigned offset)
     return LOAD_RELAXED(*(char **)((char *)object + offset));
 }
 
-/* Looks CPython up in this process.  library: the file that it is in, loaded by dlopen(), which
- * then stays loaded; NULL: wherever it is.  Any thread, no GIL.  False: the shim does not know this
- * CPython, and why says so (NULL for a process that is not a Python at all). */
+/* Finds CPython's functions in this process.  library: the loaded file that has them, which then
+ * stays loaded; NULL: searches the process.  Any thread, no GIL.  False: the shim does not support
+ * this CPython, for the reason *why; *why is NULL in a process without Python. */
 bool cpython_load_symbols(const char *library, const char **why);
 
-/* Whether a file is one that CPython is in, by its name. */
+/* Whether the path's file name is that of a CPython library. */
 bool is_libpython(const char *path);
 
-/* What CPython exports under this name, or NULL. */
+/* NULL: CPython exports no such symbol.  Any thread. */
 void *cpython_symbol(const char *name);
 
-/* The interpreter that the calling thread runs.  GIL held. */
-PyInterpreterState *cpython_interpreter(void);
-PyInterpreterState *cpython_main_interpreter(void);               /* GIL held */
-PyInterpreterState *cpython_interpreter_of(PyThreadState *state); /* up to 3.11 */
+/* ---------------------------------------------------------------- helpers, GIL held */
 
-/* Whether that is the first one, which lives as long as CPython is initialised.  GIL held. */
+/* The calling thread's interpreter. */
+PyInterpreterState *cpython_interpreter(void);
+PyInterpreterState *cpython_main_interpreter(void);
+/* By struct PyThreadState_head, which is not compared here. */
+PyInterpreterState *cpython_interpreter_of(PyThreadState *state);
+
+/* Whether the calling thread's interpreter is the main one, which lives as long as CPython is
+ * initialised. */
 bool cpython_is_main(void);
 
-/* Whether the functions of atexit have run.  GIL held. */
+/* Whether the functions of atexit have run. */
 bool cpython_is_finalizing(void);
 
-/* A module of sys.modules, and an attribute of sys: a new reference, or NULL without an exception.
- * GIL held, no exception in flight. */
+/* A module of sys.modules; an attribute of sys.  A new reference; NULL: none, and no exception is
+ * set.  No exception in flight. */
 PyObject *cpython_sys_module(const char *name);
 PyObject *cpython_sys_attr(const char *name);
 
-/* The type of an object, borrowed from it.  GIL held. */
+/* Borrowed from the object. */
 PyObject *cpython_type(PyObject *object);
 
-/* A new reference to None, which is what callbacks return.  GIL held. */
+/* A new reference to None, for callbacks to return. */
 PyObject *cpython_none(void);
 
-/* Drops the result of a call that is not read, and the exception if it failed.  GIL held, no
- * exception in flight.  Returns whether the call succeeded. */
+/* Drops the result of a call, or its exception if it failed: result is NULL.  Returns whether the
+ * call succeeded.  No other exception in flight. */
 bool cpython_ignore_result(PyObject *result);
 
-/* Drops the reference to an object that a record keeps, which may be NULL, and is after.  GIL
- * held. */
+/* Drops the reference *object, unless it is NULL, and sets it to NULL. */
 void cpython_clear_ref(PyObject **object);
 
-/* For a call that may run audit hooks of the program, in which a signal handler of the program may
- * run, and raise (KeyboardInterrupt), or an exception arrive that another thread has set for this
- * one (PyThreadState_SetAsyncExc()):
+/* Repeats a call that may run audit hooks of the program, up to three times:
  *
  *     struct cpython_retries attempts = {0};
  *     do done = ...; while (cpython_retry(&attempts, done));
  *
- * A hook that refuses does so again, and in the end its exception is dropped, as is a MemoryError
- * of CPython's.  What Python code raised, and did not raise again, was one of those two: it is
- * raised again soon, on the main thread or the one that it was set for.  GIL held. */
+ * A hook that refuses the call does so each time; in the end its exception is dropped, as is a
+ * MemoryError of CPython's.  But in a hook, a signal handler of the program may run and raise
+ * (KeyboardInterrupt), or an exception may arrive that another thread has set for this one
+ * (PyThreadState_SetAsyncExc()).  If Python code raised an exception and the next attempt succeeds,
+ * it was one of these two: it is raised again soon, on the main thread or the one for which it was
+ * set. */
 struct cpython_retries {
     int failed;
     PyObject *type, *value, *traceback; /* of the latest that failed */
 };
 bool cpython_retry(struct cpython_retries *attempts, bool done);
 
-/* An attribute that is an int; 0 if there is none.  GIL held, no exception in flight. */
+/* An attribute that is an int; 0: none.  No exception in flight. */
 long cpython_int_attr(PyObject *object, const char *name);
 
 #endif

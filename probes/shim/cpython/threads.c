@@ -1,11 +1,10 @@
 /*
- * Walks the thread states of an interpreter.  The GIL does not guard that list: threads of C enter
- * and leave it without the GIL, by PyGILState_Ensure() and PyThreadState_Delete(), and
- * PyInterpreterState_ThreadHead() and PyThreadState_Next() take no lock.  What guards it is a lock
- * of CPython's, under which a thread state is complete from its first moment on the list to its
- * last (Python/pystate.c: HEAD_LOCK, new_threadstate(), tstate_delete_common()).
+ * The GIL does not protect an interpreter's list of thread states: threads of C change it without
+ * the GIL, by PyGILState_Ensure() and PyThreadState_Delete(), and PyInterpreterState_ThreadHead()
+ * and PyThreadState_Next() take no lock.  HEAD_LOCK protects the list: a thread that holds it finds
+ * only complete thread states there (Python/pystate.c: new_threadstate(), tstate_delete_common()).
  *
- * From 3.12 on the shim needs no such walk, but CPython walks it.  3.6 keeps the lock to itself.
+ * From 3.12 on the shim does not walk the list, but CPython does.  3.6 does not export HEAD_LOCK.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +17,7 @@
 
 /* ---------------------------------------------------------------- thread states */
 
-/* NULL: not where the release has it. */
+/* HEAD_LOCK; NULL: it is not where the release of this version has it. */
 static void *list_lock(void)
 {
     size_t offset = runtime_interpreters_offset(py.minor);
@@ -33,7 +32,7 @@ static void *list_lock(void)
 
 static bool stale;
 
-/* Under the list's lock, or with no other thread there. */
+/* Called under HEAD_LOCK, or in a process without another thread. */
 static int count(void)
 {
     int states = 0;
@@ -98,7 +97,8 @@ enum walk tstate_for_each(PyInterpreterState *interpreter, void (*visit)(PyThrea
     void *lock = list_lock();
     if (!lock || stale)
         return WALK_NEVER;
-    /* Its holder may wait for the GIL: up to 3.8 an interpreter is cleared under it. */
+    /* Must not wait: up to 3.8 an interpreter is cleared under HEAD_LOCK, whose holder may then
+     * wait for the GIL. */
     if (!py.PyThread_acquire_lock(lock, 0))
         return WALK_LATER;
     for (PyThreadState *state = py.PyInterpreterState_ThreadHead(interpreter); state;
@@ -108,14 +108,14 @@ enum walk tstate_for_each(PyInterpreterState *interpreter, void (*visit)(PyThrea
     return WALK_DONE;
 }
 
-/* ---------------------------------------------------------------- no gil */
+/* ---------------------------------------------------------------- free-threaded builds */
 
 struct call {
     void (*act)(void *);
     void *data;
 };
 
-/* For the first object that is found; 0: no further one. */
+/* Called for the first object.  0: for no further one. */
 static int on_object(PyObject *object, void *data)
 {
     const struct call *call = data;
@@ -124,8 +124,8 @@ static int on_object(PyObject *object, void *data)
     return 0;
 }
 
-/* CPython stops the world to show all objects that the collector knows (Python/
- * gc_free_threading.c, PyUnstable_GC_VisitObjects), which is its only exported way to do so. */
+/* CPython exports only one way to stop the world: PyUnstable_GC_VisitObjects(), which does so while
+ * it visits all objects of the garbage collector (Python/gc_free_threading.c). */
 void stop_the_world_call(void (*act)(void *), void *data)
 {
     if (!can_stop_the_world())

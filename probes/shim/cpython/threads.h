@@ -1,5 +1,6 @@
 /*
- * The thread states of an interpreter.
+ * Thread states, forks in progress, and what a free-threaded build needs: locks in the GIL's place
+ * and stopping the world.  GIL held in all functions, unless a declaration says otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,60 +16,58 @@
 
 enum walk {
     WALK_DONE,
-    WALK_LATER, /* CPython is changing the list: try again */
-    WALK_NEVER, /* the list's lock is not known in this CPython, or the list is stale */
+    WALK_LATER, /* the list's lock is in use: try again */
+    WALK_NEVER, /* the list's lock is unknown in this CPython, or the list is stale */
 };
 
 /* Calls visit() for each thread state of the interpreter, the newest first, under the lock with
- * which CPython changes the list.  visit() may read and write memory, and calls nothing of CPython.
- * GIL held. */
+ * which CPython changes the list (HEAD_LOCK).  visit() must not call CPython's functions. */
 enum walk tstate_for_each(PyInterpreterState *interpreter, void (*visit)(PyThreadState *, void *),
                           void *data);
 
-/* Whether all interpreters together have no more thread states than that; false where that can't be
- * said, as in 3.6.  GIL held. */
+/* Whether all interpreters together have at most that many thread states.  False if the number is
+ * unknown: in 3.6 and from 3.12 on, if the list's lock is in use, or if the list is stale. */
 bool tstate_count_at_most(int number);
 
-/* In the child of a fork that CPython was not told of (PyOS_AfterFork_Child()), its list has the
- * states of threads that are not there, and they lead to stacks that are others' now: until it is
- * told, that list is not to be walked, not by CPython either.  told: it is.  Called in the child;
- * no other thread of the program is there. */
+/* Called in the child of a fork, which has no other thread of the program.  told: CPython was
+ * notified of the fork (PyOS_AfterFork_Child()).  If not, its list is stale: it has the states of
+ * threads that do not exist here, which point to stacks in use by others.  Until CPython is
+ * notified, the list must not be walked, neither by the shim nor by CPython. */
 void tstate_list_after_fork(bool told);
 
-/* So it is.  GIL held. */
 bool tstate_list_is_stale(void);
 
-/* A thread forks, from the first of our handlers on; and it has done so, in the parent, or in the
- * child, where no other thread is. */
+/* ---------------------------------------------------------------- forks in progress */
+
+/* begin: called by the thread that forks, in the first of the shim's handlers.  end: in the parent.
+ * clear: in the child, which has no other thread.  With or without the GIL. */
 void fork_in_progress_begin(void);
 void fork_in_progress_end(void);
 void fork_in_progress_clear(void);
 
-/* Whether one does. */
+/* Any thread, with or without the GIL. */
 bool fork_in_progress(void);
 
-/* Whether the world may be stopped, which is free-threaded builds' alone.  Not where CPython would
- * wait for threads that are not there.  Nor while a thread forks by C: it would stop in the child,
- * for a thread that is not there to start it again.  GIL held. */
+/* ---------------------------------------------------------------- free-threaded builds */
+
+/* True in builds with a GIL.  False if CPython would wait for threads that do not exist, as the
+ * list is stale.  False while a thread forks: a child that is forked in C would begin with a
+ * stopped world, and has no thread to start it again. */
 bool can_stop_the_world(void);
 
-/* ---------------------------------------------------------------- no gil */
-
-/*
- * Locks that stand in the GIL's place in a free-threaded build; in others, where the GIL keeps all
- * but one thread out, they do nothing.
+/* These locks protect, in a free-threaded build, what the GIL protects in others.  In those the
+ * locks do nothing.
  *
- * They are taken by threads that are attached to their interpreter, and no lock waits for its next
- * holder, as a PyMutex does: when CPython ends, a thread that is detached never attaches again
- * (Python/ceval_gil.c, PyThread_hang_thread), and what it held would be held for good.
- */
-
-/* Not recursive.  In the child of a fork it is set to {0}. */
+ * Only threads that are attached to their interpreter may take them.  A free lock is never handed
+ * over to a waiter, as a PyMutex may be: when CPython ends, a detached thread never attaches again
+ * (Python/ceval_gil.c: PyThread_hang_thread()), and a lock handed over to it would stay locked.
+ *
+ * A lock is not recursive.  In the child of a fork it must be set to {0}. */
 struct nogil_lock {
     atomic_uint taken;
 };
 
-/* For so long a thread waits before it looks again: the lock is nearly always free sooner. */
+/* How long a thread waits before it tries again: the lock is nearly always free sooner. */
 enum { NOGIL_WAIT_US = 50 };
 
 static inline bool nogil_try_fails(struct nogil_lock *lock)
@@ -76,7 +75,7 @@ static inline bool nogil_try_fails(struct nogil_lock *lock)
     return atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire);
 }
 
-/* Until it may be free; errno stays. */
+/* Waits until the lock may be free; errno stays. */
 static inline void nogil_wait(struct nogil_lock *lock)
 {
     int error = errno;
@@ -84,15 +83,15 @@ static inline void nogil_wait(struct nogil_lock *lock)
     errno = error;
 }
 
-/* For a moment: its holder calls nothing by which CPython could detach it, or stop it. */
+/* For a moment: the holder must not call anything by which CPython could detach or stop it. */
 static inline void nogil_lock(struct nogil_lock *lock)
 {
     while (py.free_threaded && nogil_try_fails(lock))
         nogil_wait(lock);
 }
 
-/* Its holder may stop the world, or wait for who does so: so they who wait for it are detached
- * meanwhile.  GIL held. */
+/* The holder may stop the world, or wait for a thread that does: a thread that waits for the lock
+ * is detached meanwhile. */
 static inline void nogil_lock_detached(struct nogil_lock *lock)
 {
     while (py.free_threaded && nogil_try_fails(lock)) {
@@ -108,8 +107,8 @@ static inline void nogil_unlock(struct nogil_lock *lock)
         atomic_store_explicit(&lock->taken, 0, memory_order_release);
 }
 
-/* The same for an object, whose own lock it takes: what CPython does with the object meanwhile, on
- * other threads, it does before or after. */
+/* Takes the object's own lock: no other thread is in the middle of one of CPython's operations on
+ * the object until nogil_unlock_object(). */
 static inline void nogil_lock_object(struct PyCriticalSection *section, PyObject *object)
 {
     if (py.free_threaded)
@@ -122,9 +121,9 @@ static inline void nogil_unlock_object(struct PyCriticalSection *section)
         py.PyCriticalSection_End(section);
 }
 
-/* Calls act() while no other thread of the interpreter runs, nor is in the middle of one of
- * CPython's functions; not where can_stop_the_world() says no.  act() runs no Python code, and
- * drops no last reference.  GIL held. */
+/* Calls act() while no other thread of the interpreter runs or is in the middle of one of CPython's
+ * functions; does nothing if can_stop_the_world() is false.  act() must not run Python code, nor
+ * drop an object's last reference. */
 void stop_the_world_call(void (*act)(void *), void *data);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * CPython keeps the thread state under a key of its own (pthread_key_create()), whose value glibc
- * has in the thread's descriptor; a newer one in a variable of its own in thread-local storage.  In
- * both places all words that hold the calling thread's state are looked at; which of them is
- * CPython's is seen by clearing it for a moment, and asking CPython.
+ * has in the thread's descriptor; newer versions in a thread-local variable.  Both are searched for
+ * words with the calling thread's state.  A word is CPython's if CPython has no thread state while
+ * the word is cleared.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* The address that the kernel has as the thread's: what offsets are from. */
+/* The address from which TLS offsets count; NULL: unknown on this architecture. */
 static char *thread_pointer(void)
 {
 #if defined(__x86_64__)
@@ -26,8 +26,7 @@ static char *thread_pointer(void)
 #endif
 }
 
-/* Whether CPython knows no thread state in this thread once the word is cleared, which nothing but
- * the two lines here may see: signals are blocked. */
+/* Nothing but the call below may run while the word is cleared, so signals are blocked. */
 static bool holds_current_tstate(void *volatile *word)
 {
     sigset_t all, before;
@@ -52,14 +51,15 @@ static void **find_within(void *from, size_t bytes, const PyThreadState *state)
 
 /* ---------------------------------------------------------------- keys */
 
-/* glibc, nptl/descr.h: struct pthread, specific_1stblock: the values of the first keys. */
+/* glibc, nptl/descr.h: specific_1stblock in struct pthread has the values of the first keys. */
 enum { KEYS = 32, DESCRIPTOR_WORDS = 512 };
 struct key_value {
     uintptr_t sequence;
     void *value;
 };
 
-/* Where the descriptor has the value of a key of ours, which it does; NULL for a later key. */
+/* The word of the descriptor with the value of a key that the shim has created; NULL: not found, or
+ * the key is not one of the first. */
 static void **value_of(pthread_key_t key)
 {
     static char mark;
@@ -73,7 +73,7 @@ static void **value_of(pthread_key_t key)
     return found;
 }
 
-/* Where the values of all the first keys are, by two of ours. */
+/* The values of the first keys, found by two keys of the shim's; NULL: not found. */
 static struct key_value *first_values(void)
 {
     pthread_key_t keys[2];
@@ -96,9 +96,9 @@ static struct key_value *first_values(void)
 
 /* ---------------------------------------------------------------- thread-local variables */
 
-/* Those of files that a program begins with are at the same place in each thread, beside the thread
- * pointer: below it on x86-64, above it elsewhere.  Those of a file that was loaded late may be on
- * the heap, elsewhere in each. */
+/* The thread-local variables of files that a program starts with are near the thread pointer, at
+ * the same distance in each thread: below it on x86-64 and s390x, above it elsewhere.  Those of a
+ * file that is loaded later may be on the heap, at another distance in each thread. */
 enum { MAX_DISTANCE = 1 << 16 };
 static bool near_thread_pointer(ptrdiff_t distance)
 {
@@ -109,7 +109,7 @@ static bool near_thread_pointer(ptrdiff_t distance)
 #endif
 }
 
-/* CPython's variables: their distance from the thread pointer; no size: none are known. */
+/* CPython's thread-local variables, from the thread pointer; size 0: not found. */
 static struct {
     ptrdiff_t distance;
     size_t size;
