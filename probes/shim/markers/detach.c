@@ -1,4 +1,6 @@
 /*
+ * The state of a detach: the request is in the page of shared/filter_page.h, the watcher's is here.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -10,11 +12,12 @@
 
 static struct filter_page *page;
 
-/* Guards what follows, and the shim's writes to the request: the page may be read-only otherwise.
- * Nothing waits under it. */
+/* Guards the variables below, and the shim's writes to page->request: without the lock the page may
+ * be read-only.  Nothing waits under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The launcher may write its request at any time, so this is what holds. */
+/* LEAVING: detach_begin() has committed; ENDED: detach_done() was called.  This decides, not the
+ * request, which the launcher may write at any time. */
 static enum { HERE, LEAVING, ENDED } watcher;
 
 static bool sealed; /* the page is read-only */
@@ -63,7 +66,8 @@ bool detach_begin(unsigned raised)
     return asked;
 }
 
-/* The word is written while the page can be: a fork may come between the two. */
+/* A fork may come between any two steps, and the child repeats all of them (detach_forked()): a
+ * page that is read-only already must not be written. */
 static void seal(void)
 {
     watcher = ENDED;
@@ -86,7 +90,7 @@ bool detach_has_ended(void)
     return __atomic_load_n(&watcher, __ATOMIC_ACQUIRE) != HERE;
 }
 
-/* Under the lock. */
+/* Makes the page writable.  Under the lock. */
 static bool open_page(void)
 {
     if (!sealed)
@@ -97,7 +101,7 @@ static bool open_page(void)
     return true;
 }
 
-/* The lock is only tried: this may run on any of the program's threads. */
+/* Only tries the lock: the caller may be any thread of the program. */
 bool detach_undo(bool *ended)
 {
     if (!detach_is_asked() || pthread_mutex_trylock(&lock) != 0)

@@ -1,9 +1,10 @@
 /*
- * Detaching: whether stap-python detach has asked the shim to take its hooks out and to end its
- * thread, and whether that is done.
+ * Detach: stap-python detach requests that the shim removes its hooks and ends the watcher.  The
+ * launcher writes the request into the page of shared/filter_page.h.  When the shim is detached,
+ * the page is read-only: the launcher sees that in /proc/PID/maps, which needs fewer rights than
+ * the memory.
  *
- * The launcher writes the request into the page of filter_page.h.  It sees by /proc/PID/maps, which
- * needs fewer rights than the memory, that the shim is detached: the page is read-only then.
+ * Any thread, with or without the GIL, unless stated otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,37 +15,35 @@
 
 #include "shared/filter_page.h"
 
-/* The page in this process; without one there are no requests.  Called by the loader, before any
- * other of these; no lock. */
+/* Sets the page.  Without a page there are no requests.  Called once, before any function below. */
 void detach_use(struct filter_page *page);
 
-/* Writes into the page how far the function that attaches again is from the start of the library's
- * mapping: an address there would tell where ASLR has put things.  Called by the loader. */
+/* Writes page->attach: the distance of attach_again() in core/loader.c from the start of the
+ * library's mapping.  Not the address of attach_again(), which would reveal what ASLR hides. */
 void detach_publish(uint32_t attach);
 
-/* Writes into the page whether an interpreter lacks an id of sys.monitoring.  Called on the
+/* Writes page->lacks_id: whether an interpreter lacks a tool id of sys.monitoring.  On the
  * watcher's thread, before detach_done(). */
 void detach_publish_ids(bool lacking);
 
-/* Whether the shim is to have no hooks: it was asked to detach, or has.  Any thread, no lock. */
+/* Whether detach was requested, or is done: the shim must have no hooks.  No lock. */
 bool detach_is_asked(void);
 
-/* The hooks are gone: commits to the end of the watcher.  raised: what the semaphores add up to,
- * for the launcher.  False: stap-python attach has taken the request back.  Called on the watcher's
- * thread, no GIL. */
+/* Commits to the end of the watcher; no hook may be left.  raised: semaphores_sum(), for the
+ * launcher.  False: stap-python attach has withdrawn the request.  On the watcher's thread. */
 bool detach_begin(unsigned raised);
 
-/* Nothing of the watcher is needed any more.  Called on its thread after detach_begin(). */
+/* Reports the detach as done: the watcher ends.  On the watcher's thread, after detach_begin(). */
 void detach_done(void);
 
-/* Whether no watcher may start: detach_begin() has committed.  Any thread. */
+/* Whether detach_begin() has committed: no watcher may start. */
 bool detach_has_ended(void);
 
-/* Attaches again.  True: the request was taken back; *ended: the watcher had ended, and is to be
- * started.  False: the shim is not detached, or is just about to be.  Any thread, no GIL. */
+/* Withdraws the request.  *ended, set if true is returned: the watcher has ended, and the caller
+ * must start one.  False: no detach was requested, or the watcher is just ending. */
 bool detach_undo(bool *ended);
 
-/* In the child of a fork, in which no other thread is. */
+/* In the child of a fork, where no other thread exists: completes a detach that has committed. */
 void detach_forked(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Which markers the shim is to fire, by the semaphores that tracers raise.
+ * Reads the semaphores of the shim's markers.  No lock.
  *
  * SPDX-License-Identifier: MIT
  */

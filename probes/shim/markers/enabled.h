@@ -1,6 +1,6 @@
 /*
- * Which markers the shim is to fire: those that a tracer has attached to, but for those that
- * CPython's own source serves.  Everything that fires or arms asks here; this asks nothing of them.
+ * Which markers the shim fires: the enabled ones, except those that a tracer probes as native
+ * markers of the interpreter.  None while the shim is detached.  Any thread, no lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,13 +11,13 @@
 
 #include "markers/markers.h"
 
-/* ---------------------------------------------------------------- wanted */
+/* ---------------------------------------------------------------- enabled markers */
 
 #define MARKER_BIT(name) (1u << MARKER_##name)
 #define MARKER_BITS(name) (MARKER_BIT(name) | MARKER_BIT(filtered__##name)) /* both of an event */
 _Static_assert(MARKERS <= 32, "a bit for each marker");
 
-/* Those that heed filter.h. */
+/* Markers that fire only for functions that match the patterns of markers/filter.h. */
 enum {
     FILTERED_MARKERS =
         MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return) |
@@ -25,42 +25,37 @@ enum {
         MARKER_BIT(filtered__cfunction__return) | MARKER_BIT(filtered__exception__raise),
 };
 
-/* Fire also what CPython's own markers report (PYTHON_STAP=all).  Set by the loader before anything
- * is armed. */
+/* PYTHON_STAP=all: the shim fires a marker even while a tracer probes the native one.  Written by
+ * core/loader.c before any interpreter is armed. */
 extern bool fire_native_too;
 
-/* The markers, as bits, for which the shim is silent: because a tracer is attached to CPython's
- * own, or all while the shim is detached.  As of the latest markers_enabled(): the watcher calls it
- * every 50 ms. */
+/* Markers, as bits, that the shim must not fire: those that a tracer probes as native ones, or all
+ * once detach is requested.  As of the latest markers_enabled(), which the watcher calls every 50
+ * ms. */
 extern atomic_uint markers_left_to_cpython;
 
-/* Whether the marker is to be fired: a tracer is attached to it right now, and the shim is its
- * source.  A hook may see an event of a marker that is not, as it is in place for others. */
+/* Whether to fire the marker: it is enabled now, and the shim is its source.  A hook must test this
+ * for each event, as the hook may be set for other markers only. */
 #define MARKER_ON(name) \
     (__builtin_expect(*(const volatile unsigned short *)&python_##name##_semaphore, 0) && \
      !(atomic_load_explicit(&markers_left_to_cpython, memory_order_relaxed) & MARKER_BIT(name)))
 
-/* The same of an event's marker, or its filtered one. */
+/* Whether to fire an event's marker or its filtered marker. */
 #define EVENT_ON(name) (MARKER_ON(name) || MARKER_ON(filtered__##name))
 
-/* The markers that the shim is to fire now, as bits.  It reads the semaphores, CPython's own too,
- * whose memory is unmapped with CPython: so with the GIL, or on the watcher's thread, which is
- * joined before CPython ends.  No lock. */
+/* The markers that the shim fires now, as bits.  GIL held, or on the watcher's thread, which stops
+ * reading before CPython ends: the semaphores of native markers are unmapped with CPython. */
 unsigned markers_enabled(void);
 
-/* What the shim's semaphores add up to: changes while a tracer attaches.  Any thread, no GIL. */
+/* The sum of the shim's semaphores, which changes while a tracer attaches or detaches. */
 unsigned semaphores_sum(void);
 
-/* ---------------------------------------------------------------- native */
+/* ---------------------------------------------------------------- native markers */
 
-/*
- * CPython's own markers, in the interpreter that the process runs.
- */
-
-/* The markers, as bits, that the interpreter itself fires and that a tracer probes in its file
- * right now: one event has one source, so the shim is silent for them.  The first call reads the
- * file. Called by wanted.c on any thread, without a lock, with the GIL or without it, but only
- * while the interpreter's code is sure to stay: its memory is read. */
+/* The markers, as bits, that the interpreter fires itself and that a tracer probes there now.  The
+ * shim must not fire these: an event has one source.  The first call reads the interpreter's ELF
+ * file.  With or without the GIL, but only while the interpreter stays mapped: the call reads its
+ * memory. */
 unsigned native_enabled(void);
 
 #endif

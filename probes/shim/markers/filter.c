@@ -1,4 +1,6 @@
 /*
+ * Collects the patterns, one thread at a time (`looking`), and matches functions, without a lock.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -21,15 +23,16 @@ bool filter_set_armed(unsigned wanted)
     return atomic_exchange(&filter_armed_word, version) != version && version;
 }
 
-/* The latest patterns, by their number.  Read without a lock: a text is overwritten only after as
- * many changes, and its last byte stays 0, so a thread that sleeps that long reads some text. */
+/* The patterns of the latest revisions, by revision % KEPT.  Read without a lock: a text is
+ * overwritten KEPT revisions later.  A thread that sleeps so long while it reads one gets a mixed
+ * text, but one that ends: its last byte stays 0. */
 enum { KEPT = 16 };
 static char texts[KEPT][FILTER_SIZE];
 
-/* With this number the filtered markers were wanted, after a time in which they were not. */
+/* The first revision after the latest time in which no filtered marker was enabled. */
 static atomic_uint since;
 
-/* Its page, or NULL. */
+/* The page of shared/filter_page.h, or NULL. */
 static struct filter_page *page;
 
 void filter_map_page(void)
@@ -49,12 +52,12 @@ void filter_map_page(void)
         debug_log("PYTHON_STAP_FILTER is too long: every function passes");
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- collecting patterns */
 
 static atomic_flag looking = ATOMIC_FLAG_INIT;
 
-/* While a thread looks: whether filtered markers were wanted, what the semaphores added up to, and
- * the page's generation. */
+/* As of the last refresh: a filtered marker is enabled; semaphores_sum(); the page's generation.
+ * Guarded by `looking`. */
 static bool in_use;
 static unsigned known_raised, known_generation;
 
@@ -68,10 +71,10 @@ static unsigned generation(void)
     return page ? *(const volatile uint32_t *)&page->generation : 0;
 }
 
-/* Asks everybody. */
+/* Collects the patterns of the page and, by the marker `filter`, of the tracers. */
 static void ask(char *patterns)
 {
-    memset(patterns, 0, FILTER_SIZE); /* that its page is there when a probe's handler writes */
+    memset(patterns, 0, FILTER_SIZE); /* a probe handler that writes here can't take a page fault */
     if (page) {
         memcpy(patterns, page->patterns, sizeof page->patterns - 1);
         strcat(patterns, " ");
@@ -106,7 +109,7 @@ static void look_if(unsigned wanted, bool again)
     unsigned raised = semaphores_sum(), written = generation();
     if (!(wanted & FILTERED_MARKERS)) {
         in_use = false;
-    } else if ((written % 2 == 0 || again) && /* odd for a second: its writer was killed */
+    } else if ((written % 2 == 0 || again) && /* or odd, once a second: its writer may be dead */
                (again || !in_use || raised != known_raised || written != known_generation)) {
         known_raised = raised;
         known_generation = written;
@@ -151,7 +154,7 @@ bool filter_matches_code(struct code_record *record, PyObject *globals)
     if (__builtin_expect(before >> 1 == version && version, 1))
         return before & 1;
     bool passes = text_passes(version, record, globals);
-    if (record->funcname.owner) /* not the record that stands for many */
+    if (record->funcname.owner) /* not no_record of code.c, which stands for many code objects */
         atomic_store_explicit(&record->filter, version << 1 | passes, memory_order_relaxed);
     return passes;
 }

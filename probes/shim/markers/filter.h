@@ -1,9 +1,10 @@
 /*
- * Which functions the filtered markers are for: those that a pattern of any tracer names.
+ * The filter: which functions the filtered markers are for.  These are the functions that match a
+ * pattern, or all functions if there is no pattern.
  *
- * The patterns are asked for when a tracer attaches to a filtered marker, or leaves: the marker
- * `filter` has room for each tracer to write its own.  Others are given by stap-python filter, and
- * by PYTHON_STAP_FILTER.  Without any pattern it is all functions.
+ * The marker `filter` passes a buffer, to which each tracer writes its patterns.  The marker fires
+ * when a tracer attaches to or detaches from a filtered marker, and once a second.  Further
+ * patterns come from stap-python filter and PYTHON_STAP_FILTER.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +14,8 @@
 #include "cpython/code.h"
 #include "markers/enabled.h"
 
-/* Changes with the patterns, and when filtered markers are wanted anew.  0: they never were. */
+/* The revision of the patterns.  Increases when they change, and when a filtered marker is enabled
+ * after a time in which none was; 0: none ever was. */
 extern atomic_uint filter_revision_word
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
@@ -22,7 +24,8 @@ static inline unsigned filter_revision(void)
     return atomic_load_explicit(&filter_revision_word, memory_order_acquire);
 }
 
-/* By which patterns the filtered markers fire: those for which the hooks were last set; 0: none. */
+/* The revision for which the hooks were last set: by its patterns the filtered markers fire.  0:
+ * the hooks are set for no filtered marker. */
 extern atomic_uint filter_armed_word
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
@@ -31,51 +34,57 @@ static inline unsigned filter_armed_revision(void)
     return atomic_load_explicit(&filter_armed_word, memory_order_acquire);
 }
 
-/* The hooks are set for these markers.  True: by other patterns than before.  GIL held; from 3.12
- * on several interpreters may call it at once. */
+/* Records that the hooks are set for these markers.  True: a filtered one is among them, and the
+ * revision is not the one armed before.  GIL held; from 3.12 on several interpreters may call it at
+ * once. */
 bool filter_set_armed(unsigned wanted);
 
-/* What an interpreter is to be armed for: these markers, and by which patterns they fire. */
+/* The key of an arming: markers, and the revision if a filtered one is among them. */
 static inline uint64_t filter_arm_key(unsigned wanted)
 {
     return wanted | (wanted & FILTERED_MARKERS ? (uint64_t)filter_revision() << 32 : 0);
 }
 
-/* Maps the page of filter_page.h, with the patterns of the environment.  By the loader. */
+/* Maps the page of shared/filter_page.h, and writes the patterns of PYTHON_STAP_FILTER to it.
+ * Called by core/loader.c. */
 void filter_map_page(void);
 
-/* Asks for patterns if these markers are wanted by other tracers than before.  Where an interpreter
- * is armed; any thread, with or without the GIL. */
+/* Collects the patterns again if a filtered one of these markers is enabled, and tracers or the
+ * page have changed.  Returns at once if another thread does so.  Any thread, with or without the
+ * GIL. */
 void filter_refresh(unsigned wanted);
 
-/* The same, and once a second in any case.  Called twenty times a second by the watcher; no GIL. */
+/* As filter_refresh(), and once a second even without a change.  Called by the watcher every 50
+ * ms. */
 void filter_refresh_tick(unsigned wanted);
 
-/* In the child of a fork, in which no other thread is. */
+/* In the child of a fork, where no other thread exists: a refresh of the parent does not go on. */
 void filter_after_fork(void);
 
-/* Whether filter_matches_code() has found it out before. */
+/* Whether the record has a verdict by the armed revision. */
 static inline bool filter_is_cached(const struct code_record *record)
 {
     return atomic_load_explicit(&record->filter, memory_order_relaxed) >> 1 ==
            filter_armed_revision();
 }
 
-/* As filter_matches_code(), if that was found out before; else true. */
+/* The record's verdict; true if it has none. */
 static inline bool filter_may_match(const struct code_record *record)
 {
     return (atomic_load_explicit(&record->filter, memory_order_relaxed) & 1) ||
            !filter_is_cached(record);
 }
 
-/* Whether that is in the place of a code object, which need not have a record: no pattern names its
- * function.  filter_rejects() of one that may be so puts it there.  Up to 3.11; GIL held. */
+/* Whether filter_cache has the verdict that no pattern matches the code object's function.  The
+ * code object needs no record.  Up to 3.11; GIL held. */
 static inline bool filter_rejects_cached(PyObject *code)
 {
     struct filter_cache_slot *place = filter_cache_slot(code);
     return place->tag == filter_cache_tag(code) && place->filter == filter_armed_revision();
 }
 
+/* Whether the record's verdict is that no pattern matches.  If so, adds the code object to
+ * filter_cache.  Up to 3.11; GIL held. */
 static inline bool filter_rejects(const struct code_record *record)
 {
     if (filter_may_match(record))
@@ -85,12 +94,13 @@ static inline bool filter_rejects(const struct code_record *record)
     return true;
 }
 
-/* Whether a pattern names the function of a record; globals: with which its code runs, or NULL.
- * GIL held, no exception in flight. */
+/* Whether a pattern matches the record's function, by the armed revision.  globals: those with
+ * which the code runs, or NULL.  GIL held, no exception in flight. */
 bool filter_matches_code(struct code_record *record, PyObject *globals);
 
-/* Whether one did when filter_armed_revision() was that, and filtered markers have been wanted
- * since. */
+/* Whether a pattern of this earlier revision matched the function, and filtered markers have been
+ * enabled ever since.  False also if the revision's text is lost.  GIL held, no exception in
+ * flight. */
 bool filter_matched_at(struct code_record *record, PyObject *globals, unsigned version);
 
 #endif

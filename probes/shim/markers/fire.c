@@ -1,5 +1,6 @@
 /*
- * Counts the tracers of function returns, and keeps for which frames they had entries.
+ * Fires the markers of functions, C functions and exceptions, and records which frames had an
+ * entry.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,7 +15,7 @@
 
 #include <stdint.h>
 
-/* ---------------------------------------------------------------- tracer */
+/* ---------------------------------------------------------------- replay */
 
 enum { RETURNS = MARKER_BITS(function__return) };
 
@@ -46,28 +47,28 @@ struct replay_request replay_begin(struct replay_state *seen)
     };
 }
 
-/* ---------------------------------------------------------------- entries */
+/* ---------------------------------------------------------------- frames that had an entry */
 
-/* The frames whose entry was reported, and whose return was not yet: each in one of the places of
- * the bucket that its address leads to, where no other frame is at that address meanwhile.  A place
- * is free if it is 0, or has a frame of which an earlier tracer heard.  There is no lock: a frame's
- * own thread takes a place by an atomic exchange, and frees it.  If a bucket has had no room for a
- * frame, all returns of its frames are reported, until another tracer comes. */
+/* The frames whose entry was fired, and whose return was not yet: each in a slot of the bucket of
+ * its address.  No other frame has the address meanwhile.  A slot is free if it is 0, or if its
+ * entry was fired for an earlier tracer.  No lock: a frame's own thread claims a slot by an atomic
+ * exchange, and frees it.  If a bucket had no room for a frame, all returns of the bucket's frames
+ * fire, until another tracer attaches. */
 enum { BUCKET_BITS = 12, PLACES = 7 };
 struct bucket {
     _Alignas(64) _Atomic uint64_t places[PLACES];
-    atomic_uint overflowed; /* the tracer's number */
+    atomic_uint overflowed; /* number of the latest tracer for which there was no room */
 };
 static struct bucket plain_entries[1 << BUCKET_BITS], filtered_entries[1 << BUCKET_BITS];
 
-/* Fibonacci hashing: the stacks of threads and greenlets are at like distances from each other. */
+/* Fibonacci hashing: the stacks of threads and greenlets lie at regular distances. */
 static inline struct bucket *bucket_of(struct bucket *buckets, const void *frame)
 {
     return &buckets[(uintptr_t)frame * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUCKET_BITS)];
 }
 
-/* What the place of a frame has: its address, of which Linux uses 48 bits unless it is asked for
- * more, and the tracer's number. */
+/* The value of a frame's slot: its address in 48 bits, as Linux uses no more unless a program
+ * requests it, and 16 bits of the tracer's number. */
 static inline uint64_t entry_of(const void *frame, unsigned tracer)
 {
     return ((uintptr_t)frame & UINT64_C(0xffffffffffff)) | (uint64_t)tracer << 48;
@@ -89,7 +90,7 @@ static inline void keep(struct bucket *buckets, const void *frame, unsigned trac
     atomic_store_explicit(&bucket->overflowed, tracer, memory_order_relaxed);
 }
 
-/* Whether the entry of the frame was reported, or may have been. */
+/* Drops the frame.  Returns whether its entry was fired, or may have been. */
 static inline bool take_out(struct bucket *buckets, const void *frame, unsigned tracer)
 {
     struct bucket *bucket = bucket_of(buckets, frame);
@@ -118,8 +119,8 @@ void tracer_keep_entry(const void *frame, struct markers_due fires)
         keep(filtered_entries, frame, number_of(&tracer_filtered));
 }
 
-/* What the hooks are set for decides, not the semaphores, which a tracer that detaches lowers one
- * after the other. */
+/* Tests markers_armed, not the semaphores: a tracer that detaches lowers these one after the
+ * other. */
 struct markers_due tracer_with_entry(const void *frame, struct markers_due fires)
 {
     if (fires.plain && marker_is_armed(MARKER_BIT(function__entry)))
@@ -129,9 +130,9 @@ struct markers_due tracer_with_entry(const void *frame, struct markers_due fires
     return fires;
 }
 
-/* ---------------------------------------------------------------- raise */
+/* ---------------------------------------------------------------- exceptions */
 
-/* The frame that an exception left last in this thread, and that frame's caller.  Only compared. */
+/* The frame that an exception left last on this thread, and its caller.  Only compared. */
 static __thread PyFrameObject *left, *left_to;
 
 void raise_left_frame(PyFrameObject *frame)
@@ -142,7 +143,7 @@ void raise_left_frame(PyFrameObject *frame)
         py.Py_DecRef((PyObject *)left_to);
 }
 
-/* Whether its entries are as we know them. */
+/* Whether struct PyTracebackObject is right for this CPython. */
 static bool is_known(PyObject *traceback)
 {
     enum { UNTRIED, KNOWN, UNKNOWN };
@@ -157,8 +158,8 @@ static bool is_known(PyObject *traceback)
     return layout == KNOWN;
 }
 
-/* The next entry of one; NULL: it is the last one.  A new reference.  Without the GIL another
- * thread may put another one there just now, so it's asked for. */
+/* The next entry, a new reference; NULL: this is the last one.  In a free-threaded build by
+ * CPython's own getter, as another thread may be setting tb_next. */
 static PyObject *next_of(PyObject *traceback)
 {
     PyObject *next;
@@ -175,14 +176,14 @@ static PyObject *next_of(PyObject *traceback)
     return next;
 }
 
-/* Its frame, which stays the same, and is only compared.  As an attribute it is an audited one. */
+/* The entry's frame, which never changes.  Only compared.  The attribute would be audited. */
 static PyFrameObject *frame_in(PyObject *traceback)
 {
     return ((const struct PyTracebackObject *)ob_base(traceback))->tb_frame;
 }
 
-/* Whether the exception began in the frame.  Up to 3.11 CPython also reports the end of an iterator
- * to the loop, which adds nothing to its traceback. */
+/* Whether the frame raised the exception.  Up to 3.11 CPython also reports an iterator's end to the
+ * frame of the loop, which then has no entry in the traceback. */
 static bool begins_in(PyFrameObject *frame, PyObject *traceback)
 {
     if (!traceback || traceback == py.none || !is_known(traceback) || frame_in(traceback) != frame)
@@ -193,8 +194,8 @@ static bool begins_in(PyFrameObject *frame, PyObject *traceback)
     return begins;
 }
 
-/* A new reference; NULL without an exception in flight if there is none.  Runs no code of the
- * program, whatever the class of the type. */
+/* The name of an exception's type, a new reference; NULL: it has none.  Leaves no exception in
+ * flight.  Runs no code of the program, even if the type has a metaclass. */
 static PyObject *name_of(PyObject *type)
 {
     PyObject *name = NULL;
@@ -202,7 +203,7 @@ static PyObject *name_of(PyObject *type)
         name = py.PyType_GetName(type);
     } else {
         PyObject *attributes =
-            py.PyObject_GetAttrString(cpython_type(py.tuple_type), "__dict__"); /* of type */
+            py.PyObject_GetAttrString(cpython_type(py.tuple_type), "__dict__"); /* of `type` */
         PyObject *attribute =
             attributes ? py.PyObject_CallMethod(attributes, "__getitem__", "s", "__name__") : NULL;
         if (attribute)
@@ -238,13 +239,7 @@ void raise_reached_frame(struct code_record *record, int line, PyFrameObject *fr
     cpython_clear_ref(&name);
 }
 
-/* ---------------------------------------------------------------- fire */
-
-/*
- * Fires the function markers: by their PyFrameObject of all frames up to 3.10, and of those that
- * began before the tracer attached; from 3.12 on of the innermost frame.  Called by the frame hook,
- * by trace and profile functions, and by sys.monitoring's callbacks.
- */
+/* ---------------------------------------------------------------- functions and lines */
 
 void fire_entry_by_object(PyFrameObject *frame, int line)
 {
@@ -328,7 +323,8 @@ PyObject *exception_argument(PyObject *type, PyObject *value, struct exception_p
     return (PyObject *)room;
 }
 
-/* Whether the filtered marker has reported it to an earlier tracer, which still is there. */
+/* Whether the function's filtered entries were fired by the patterns of filter_before, and filtered
+ * markers have been enabled ever since. */
 static bool is_entered(struct code_record *record, PyObject *globals, unsigned filter_before)
 {
     return filter_before && filter_matched_at(record, globals, filter_before);

@@ -1,7 +1,9 @@
 /*
- * Which tracer of function returns is attached.  Frames that began before it attached are reported
- * to it as each thread is next seen: their entries at once, so that every return has its entry and
- * what a tracer indents comes out even.  The same where patterns begin to name a function.
+ * Fires the markers of functions, lines, C functions and exceptions, with their filtered markers,
+ * for all hooks.  Replays running frames: when a tracer attaches, or patterns change, each thread
+ * first fires the entries of its open frames, so that every return has an entry.
+ *
+ * All functions: on the thread that runs the frame, GIL held, no exception in flight.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,108 +15,95 @@
 #include "markers/enabled.h"
 #include "markers/filter.h"
 
-/* ---------------------------------------------------------------- tracer */
+/* ---------------------------------------------------------------- replay */
 
-/* Which markers of an event fire: its own, and the filtered one. */
+/* Which of an event's markers fire: its plain one, its filtered one. */
 struct markers_due {
     bool plain, filtered;
 };
 
-/* Counted: another number is another tracer, or other patterns. */
+/* Increases when a tracer of function returns attaches, and when its patterns change. */
 extern atomic_uint replay_generation
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
-/* Counted: another number is another tracer of all functions, or of filtered ones, whatever the
- * patterns. */
+/* The numbers of the tracers of all functions, and of filtered ones.  Each increases when such a
+ * tracer of function returns attaches, but not when patterns change. */
 extern atomic_uint tracer_plain __attribute__((visibility("hidden"))); /* read without the GOT */
 extern atomic_uint tracer_filtered __attribute__((visibility("hidden")));
 
-/* What the hooks are set for; the semaphores may already say more, or less. */
+/* Markers, as bits, for which the hooks are set.  The semaphores may already differ. */
 extern atomic_uint markers_armed __attribute__((visibility("hidden"))); /* read without the GOT */
 
-/* Function entries and returns: of all functions, and the filtered ones. */
 enum {
     FUNCTION_MARKERS = MARKER_BIT(function__entry) | MARKER_BIT(function__return),
     FILTERED_FUNCTION_MARKERS =
         MARKER_BIT(filtered__function__entry) | MARKER_BIT(filtered__function__return),
 };
 
-/* Whether the hooks are set for one of these markers. */
+/* Whether the hooks are set for any of these markers. */
 static inline bool marker_is_armed(unsigned markers)
 {
     return atomic_load_explicit(&markers_armed, memory_order_relaxed) & markers;
 }
 
-/* Whether this marker is wanted, and the hooks are set for it: a filtered one has no patterns
- * before, and a return no entry. */
+/* Whether to fire the marker: MARKER_ON(), and the hooks are set for it.  Before the hooks are set,
+ * a filtered marker has no patterns, and a return has no entry. */
 #define MARKER_ARMED(name) (MARKER_ON(name) && marker_is_armed(MARKER_BIT(name)))
 
-/* Called by the hooks that feed function markers, when they are set: these markers are wanted in
- * the process now.  GIL held; from 3.12 on several interpreters, each with a GIL of its own, may
- * call it at once. */
+/* Records that the hooks are set for these markers, the enabled ones of the process.  Called by the
+ * hooks that feed function markers, when they are set.  From 3.12 on several interpreters, each
+ * with a GIL of its own, may call this at once. */
 void replay_set_markers(unsigned wanted);
 
-/* What a thread has caught up with. */
+/* The state of a thread's latest replay. */
 struct replay_state {
     unsigned number, /* replay_generation then */
         plain,       /* tracer_plain */
-        filter;      /* filter_revision() */
+        filter;      /* filter_armed_revision() */
 };
 
-/* Whether the thread has not caught up. */
+/* Whether the thread must replay. */
 static inline bool replay_is_due(const struct replay_state *seen)
 {
     return seen->number != atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
-/* Which frames that run already are to be entered: those of tracers with patterns only if they were
- * not by the earlier ones. */
+/* Which entries a replay fires.  Filtered ones only for functions that did not match the patterns
+ * of revision filter_replayed, as the others have had their entries; 0: for all that match now. */
 struct replay_request {
     bool plain, filtered;
     unsigned filter_replayed;
 };
 
-/* The thread catches up.  On a thread that runs Python, GIL held. */
+/* Begins the thread's replay: updates *seen, and returns the entries to fire. */
 struct replay_request replay_begin(struct replay_state *seen);
 
-/* Keeps, until the frame returns, to which tracers its entry is reported: the present ones of these
- * markers.  From 3.12 on; up to 3.11 the frame hook keeps it, on the C stack.  On a thread that
- * runs Python, GIL held; in a free-threaded build others may be in these functions, too. */
+/* Records, until the frame returns, that its entry is fired for the present tracers of these
+ * markers.  3.12 and later; up to 3.11 the frame hook keeps this on the C stack. */
 void tracer_keep_entry(const void *frame, struct markers_due fires);
 
-/* The frame returns.  These markers without those of a tracer to which its entry was not reported,
- * though that asks for entries: as the frame began before that came, on a stack that no thread had
- * then, a greenlet's or another interpreter's. */
+/* The frame returns: drops its record.  Returns the markers to fire: not those of a tracer that
+ * probes entries, but did not get this frame's.  Such a frame began before the tracer attached, on
+ * a stack that no thread ran at the replay: a greenlet's or another interpreter's. */
 struct markers_due tracer_with_entry(const void *frame, struct markers_due fires);
 
-/* ---------------------------------------------------------------- raise */
+/* ---------------------------------------------------------------- exceptions */
 
 /*
- * Fires exception__raise: once for each raise, not again in each frame that the exception passes.
- *
- * CPython reports an exception in each frame that it comes to, by the frame's own raise or out of a
- * call.  In the second case the frame that was called has just been left, and is the next one in
- * the exception's traceback.
- *
- * All functions: on the thread that runs the frame, GIL held, no exception in flight.
+ * exception__raise fires once for each raise, not in each frame that the exception passes.  CPython
+ * reports an exception in each frame that it reaches: a frame that raises, or a frame whose callee
+ * it has left.  In the second case the callee is the next frame in the exception's traceback.
  */
 
-/* An exception has come to the calling thread's innermost frame, which stands at this line.
- * traceback: the exception's, the frame's entry included; None or NULL for none. */
+/* An exception has reached frame, the calling thread's innermost one, at this line.  traceback: the
+ * exception's, including the entry of frame; None or NULL: there is none. */
 void raise_reached_frame(struct code_record *record, int line, PyFrameObject *frame,
                          PyObject *exception, PyObject *traceback);
 
-/* An exception leaves that frame. */
+/* An exception leaves the frame. */
 void raise_left_frame(PyFrameObject *frame);
 
-/* ---------------------------------------------------------------- fire */
-
-/*
- * Fires the markers of functions and lines, and of calls of C functions, with the filtered ones:
- * the one place of each, for all hooks.
- *
- * All functions: on the thread that runs the frame, GIL held, no exception in flight.
- */
+/* ---------------------------------------------------------------- functions and lines */
 
 static inline struct markers_due markers_due_at_entry(struct code_record *record, PyObject *globals)
 {
@@ -131,8 +120,7 @@ static inline struct markers_due markers_due_at_return(struct code_record *recor
                                     filter_matches_code(record, globals)};
 }
 
-/* In the header, as it is a step of each call of a Python function: as a function of its own it
- * would be one more call, and stand between two levels of Python recursion on the C stack. */
+/* In the header, as it runs at each call of a Python function. */
 static inline void fire_entry(struct code_record *record, int line, struct event_frame shown,
                               struct markers_due fires)
 {
@@ -145,8 +133,8 @@ static inline void fire_entry(struct code_record *record, int line, struct event
     module_name_release(&module);
 }
 
-/* How a frame ended: with what it returned or yielded, or with the exception that leaves it.  Both
- * are NULL where that can't be told. */
+/* How a frame ended: the value that it returned or yielded, or the exception that leaves it.  Both
+ * are NULL where this is not known. */
 struct outcome {
     PyObject *result, *exception;
 };
@@ -165,7 +153,7 @@ static inline void fire_return(struct code_record *record, int line, struct even
     module_name_release(&module);
 }
 
-/* Fires line, and its filtered one; globals as filter_matches_code() takes them. */
+/* globals: as in filter_matches_code(). */
 static inline void fire_line(struct code_record *record, PyObject *globals, int line)
 {
     if (MARKER_ON(line))
@@ -175,32 +163,34 @@ static inline void fire_line(struct code_record *record, PyObject *globals, int 
                               code_first_module(record));
 }
 
-/* The same of a call of a function in C from a frame of this record, that stands at this line. */
+/* For a call of a C function from a frame of the record caller, at this line of it. */
 void fire_cfunction_entry(struct code_record *caller, PyObject *globals, int line,
                           PyObject *callable);
 void fire_cfunction_return(struct code_record *caller, PyObject *globals, int line,
                            PyObject *callable);
 
-/* function__entry and function__return by a PyFrameObject. */
+/* By a PyFrameObject: up to 3.10 of any frame, in 3.11 of frames that ran before the tracer
+ * attached. */
 void fire_entry_by_object(PyFrameObject *frame, int line);
 void fire_return_by_object(PyFrameObject *frame, int line, struct outcome outcome);
 
-/* The same of the calling thread's innermost frame, for an event of this code.  3.12 and later. */
+/* For the calling thread's innermost frame, at an event of this code.  3.12 and later. */
 void fire_entry_now(PyObject *code, struct code_record *record, int line, struct markers_due fires);
 void fire_return_now(PyObject *code, struct code_record *record, int line, struct outcome outcome,
                      struct markers_due fires);
 
-/* The exception in flight, which PyErr_Fetch() has put aside, for an outcome.  One that C code has
- * set, and no Python code has caught, is a class and what it will be made with: room then becomes a
- * tuple of both, for tracers alone.  NULL for none. */
+/* The exception of an outcome, made of the results of PyErr_Fetch(); NULL: there is none.  C code
+ * may set an exception as a class and its argument, which become an object only when Python code
+ * catches it.  Then the result is *room, filled in as a tuple of both, which only tracers may
+ * read. */
 struct exception_pair {
     struct PyVarObject_head head;
     PyObject *parts[2];
 };
 PyObject *exception_argument(PyObject *type, PyObject *value, struct exception_pair *room);
 
-/* The entries of the frames of frame_stack() that are to be entered, the outermost first, each with
- * the line at which it stands. */
+/* Fires the entries of a replay for the frames of frame_stack(), the outermost first, each with its
+ * current line. */
 void fire_running_frames(PyFrameObject *const *frames, size_t depth, struct replay_request enters);
 
 #endif

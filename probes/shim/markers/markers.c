@@ -1,13 +1,13 @@
 /*
- * The markers' semaphores and sites, as SystemTap's <sys/sdt.h> has them.
+ * The markers' semaphores and sites, in the format of SystemTap's <sys/sdt.h>.  No lock.
  *
- * A site is a nop that a tracer turns into a breakpoint.  On x86-64 each marker has two, one of
- * which is passed: what a breakpoint costs there depends on the kernel's version.
- *   narrow  A nop of one byte is skipped by any kernel.
- *   wide    Linux 6.18 turns a breakpoint on a nop of five bytes into a call, at half the cost (7.2
- *           was seen not to, both sites then costing the same); before that it runs out of line,
- *           which costs more (arch/x86/kernel/uprobes.c: can_optimize(), which wants it in one
- *           page; branch_setup_xol_ops()).
+ * A site is a nop, which the kernel replaces by a breakpoint while a tracer probes the marker.  On
+ * x86-64 each marker has two sites and executes one.  Which one costs less depends on the kernel:
+ *   narrow  A nop of one byte.  Every kernel skips it.
+ *   wide    A nop of five bytes within one page.  Linux 6.18 turns its breakpoint into a call, at
+ *           half the cost (arch/x86/kernel/uprobes.c: can_optimize()); on 7.2 both sites were
+ *           measured to cost the same.  Before 6.18 the nop is executed out of line, which costs
+ *           more (branch_setup_xol_ops()).
  * The call writes below the stack pointer: on x86-64 this file is compiled without a red zone.
  *
  * SPDX-License-Identifier: MIT
@@ -53,8 +53,8 @@ MARKERS_LIST(NARROW_SITE)
     }
 MARKERS_LIST(WIDE_SITE)
 
-/* A fork copies the calls, and not the page that they call (6.18: the child would end with
- * SIGSEGV): so in a child this is 0. */
+/* Not 0: use the wide sites.  0 in a child of a fork: Linux 6.18 copies the calls into the child,
+ * but not the page that they call, so the child would end with SIGSEGV. */
 static const int never;
 static const int *is_wide = &never;
 
@@ -79,7 +79,7 @@ void markers_choose_sites(void)
             narrow_##name(__VA_ARGS__); \
     }
 
-#else /* all nops are of one size, so the compiler would merge two sites */
+#else /* all nops have one size: the compiler would merge the two sites */
 
 void markers_choose_sites(void) {}
 

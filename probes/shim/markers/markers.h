@@ -1,5 +1,6 @@
 /*
- * The markers: for each one of python.d a number, a semaphore and a function that fires it.
+ * The markers: for each one in probes/python.d a number, a semaphore and a function that fires it.
+ * Any thread, with or without the GIL; no lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +21,7 @@ struct marker_info {
 extern const struct marker_info marker_info[MARKERS];
 
 /* python_NAME_semaphore: one for all sites of the marker; not 0 while a tracer probes it.
- * marker_NAME(): fires the marker.  Called by the hooks, GIL held, and by test/driver.c. */
+ * marker_NAME(): fires the marker. */
 #define DECLARE(name, parameters, ...) \
     extern unsigned short python_##name##_semaphore __attribute__((visibility("hidden"))); \
     void marker_##name parameters;
@@ -29,12 +30,11 @@ MARKERS_LIST(DECLARE)
 
 enum { MARKERS_TEXT = 640 };
 
-/* The names of the markers with these bits, with ", " between them; "none".  text has room for
- * MARKERS_TEXT bytes, which all names fit into; returns it.  No lock. */
+/* Writes the names of the markers whose bits are set, separated by ", ", or "none", to text, which
+ * must have MARKERS_TEXT bytes: enough for all names.  Returns text. */
 const char *markers_to_text(unsigned markers, char *text);
 
-/* Picks the sites for this kernel.  Called before any marker fires, by the loader and by
- * test/driver.c; no GIL. */
+/* Chooses the sites that cost less on this kernel.  Must be called before any marker fires. */
 void markers_choose_sites(void);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Finds the semaphores of the interpreter's own markers: by the SystemTap notes (.note.stapsdt) of
- * its ELF file.  Whatever the file holds, nothing outside it is read, and no semaphore outside the
- * writable memory of the object that was loaded from it.
+ * Finds the semaphores of the interpreter's native markers by the SystemTap notes (.note.stapsdt)
+ * of its ELF file.  The file is not trusted: nothing is read beyond its end, and no semaphore
+ * outside the writable memory of the object that was loaded from it.  Any thread; the file is read
+ * once, under pthread_once().
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,20 +29,20 @@ enum {
 
 typedef const volatile unsigned short *semaphore;
 
-/* NULL if the interpreter does not have the marker, or never fires it.  A tracer raises it in this
- * memory, which is unmapped with the interpreter's code. */
+/* By marker; NULL: the interpreter does not have the marker, or never fires it.  The semaphores are
+ * unmapped with the interpreter. */
 static semaphore semaphores[MARKERS];
 
-/* ---------------------------------------------------------------- what is loaded */
+/* ---------------------------------------------------------------- the loaded object */
 
 struct object {
-    ElfW(Addr) bias; /* from link-time addresses to ours */
+    ElfW(Addr) bias; /* the difference between a load-time and a link-time address */
     const char *path;
     const ElfW(Phdr) * headers;
     size_t count;
 };
 
-/* Whether one segment with these flags has the bytes at the link-time address. */
+/* Whether one loaded segment with these flags contains the bytes at the link-time address. */
 static bool has(const struct object *object, ElfW(Addr) address, size_t size, unsigned flags)
 {
     for (const ElfW(Phdr) *segment = object->headers; segment < object->headers + object->count;
@@ -53,7 +54,7 @@ static bool has(const struct object *object, ElfW(Addr) address, size_t size, un
     return false;
 }
 
-/* The object with the interpreter's code: libpython, or the program. */
+/* For dl_iterate_phdr(): stops at the object with the interpreter's code, libpython or program. */
 static int is_interpreter(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -64,16 +65,16 @@ static int is_interpreter(struct dl_phdr_info *info, size_t size, void *data)
     return has(object, (ElfW(Addr))py.Py_GetVersion - object->bias, 1, PF_X);
 }
 
-/* ---------------------------------------------------------------- its file */
+/* ---------------------------------------------------------------- the object's file */
 
 struct file {
-    const char *bytes; /* room for all of it */
+    const char *bytes; /* memory of the file's size */
     size_t size;
-    const int *fd; /* what a part is read from when it is asked for; NULL: it is all there */
+    const int *fd; /* note_part() reads from this; NULL: all bytes are there already */
 };
 
-/* The bytes from offset on, or NULL if the file has fewer.  They are read, as those of a mapped
- * file are gone when it is truncated. */
+/* The bytes from offset on; NULL: the file has fewer, or they can't be read.  By pread(), not by
+ * mapping the file: pages of a mapped file are gone when it is truncated. */
 static const void *note_part(const struct file *file, size_t offset, size_t size)
 {
     if (offset > file->size || size > file->size - offset)
@@ -85,8 +86,8 @@ static const void *note_part(const struct file *file, size_t offset, size_t size
     return bytes;
 }
 
-/* The header, or NULL if the object was not loaded from this file: another one may have its path by
- * now.  The notes of a segment have the build's id. */
+/* The ELF header; NULL: the object was not loaded from this file, as another file may have its path
+ * by now.  Compares program headers and note segments, which have the build ID. */
 static const ElfW(Ehdr) * header_of(const struct file *file, const struct object *object)
 {
     const ElfW(Ehdr) *header = note_part(file, 0, sizeof *header);
@@ -133,7 +134,7 @@ static ElfW(Addr) base_of(const struct file *file, const ElfW(Ehdr) * header)
     return 0;
 }
 
-/* ---------------------------------------------------------------- its notes */
+/* ---------------------------------------------------------------- the file's notes */
 
 static const struct {
     enum marker marker;
@@ -144,7 +145,7 @@ static const struct {
 #undef FIRES
 };
 
-/* The marker, if it fires in this version; else MARKERS. */
+/* The marker of this name, if this CPython fires it; else MARKERS. */
 static enum marker enabled_in(const char *name)
 {
     for (size_t i = 0; i < sizeof fires / sizeof *fires; i++)
@@ -154,9 +155,9 @@ static enum marker enabled_in(const char *name)
     return MARKERS;
 }
 
-/* One note's descriptor: three addresses, then provider, marker and arguments, each with its NUL.
- * A file that was prelinked has moved since its notes were written: by as much as
- * .stapsdt.base has.  A marker's sites share one semaphore. */
+/* Reads the descriptor of a note: three addresses, then provider, marker and arguments, each with a
+ * NUL.  If prelink has moved the file after the notes were written, their addresses are off by as
+ * much as .stapsdt.base has moved.  All sites of a marker share one semaphore. */
 static void read_descriptor(const struct object *object, ElfW(Addr) base, const char *bytes,
                             size_t size)
 {
@@ -222,13 +223,13 @@ static bool read_file(const struct file *file, const struct object *object)
 static bool read_path(const struct object *object)
 {
     bool done = false;
-    /* A relative path may lead elsewhere by now, perhaps to a file that blocks open(). */
+    /* A relative path may name another file by now, perhaps one that blocks open(). */
     if (object->path[0] != '/')
         return false;
     int fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
-    off_t end = lseek(fd, 0, SEEK_END); /* none of a pipe, and too great a one of a folder */
+    off_t end = lseek(fd, 0, SEEK_END); /* -1: a pipe; of a folder it may be too great for mmap() */
     if (end > 0) {
         size_t size = (size_t)end;
         void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -242,7 +243,7 @@ static bool read_path(const struct object *object)
     return done;
 }
 
-/* ---------------------------------------------------------------- once, and then */
+/* ---------------------------------------------------------------- probed markers */
 
 static void log_found(const char *path, bool read)
 {
