@@ -1,12 +1,11 @@
 /*
- * Sums by function.  They are written with the GIL held, which serves as their lock: a code object
- * is one interpreter's, and so is its tally.  Where there is no GIL, they are added to atomically,
- * and a function that several threads call has more of them, so that few wait for each other.  They
- * are told on another thread, without the GIL, which reads words that only grow, and names that are
- * copies.
+ * Sums by function.  Counted with the GIL held, which is the lock: a code object belongs to one
+ * interpreter, and so do its sums.  In a free-threaded build threads add atomically, and a function
+ * that several threads call has several parts, so that few threads contend.  A flush needs no GIL:
+ * it reads words that only grow, and names that are copies.
  *
- * A tally outlives its code object until it has been told.  Then it is taken off the list, and
- * freed by a thread of the program's, as the watcher calls no free().
+ * The sums outlive their code object until they are flushed.  The flush then unlinks them, and a
+ * thread of the program frees them, as the watcher must not call free().
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,14 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- tally */
+/* ---------------------------------------------------------------- sums */
 
 struct sums {
     _Atomic uint64_t begun;                   /* calls */
-    _Atomic uint64_t ended, ticks, own_ticks; /* calls that were seen to begin, and their time */
+    _Atomic uint64_t ended, ticks, own_ticks; /* calls that were open, and their time */
 };
 
-/* Sums without a GIL, which threads on several processors write to. */
+/* Sums in a free-threaded build, to which threads on several processors write. */
 enum { CACHE_LINE = 64 };
 struct part {
     _Alignas(CACHE_LINE) struct sums sums;
@@ -41,34 +40,34 @@ struct part {
 enum { OTHER_THREADS = 8 };
 
 struct function_sums {
-    struct code_sums code; /* first: struct code_record has its address */
+    struct code_sums code; /* first: struct code_record points to it */
     struct sums own;
-    struct sums *first; /* with a GIL its own; without one in names, those of first_thread */
+    struct sums *first; /* &own; in a free-threaded build a part in names, for first_thread */
     unsigned first_thread;
     struct part
-        *_Atomic others; /* those of other threads, by their numbers; NULL: there are none */
+        *_Atomic others; /* free-threaded: for other threads, by their numbers; NULL: none yet */
     struct function_sums *_Atomic next;
     const char *filename, *funcname, *module; /* in names; or NULL */
     int first_line;
     bool is_c;
     struct {
         uint64_t begun, ended, ticks, own_ticks;
-    } told; /* under the lock */
+    } told; /* the values of the latest flush; under flush_lock */
     char names[];
 };
 
-/* All of them, the newest first. */
+/* The list of all, the newest first. */
 static struct function_sums *_Atomic tallies;
 
-/* Taken off the list, to be freed. */
+/* Unlinked from the list, to be freed. */
 static struct function_sums *_Atomic unlisted;
 
 atomic_uint sums_enabled_word;
 
-/* How often the sums were told; never 0. */
+/* How often the sums were flushed, plus 1. */
 static atomic_uint flush_epoch = 1;
 
-/* Held by the thread that tells. */
+/* Held by the thread that flushes. */
 static pthread_mutex_t flush_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void sums_set_enabled(unsigned wanted)
@@ -81,11 +80,10 @@ void sums_set_enabled(unsigned wanted)
 /* ---------------------------------------------------------------- by thread */
 
 static __thread struct {
-    unsigned number; /* of this thread among those that counted; 0: it has not */
-    unsigned times;  /* how often the sums had been told when it counted last */
+    unsigned number; /* of this thread among those that have counted; 0: it has not */
+    unsigned times;  /* flush_epoch when it counted last */
 } thread;
 
-/* The number of this thread. */
 static inline unsigned number_here(void)
 {
     static atomic_uint threads;
@@ -129,7 +127,7 @@ enum { MOST_FREED = 4096 };
 static struct function_sums *make(const char *filename, const char *funcname, const char *module)
 {
     ticks_choose_source();
-    if (code_sums_freed > MOST_FREED) /* a child that a thread has forked has no watcher */
+    if (code_sums_freed > MOST_FREED) /* there may be no watcher: watcher_forbidden in core.h */
         sums_flush();
     free_off_list();
     size_t room = py.free_threaded ? CACHE_LINE + sizeof(struct part) : 0;
@@ -150,7 +148,7 @@ static struct function_sums *make(const char *filename, const char *funcname, co
     return tally;
 }
 
-/* From now on its sums are reported. */
+/* From now on each flush fires its sums. */
 static void link_new(struct function_sums *tally)
 {
     tally->next = tallies;
@@ -158,7 +156,7 @@ static void link_new(struct function_sums *tally)
         ;
 }
 
-/* The first tally of a record stays: another thread may make one at once. */
+/* If two threads make the sums of a record at once, the first ones stay. */
 struct function_sums *sums_of_code(struct code_record *record, PyObject *globals)
 {
     struct function_sums *known = tally_in(record);
@@ -179,10 +177,11 @@ struct function_sums *sums_of_code(struct code_record *record, PyObject *globals
     return tally;
 }
 
-/* ---------------------------------------------------------------- by function in C */
+/* ---------------------------------------------------------------- by C function */
 
-/* By definition, which a library may free, and make another one at its address; and by interpreter,
- * as those with a GIL each would count at once.  They stay. */
+/* The key is the definition, with its name and function, as a library may free it and make another
+ * one at its address; and the interpreter, as interpreters with a GIL each would count at once.
+ * Never freed. */
 struct c_function {
     struct c_function *next;
     const PyMethodDef *definition;
@@ -198,7 +197,7 @@ static struct c_function *_Atomic *place_of(const PyMethodDef *definition)
     return &c_functions[((uintptr_t)definition >> 5) % (sizeof c_functions / sizeof *c_functions)];
 }
 
-/* Those of this interpreter. */
+/* The entry of the calling interpreter; NULL: there is none yet. */
 static struct c_function *find(const PyMethodDef *definition)
 {
     PyInterpreterState *here = cpython_interpreter();
@@ -210,10 +209,11 @@ static struct c_function *find(const PyMethodDef *definition)
     return function;
 }
 
-/* One thread at a time makes one: the second would lose calls that are open. */
+/* Held to add an entry: with a second one for the same function, open calls would lose their
+ * ends. */
 static struct nogil_lock making;
 
-/* Unless another thread has just made it. */
+/* Adds the entry, unless another thread has just done so.  Returns the sums that stay. */
 static struct function_sums *put_in_place(const PyMethodDef *definition,
                                           struct c_function *function, struct function_sums *tally)
 {
@@ -263,7 +263,7 @@ struct function_sums *sums_of_cfunction(PyObject *callable)
 
 /* ---------------------------------------------------------------- counting */
 
-/* A thread of no GIL may share its sums. */
+/* In a free-threaded build threads may share sums. */
 static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order)
 {
     if (py.free_threaded)
@@ -272,7 +272,7 @@ static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order
         atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value, order);
 }
 
-/* Of a function that another thread has called first. */
+/* The sums to which this thread adds, of a function that another thread has called first. */
 static __attribute__((noinline)) struct sums *other_sums(struct function_sums *tally)
 {
     struct part *others = atomic_load_explicit(&tally->others, memory_order_acquire), *fresh;
@@ -286,7 +286,7 @@ static __attribute__((noinline)) struct sums *other_sums(struct function_sums *t
     return others ? &others[number_here() % OTHER_THREADS].sums : tally->first;
 }
 
-/* Those to which this thread adds. */
+/* The sums to which this thread adds. */
 static inline struct sums *sums_here(struct function_sums *tally)
 {
     return !py.free_threaded || tally->first_thread == number_here() ? tally->first
@@ -319,10 +319,10 @@ void sums_call_end(struct function_sums *tally)
     add(&sums->own_ticks, call.own, memory_order_relaxed);
     if (call.outermost)
         add(&sums->ticks, call.time, memory_order_relaxed);
-    add(&sums->ended, 1, memory_order_release); /* last: who tells sees what belongs to it */
+    add(&sums->ended, 1, memory_order_release); /* last: a flush that reads it reads its times */
 }
 
-/* ---------------------------------------------------------------- telling */
+/* ---------------------------------------------------------------- flush */
 
 static uint64_t sum_in(const struct sums *sums, size_t offset)
 {
@@ -330,7 +330,7 @@ static uint64_t sum_in(const struct sums *sums, size_t offset)
                                 memory_order_acquire);
 }
 
-/* Of all threads. */
+/* The sum of all threads. */
 static uint64_t sum_of(const struct function_sums *tally, size_t offset)
 {
     uint64_t sum = sum_in(tally->first, offset);
@@ -347,7 +347,7 @@ static uint64_t grown(uint64_t now, uint64_t *before)
     return now - was;
 }
 
-/* How much a sum has grown since it was last told. */
+/* How much a sum has grown since the latest flush. */
 #define SINCE(tally, sum) grown(sum_of(tally, offsetof(struct sums, sum)), &(tally)->told.sum)
 
 static void flush_begin(struct function_sums *tally, long number)
@@ -368,7 +368,7 @@ static void flush_times(struct function_sums *tally, long number, long time, lon
                                  number, time, own);
 }
 
-/* As much of a sum as there is room for in a long, which has 32 bits on some machines. */
+/* The part of *sum that fits into a long, which has 32 bits on some machines; subtracts it. */
 static long part_of(uint64_t *sum)
 {
     long part = *sum < LONG_MAX ? (long)*sum : LONG_MAX;
@@ -376,7 +376,7 @@ static long part_of(uint64_t *sum)
     return part;
 }
 
-/* In several events if it must be. */
+/* Fires several events if the times don't fit into one. */
 static void flush_end(struct function_sums *tally, long number, uint64_t time, uint64_t own)
 {
     do {
@@ -407,12 +407,12 @@ static void unlink_released(struct function_sums *tally, struct function_sums *b
         ;
 }
 
-/* The first one stays: another thread may be about to put one before it. */
+/* Unlinks sums of freed code objects, not the first: another thread may be linking to it. */
 static void for_each(void (*act)(struct function_sums *))
 {
     struct function_sums *before = NULL, *next;
     for (struct function_sums *tally = tallies; tally; tally = next) {
-        bool freed = tally->code.freed; /* before it is told: nothing is counted after that */
+        bool freed = tally->code.freed; /* read before act(): nothing is counted after that */
         act(tally);
         next = tally->next;
         if (freed && before)
@@ -443,7 +443,7 @@ static void forget(struct function_sums *tally)
     SINCE(tally, own_ticks);
 }
 
-/* What was counted and not told is left out. */
+/* Drops counts that were not flushed. */
 static void forget_all(void)
 {
     open_calls_invalidate();
@@ -461,7 +461,7 @@ void sums_after_fork(void)
     open_calls_after_fork();
 }
 
-/* ---------------------------------------------------------------- when */
+/* ---------------------------------------------------------------- when to flush */
 
 void sums_flush_tick(unsigned wanted)
 {
@@ -475,7 +475,7 @@ void sums_flush_tick(unsigned wanted)
     }
 }
 
-/* What the program has run after its atexit functions. */
+/* Flushes the calls that the program has made after its atexit functions. */
 __attribute__((destructor)) static void flush_remaining(void)
 {
     sums_flush();
@@ -485,12 +485,12 @@ __attribute__((destructor)) static void flush_remaining(void)
 
 struct call {
     const void *function;
-    uint64_t began, inside; /* ticks: when; in its callees */
+    uint64_t began, inside; /* ticks: of its begin; spent in its callees */
     bool outermost;
 };
 
-/* The calls of a thread, the innermost last; and how many there are of the functions that share a
- * place: of a function whose place has none, none is open. */
+/* The open calls of a thread, the innermost last.  at_place counts them by slot_of(); 0: no call of
+ * the functions that share the slot is open. */
 enum { SLOTS = 256 };
 struct block {
     uint32_t at_place[SLOTS];
@@ -503,12 +503,11 @@ static __thread struct calls {
     unsigned epoch;
 } calls;
 
-/* Another one for each time that times are wanted, or no longer, in each child, and where too many
- * calls are open: those that were open then are forgotten. */
+/* Changes when times become enabled or disabled, in each child of a fork, and when a thread has too
+ * many open calls.  A thread whose calls have another epoch drops them. */
 static atomic_uint epoch = 1;
 
-/* Calls that lose their ends stay: where a greenlet is given up that has not ended.  So there is an
- * end to it. */
+/* A limit, as calls without an end stay: those of a greenlet that is dropped before its end. */
 enum { ROOM = 64, MAX_CALLS = 128 * 1024 };
 
 static pthread_key_t at_thread_end;
@@ -536,7 +535,7 @@ static void forget_here(void)
 /* False: memory ran out. */
 static __attribute__((noinline)) bool make_room(void)
 {
-    if (calls.room >= MAX_CALLS) { /* what is open in other threads goes with it */
+    if (calls.room >= MAX_CALLS) { /* other threads drop their calls, too */
         calls.epoch = ++epoch;
         forget_here();
         return true;
@@ -560,7 +559,7 @@ static inline uint32_t *slot_of(const void *function)
     return &calls.block->at_place[((uintptr_t)function >> 6) % SLOTS];
 }
 
-/* Behind the innermost call of it; 0: there is none. */
+/* The index behind the function's innermost open call; 0: there is none. */
 static inline size_t find_slot(const void *function)
 {
     size_t i = calls.depth;
@@ -585,7 +584,7 @@ void open_calls_begin(const void *function)
     calls.block->call[calls.depth++] = call;
 }
 
-/* Calls within it have lost their ends, or go on where the program has switched stacks in C. */
+/* Open calls within it stay: they have lost their ends, or continue after a switch of C stacks. */
 bool open_calls_end(const void *function, bool is_c, struct ended_call *ended)
 {
     uint64_t now = ticks_now();
@@ -617,17 +616,17 @@ void open_calls_after_fork(void)
     thread_blocks_after_fork(calls.block);
 }
 
-/* ---------------------------------------------------------------- parting */
+/* ---------------------------------------------------------------- exit flush */
 
 /*
- * CPython calls a C function by what its PyMethodDef says at that moment, which is memory that can
- * be written (Modules/posixmodule.c, posix_methods).  Ours calls the one that stood there, whatever
- * arguments its flags give it: all of them are words.
+ * CPython calls a C function by the pointer that its PyMethodDef has at that moment, and the memory
+ * of a PyMethodDef is writable (Modules/posixmodule.c: posix_methods).  A function of ours flushes,
+ * and calls the previous one with up to five arguments, each of them a word, whatever ml_flags are.
  */
 
 enum { WAITS = 100, WAIT_US = 500 };
 
-/* The watcher may be telling just now. */
+/* Waits for the watcher, which may be flushing just now. */
 static void exit_flush(void)
 {
     static atomic_uint nobody_wakes;
@@ -637,7 +636,7 @@ static void exit_flush(void)
 
 typedef void *(*c_function)(void *, void *, void *, void *, void *);
 
-/* PARTING(NAME): a function of posix. */
+/* PARTING(NAME): a function of the module posix. */
 #define EXIT_FUNCTIONS(PARTING) PARTING(_exit) PARTING(execv) PARTING(execve)
 
 #define NUMBER(name) NUMBER_##name,
@@ -662,7 +661,7 @@ static const struct {
     c_function function;
 } ours[COUNT] = {EXIT_FUNCTIONS(OURS)};
 
-/* Threads that call the function meanwhile read one word, the old one or the new. */
+/* A thread that calls the function meanwhile reads one word, the old pointer or the new one. */
 void exit_flush_set(bool wanted)
 {
     for (int i = 0; i < COUNT; i++) {
@@ -676,8 +675,8 @@ void exit_flush_set(bool wanted)
     }
 }
 
-/* posix is in sys.modules from the start.  If the program has put something else there, that has no
- * functions in C. */
+/* posix is in sys.modules from the start.  If the program has put something else there, its
+ * attributes are no C functions. */
 void exit_flush_find(void)
 {
     PyObject *posix = cpython_sys_module("posix");
@@ -689,5 +688,5 @@ void exit_flush_find(void)
         py.PyErr_Clear();
     }
     cpython_clear_ref(&posix);
-    exit_flush_set(sums_enabled(SUMS_MARKERS)); /* a tracer may be there already */
+    exit_flush_set(sums_enabled(SUMS_MARKERS)); /* a tracer may be attached already */
 }

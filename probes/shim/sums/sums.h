@@ -1,6 +1,8 @@
 /*
- * Counts the calls of each function, and their time, within the process: for tracers that ask for
- * sums, ten times a second, and not for each event (function__count, function__summary).
+ * Counts the calls of each function, and their time, within the process, and fires the sums ten
+ * times a second (function__count, function__summary and the like): no marker fires for each call.
+ *
+ * All functions: GIL held, unless stated otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,11 +15,11 @@
 #include "cpython/code.h"
 #include "markers/enabled.h"
 
-/* ---------------------------------------------------------------- tally */
+/* ---------------------------------------------------------------- sums */
 
-/* The markers by which the sums are told (thread__runs: by each thread that counts, itself), and
- * those for which starts and ends of Python frames, and calls of C functions, are to be counted.
- * The own time of a C function is without that of Python functions which it calls. */
+/* The markers that carry sums: those that need times, Python frames, calls of C functions counted.
+ * The own time of a C function excludes Python functions that it calls, so it needs Python frames,
+ * too.  thread__runs is fired by the thread that counts, the others by a flush. */
 enum {
     SUMS_TIMES = MARKER_BIT(function__summary) | MARKER_BIT(cfunction__summary),
     SUMS_CALLS = MARKER_BIT(function__count) | MARKER_BIT(thread__runs) | SUMS_TIMES,
@@ -25,11 +27,11 @@ enum {
     SUMS_MARKERS = SUMS_CALLS | SUMS_C_CALLS,
 };
 
-/* Those of them that are wanted. */
+/* Those of SUMS_MARKERS that are enabled. */
 extern atomic_uint sums_enabled_word
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
-/* Called by the hooks when they are set: these markers are wanted in the process now.  GIL held. */
+/* Called by the hooks when they are set.  These markers are enabled in the process now. */
 void sums_set_enabled(unsigned wanted);
 
 static inline bool sums_enabled(unsigned what)
@@ -37,79 +39,78 @@ static inline bool sums_enabled(unsigned what)
     return atomic_load_explicit(&sums_enabled_word, memory_order_relaxed) & what;
 }
 
-/* The sums of one function: of one code object, or of a function in C in one interpreter. */
+/* The sums of one function: of one code object, or of a C function in one interpreter. */
 struct function_sums;
 
-/* That of a record; NULL: there is none yet.  GIL held. */
+/* The sums of a record; NULL: there are none yet. */
 static inline struct function_sums *tally_in(const struct code_record *record)
 {
-    return (struct function_sums *)record->sums; /* its first member */
+    return (struct function_sums *)record->sums; /* which is the first member */
 }
 
-/* That of a record, made if need be; globals: with which its code runs, or NULL.  NULL if memory
- * ran out.  GIL held, no exception in flight. */
+/* The sums of a record, made if need be.  globals: those with which the code runs, or NULL.  NULL
+ * if memory ran out.  No exception in flight. */
 struct function_sums *sums_of_code(struct code_record *record, PyObject *globals);
 
-/* That of a callable for which callable_is_builtin() holds, made if need be.  NULL: it has none.
- * GIL held, no exception in flight. */
+/* The sums of a callable for which callable_is_builtin() holds, made if need be.  NULL: its name is
+ * not that of its PyMethodDef, or the PyMethodDef is unknown, or memory ran out.  No exception in
+ * flight. */
 struct function_sums *sums_of_cfunction(PyObject *callable);
 
-/* A call of the function begins on the calling thread, or a frame of it resumes; it returns, yields
- * or is left by an exception.  The end is that of the innermost such call; none, if it began before
- * it was counted.  GIL held; an exception in flight stays. */
+/* On the calling thread a call of the function begins, or a frame of the function resumes; and the
+ * innermost such call returns, yields or is left by an exception.  An end whose begin was not
+ * counted is ignored.  An exception in flight stays. */
 void sums_call_begin(struct function_sums *tally);
 void sums_call_end(struct function_sums *tally);
 
-/* Fires the sums of what was counted since the last time.  False: another thread is at it.  Any
- * thread, no GIL. */
+/* Fires the growth of all sums since the last flush.  False: another thread is flushing.  Needs no
+ * GIL. */
 bool sums_flush(void);
 
-/* The same ten times a second, while any are wanted.  Called twenty times a second by the watcher;
- * no GIL. */
+/* Flushes at every second call, while these markers include one of sums.  The watcher calls it
+ * every 50 ms, without the GIL. */
 void sums_flush_tick(unsigned wanted);
 
-/* In the child of a fork, in which no other thread is: what was counted is the parent's. */
+/* In the child of a fork, where no other thread exists: drops the parent's counts. */
 void sums_after_fork(void);
 
 /* ---------------------------------------------------------------- open calls */
 
 /*
- * The calls that are open in each thread, with their times: of functions whose times are counted
- * (tally.c).  Each thread has its own, which no other one touches.
+ * The open calls of functions whose times are counted.  Each thread has its own, which no other
+ * thread reads or writes.
  */
 
 /* A call of the function begins on the calling thread.  The address is only compared. */
 void open_calls_begin(const void *function);
 
-/* Its time, and that without what it called, in ticks. */
+/* The time of a call with and without its callees, in ticks. */
 struct ended_call {
     uint64_t time, own;
-    bool outermost; /* no other call of it is open in this thread */
+    bool outermost; /* no other call of the function is open in this thread */
 };
 
-/* The innermost call of it ends.  is_c: the calls in it count for its caller as well.  False: it
- * began before it was counted. */
+/* The innermost open call of the function ends.  is_c: its own time is also its caller's own time.
+ * False: its begin was not counted. */
 bool open_calls_end(const void *function, bool is_c, struct ended_call *ended);
 
-/* What is open now, in all threads, will not be seen to end.  Any thread. */
+/* Drops the open calls of all threads: their ends are ignored.  Any thread, no GIL. */
 void open_calls_invalidate(void);
 
-/* In the child of a fork, in which no other thread is: what they had is used again. */
+/* In the child of a fork, where no other thread exists: reuses the memory of the others. */
 void open_calls_after_fork(void);
 
-/* ---------------------------------------------------------------- parting */
+/* ---------------------------------------------------------------- exit flush */
 
 /*
- * Has what was counted told before the process executes another program, or ends at once: where no
- * atexit function is called (os._exit(), as a worker of multiprocessing ends; os.execv(),
- * os.execve()).
+ * Flushes before the process executes another program, or ends at once, where CPython calls no
+ * atexit function: os.execv(), os.execve(), os._exit(), by which workers of multiprocessing end.
  */
 
-/* Finds these functions.  Called by setup.c on a thread that runs Python, GIL held, no exception in
- * flight. */
+/* Finds these functions.  Called by core/loader.c; no exception in flight. */
 void exit_flush_find(void);
 
-/* Puts ours before them, or takes them away.  Any thread, GIL held; runs no code of the program. */
+/* Puts functions of ours in front of them, or removes ours.  Runs no code of the program. */
 void exit_flush_set(bool wanted);
 
 #endif
