@@ -1,8 +1,8 @@
 /*
- * What happens at a fork.  CPython 3.7 and later call before_fork(), after_fork_in_parent() and
- * after_fork_in_child(), as os.register_at_fork() has it; the C library calls prepare_fork(),
- * parent_of_fork() and child_of_fork(), for forks by C also.  Each is called on the thread that
- * forks: by CPython with the GIL held, by the C library perhaps without it.
+ * Stops the watcher before a fork, and starts it after.  CPython 3.7 and later call before_fork(),
+ * after_fork_in_parent() and after_fork_in_child() (os.register_at_fork()), GIL held.  The C
+ * library calls prepare_fork(), parent_of_fork() and child_of_fork(), for forks by C also, perhaps
+ * without the GIL.  All run on the thread that forks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,15 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Pending calls that find the fork not done yet: CPython makes up to 32 of them whenever it looks.
- */
+/* How many pending calls may find the fork not done.  CPython makes up to 32 of them in one go. */
 enum { MOST_TRIES = 320 };
 
-/* CPython forks, on this thread, and will call after_fork_in_parent() and after_fork_in_child().
- * Others may fork meanwhile: what is kept of a fork is the thread's. */
+/* CPython forks on this thread, and will call after_fork_in_parent() and after_fork_in_child().
+ * The state of a fork is thread-local, as other threads may fork meanwhile. */
 static __thread bool forks_itself;
 
-/* That is another thread than the main one. */
+/* The thread that forks is not the main thread. */
 static __thread bool forking_by_thread;
 
 /* ---------------------------------------------------------------- called by CPython */
@@ -45,8 +44,8 @@ static PyObject *before_fork(PyObject *self, PyObject *unused)
     return cpython_none();
 }
 
-/* Whether the main thread is in a Python function that the call of os.fork() called: another
- * after-fork handler.  Main thread, GIL held. */
+/* Whether os.fork() has not returned yet: the main thread is in a Python function that it called,
+ * another after-fork handler.  Main thread, GIL held. */
 static bool still_forking(void)
 {
     PyFrameObject *frame = py.PyEval_GetFrame();
@@ -66,15 +65,16 @@ static bool still_forking(void)
     return found;
 }
 
-/* How often it was looked whether the fork is done.  Main thread, GIL held. */
+/* How often the start was deferred since the fork.  Main thread, GIL held. */
 static __thread int tries;
 
 static void start_or_defer(void);
 static int start_pending(void *unused);
 
-/* Has start_or_defer() called soon on the main thread, between two instructions; or if such calls
- * would slow down what the program's handlers do, or aren't made, when a Python function is called.
- * GIL held, or in the child of a fork, where no other thread is. */
+/* Has start_or_defer() called soon: by a pending call, on the main thread, between two
+ * instructions.  Or when a Python function is next called, if CPython makes no pending calls, or if
+ * there were so many that they slow down the program's handlers.  GIL held, or in the child of a
+ * fork, where no other thread exists. */
 static void defer(void)
 {
     if (rearm_pending_calls_stuck() || tries++ >= MOST_TRIES ||
@@ -82,10 +82,10 @@ static void defer(void)
         rearm_call_soon(start_or_defer);
 }
 
-/* CPython counts the threads, to warn of them, after this but before os.fork() returns (3.12+,
- * Modules/posixmodule.c, warn_about_fork_with_threads): so there the watcher starts when it has,
- * unless the main thread is another one, which CPython counts anyway and which may not run for
- * long. */
+/* From 3.12 on CPython counts the threads after this call and before os.fork() returns, to warn of
+ * them (Modules/posixmodule.c: warn_about_fork_with_threads()).  So there the watcher starts later;
+ * but not if another thread than the main one forks: CPython warns then anyway, and the main
+ * thread, which makes the pending calls, may not run for long. */
 static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -103,7 +103,7 @@ static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     forks_itself = false;
     tstate_list_after_fork(true);
-    rearm_call_soon(NULL); /* a C program may have forked, and told CPython after it */
+    rearm_call_soon(NULL); /* a C program may have forked, and notified CPython after that */
     watcher_start();
     return cpython_none();
 }
@@ -160,9 +160,9 @@ static bool is_named(PyObject *code, const char *expected)
     return same;
 }
 
-/* Whether threading._after_fork() is on the stack.  PyOS_AfterFork() calls it, and then destroys
- * all thread states but its own (3.6, Python/ceval.c, PyEval_ReInitThreads).  Main thread, GIL
- * held. */
+/* Whether threading._after_fork() is on the stack.  PyOS_AfterFork() calls that function, and then
+ * destroys all thread states but its own (CPython 3.6 Python/ceval.c: PyEval_ReInitThreads()).
+ * Main thread, GIL held. */
 static bool in_after_fork(void)
 {
     PyFrameObject *frame = frame_current();
@@ -212,10 +212,10 @@ static void parent_of_fork(void)
     rearm_unlock_after_fork();
 }
 
-/* In the child of any fork(), by CPython or by a C library that does not tell it: the watcher is
- * not there.  CPython 3.6 has no at-fork callbacks, so there the child starts its own from here, as
- * soon as PyOS_AfterFork() has made the GIL anew.  A child that C has forked, as uwsgi does its
- * workers, starts its own if it runs Python. */
+/* In the child of any fork(), also of one by C of which CPython is not notified: the child has no
+ * watcher.  CPython 3.6 has no at-fork callbacks, so its child starts a watcher from here, as soon
+ * as PyOS_AfterFork() has made the GIL anew.  A child that C code has forked, as uwsgi does its
+ * workers, starts a watcher when it runs Python. */
 static void child_of_fork(void)
 {
     watcher_after_fork(forks_itself || py.minor == 6);
@@ -229,8 +229,8 @@ static void child_of_fork(void)
         rearm_call_soon(watcher_start);
 }
 
-/* What pthread_atfork() calls, which is part of each program rather than of libc.  Another C
- * library does not have this function, which is no reason to keep its programs from starting. */
+/* pthread_atfork() calls this, but is itself part of each program rather than of libc.  Weak, as
+ * another C library lacks the function, and its programs must start. */
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *)
     __attribute__((weak));
 

@@ -1,6 +1,20 @@
 /*
- * Module definitions (PEP 489).  They are part of CPython's stable ABI, except for the object
- * header before them.
+ * The loader: runs when the library is loaded, finds out whether the process is a CPython, and arms
+ * each of its interpreters.  Functions called by the dynamic linker run under its lock; functions
+ * called by CPython run with the GIL held.
+ *
+ * Preloaded, the loader runs before Py_Initialize().  It may call nothing of CPython yet, and
+ * CPython has no callback for the moment from which on it may.  But each interpreter that starts
+ * initialises built-in modules through PyImport_Inittab, a table that programs may change before
+ * Py_Initialize().  The loader replaces the table by a copy, in which two modules are initialised
+ * through the shim:
+ *   marshal  importlib needs it to load the first file: hooks can be set from there on, in each
+ *            interpreter.
+ *   _codecs  comes after marshal and before the program's first line: the watcher starts there.
+ * So a dormant shim costs the program no more than a thread that sleeps.
+ *
+ * Loaded into a running CPython, by dlopen() or an import, the loader begins with the main
+ * interpreter.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +37,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- module */
+/* ---------------------------------------------------------------- module definitions (PEP 489) */
+
+/* Part of CPython's stable ABI, except for the object header. */
 
 /* Include/moduleobject.h */
 enum { MOD_EXEC = 2, MOD_MULTIPLE_INTERPRETERS = 3, MOD_GIL = 4 };
@@ -77,7 +93,7 @@ bool module_add_exec(PyObject *module, int (*start)(PyObject *))
     return true;
 }
 
-/* ---------------------------------------------------------------- ours */
+/* ---------------------------------------------------------------- modules of the shim */
 
 static void *definition_for_this_cpython(int (*exec)(PyObject *))
 {
@@ -116,12 +132,7 @@ PyObject *module_create(int (*exec)(PyObject *))
     return init ? init(definition_for_this_cpython(exec)) : NULL;
 }
 
-/* ---------------------------------------------------------------- setup */
-
-/*
- * Sets the watcher up when the main interpreter starts, or in one that runs already, and ends the
- * shim's work when atexit calls.
- */
+/* ---------------------------------------------------------------- the main interpreter */
 
 /* Called by atexit, GIL held. */
 static PyObject *at_exit(PyObject *self, PyObject *unused)
@@ -159,7 +170,7 @@ void setup_main_interpreter(void)
     offsets_forget_tls();
     code_reset_pending();
     offsets_check_current();
-    if (py.minor == 6) /* it has no GIL until one is asked for */
+    if (py.minor == 6) /* 3.6 has no GIL before this call */
         py.PyEval_InitThreads();
     main_thread_remember();
     exit_flush_find();
@@ -181,8 +192,9 @@ static int attach_pending(void *unused)
     return 0;
 }
 
-/* dlopen() may have been called with the GIL or without; and the thread that holds the GIL may wait
- * for a lock of the dynamic linker, which this one holds.  So another thread asks for it. */
+/* The calling thread may have the GIL or not.  It must not wait for the GIL: in dlopen() it holds a
+ * lock of the dynamic linker, for which the holder of the GIL may wait.  So the watcher waits
+ * instead. */
 void attach_running_python(void)
 {
     /* In a 3.6 that has had one thread only, there is no GIL to wait for. */
@@ -204,34 +216,16 @@ bool setup_attach_again(void)
     return true;
 }
 
-/* ---------------------------------------------------------------- loader */
-
-/*
- * The loader: runs when the library is loaded, finds out whether the process is a CPython, and gets
- * the hooks into each of its interpreters.
- *
- * Preloaded, it runs before Py_Initialize(): nothing may be called yet, and there is no callback
- * for the moment from which on it may.  But each interpreter, as it starts, initialises built-in
- * modules through PyImport_Inittab, which programs may change before Py_Initialize().  The loader
- * puts a copy in its place in which two modules are initialised through the shim.  The first is
- * marshal, which importlib needs before it can load the first file: hooks can be set from there on,
- * in each interpreter.  The second is _codecs, after marshal and before the program's first line:
- * the watcher is set up there.  So a dormant shim costs the program nothing more than a thread that
- * sleeps.
- *
- * Loaded into a running CPython, by dlopen() or an import, it begins with the main interpreter.
- */
-
-/* ---------------------------------------------------------------- modules as a starting signal */
+/* ---------------------------------------------------------------- the start of interpreters */
 
 static PyObject *(*marshal_init)(void);
 static PyObject *(*codecs_init)(void);
 
-/* GIL held, in the interpreter that starts; or later, if a program imports marshal anew. */
+/* GIL held, in the interpreter that starts; later again if a program imports marshal anew. */
 static int start_interpreter(PyObject *unused)
 {
     (void)unused;
-    /* Not posix, which 3.9.2 imports before marshal. */
+    /* Only a started interpreter has encodings.  Not posix, which 3.9.2 imports before marshal. */
     PyObject *encodings = cpython_sys_module("encodings");
     if (!encodings && py.PySys_GetObject("modules"))
         arm_interpreter_started(true);
@@ -239,8 +233,8 @@ static int start_interpreter(PyObject *unused)
     return 0;
 }
 
-/* GIL held.  From 3.13 on it is called in the main interpreter for others too, which then run only
- * the definition's slots (Python/import.c, import_run_extension). */
+/* GIL held.  From 3.13 on CPython calls this in the main interpreter also for the others, which
+ * then run only the definition's slots (CPython 3.13 Python/import.c: import_run_extension()). */
 static PyObject *init_marshal(void)
 {
     PyObject *module = marshal_init();
@@ -285,10 +279,10 @@ static void wait_for_interpreters(void)
 
 /* ---------------------------------------------------------------- a running CPython */
 
-/* GIL held.  Each part of it does nothing if that is done already. */
+/* GIL held.  Each call does nothing if its work is done already. */
 static void attach_here(void)
 {
-    if (cpython_is_finalizing()) /* nothing would end what began now */
+    if (cpython_is_finalizing()) /* atexit has run: nothing would stop the watcher */
         return;
     arm_interpreter_started(false);
     rearm_include_unseen();
@@ -301,14 +295,14 @@ void attach_interpreter(void)
     if (detach_is_asked())
         return;
     attach_here();
-    if (watcher_allowed && cpython_is_main()) /* it was before the shim was detached */
+    if (watcher_allowed && cpython_is_main()) /* set up before a detach */
         watcher_start();
 }
 
 /* ---------------------------------------------------------------- the process */
 
-/* PYTHON_STAP=auto (or unset): CPython's own markers while a tracer probes them, the shim's for the
- * rest; all: the shim's; off: nothing.  Ignored in a setuid program. */
+/* PYTHON_STAP=auto (or unset): native markers while a tracer probes them, the shim's markers for
+ * the rest; all: the shim's markers; off: nothing.  Ignored in a setuid program. */
 static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
 {
     const char *word = secure_getenv("PYTHON_STAP");
@@ -323,37 +317,36 @@ static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
 
 /* Imports the library as python_stap. */
 __attribute__((visibility("default"))) PyObject *PyInit_python_stap(void);
-/* This file's, where that may be another file's that was loaded first.  A second name, as binutils
- * before 2.39 can't link the address of a protected function. */
+/* The function of this library: the exported name may be that of another one that was loaded first.
+ * An alias, as binutils before 2.39 can't link the address of a protected function. */
 __attribute__((visibility("hidden"), alias("PyInit_python_stap"))) PyObject *own_init(void);
 
 /* By the linker: where the library's first mapping starts. */
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 
-/* What stap-python attach has called where the shim is detached, by ptrace() as it has dlopen()
- * called, NULL if it is not detached; and by sys.remote_exec(), as the module python_stap_attach.
- */
+/* Called by stap-python attach through sys.remote_exec(), as the import of python_stap_attach,
+ * where the shim is detached. */
 __attribute__((visibility("protected"))) void *python_stap_attach(void);
 __attribute__((visibility("protected"))) PyObject *PyInit_python_stap_attach(void);
 
-/* Another file of the shim is in this process: one is enough. */
+/* Whether another file of the shim was loaded into this process first. */
 static bool is_second(void)
 {
     void *first = dlsym(RTLD_DEFAULT, "PyInit_python_stap");
     return first && first != (void *)own_init;
 }
 
-/* The shim supports this CPython, and is or will be in it. */
+/* The shim supports this CPython, and is active in it, or will be when CPython starts. */
 static bool loaded;
 
-/* What stap-python attach has called where the shim is detached, by ptrace() as it has dlopen()
- * called.  NULL: it is not detached.  Any thread, with the GIL or without. */
+/* Called by stap-python attach through ptrace(), as dlopen() is, where the shim is detached.  NULL:
+ * the shim is not detached.  Any thread, with or without the GIL. */
 static void *attach_again(void)
 {
     return setup_attach_again() ? &loaded : NULL;
 }
 
-/* library: as cpython_load_symbols() takes it. */
+/* library: as for cpython_load_symbols(). */
 static void start_shim(const char *library)
 {
     const char *debug = secure_getenv("PYTHON_STAP_DEBUG");
@@ -391,7 +384,7 @@ static void start_shim(const char *library)
 
 static bool loaded_once;
 
-/* Called by the dynamic linker, under its lock; no GIL, or the caller's of dlopen(). */
+/* Called by the dynamic linker, under its lock; no GIL, or that of the caller of dlopen(). */
 __attribute__((constructor)) static void on_load(void)
 {
     start_shim(NULL);
@@ -405,10 +398,10 @@ static void find_library(const void *within)
         start_shim(library.dli_fname);
 }
 
-/* The C library's start files have each library that is loaded call this first of all (crti.S,
- * _init), if a library defines it: it was made for profilers.  So it tells of a libpython that a
- * program loads while it runs, by dlopen(), as uwsgi and Apache do with their Python plugins: under
- * ld.so's lock, before that library's own constructors, and long before Py_Initialize().  The
+/* Reports a libpython that a program loads by dlopen(), as uwsgi and Apache do with their Python
+ * plugins.  The C library's start files have each loaded library call this function first, if any
+ * library defines it; it was made for profilers (glibc crti.S: _init).  Called under ld.so's lock,
+ * before the library's own constructors, and long before Py_Initialize().  Not instrumented: the
  * libraries that a program starts with call it before a sanitizer has begun. */
 void __gmon_start__(void)
     __attribute__((visibility("default"), no_sanitize("address", "undefined")));
@@ -424,22 +417,19 @@ void __gmon_start__(void)
 static int exec_module(PyObject *module)
 {
     (void)module;
-    if (!loaded) /* perhaps preloaded into a program that found its Python only later */
+    if (!loaded) /* perhaps preloaded into a program that loaded its Python later */
         start_shim(NULL);
     if (loaded)
         attach_here();
     return 0;
 }
 
-/* Makes the library importable, for a .pth file:
- *
- *   import python_stap     loads the shim, where python_stap.so is a link to it
- *
- * It can be imported wherever a Python runs, also where the shim does nothing. */
+/* Makes the library importable for a .pth file, as python_stap, where python_stap.so is a link to
+ * it.  The import succeeds in every Python, even where the shim does nothing. */
 PyObject *PyInit_python_stap(void)
 {
     const char *why;
-    if (!py.Py_GetVersion && glibc_find()) /* preloaded into a program that found its Python late */
+    if (!py.Py_GetVersion && glibc_find()) /* preloaded into a program that loads Python late */
         cpython_load_symbols(NULL, &why);
     return module_create(exec_module);
 }

@@ -1,19 +1,24 @@
 /*
- * The watcher thread.  setup.c starts it, once per Py_Initialize(); fork.c stops it for a fork.
+ * The watcher: the shim's thread.  loader.c starts it, once per Py_Initialize(); fork.c stops it
+ * for a fork.  The functions run on this thread, without the GIL; those under "start and end" run
+ * on threads of the program.
  *
- * The thread asks the interpreters to set hooks, and sets none itself (rearm_all()): CPython
- * joins it before os.fork() (3.7 and later), and may hold locks then that the program's code wants;
- * so no code of the program runs here.  From 3.12 on it does not hold the GIL, but in a child whose
- * pending calls are stuck (rearm_needs_gil()); before that, while it asks and no other thread
- * answers.  When the interpreter ends it sleeps, or is joined.  So it never meets an interpreter
- * that is going away.
+ * The thread runs no code of the program: from 3.7 on it is joined before os.fork(), by a thread
+ * that may hold locks for which such code would wait.  So threads of the program set the hooks
+ * (rearm_all()); up to 3.11 the watcher itself sets only hooks that run no such code.
  *
- * A program may leave its threads few system calls (seccomp).  While no tracer is attached the
- * thread makes only futex(), and ends if that is refused.  Nor does the program's end need another.
+ * From 3.12 on the thread takes no GIL, but in a child whose pending calls are stuck
+ * (rearm_needs_gil()).  Up to 3.11 it takes the GIL to check hooks once a second, and to rearm if
+ * no thread has done so without.  At the end of the interpreter the thread sleeps or is joined: it
+ * never reads one that is gone.
  *
- * The thread opens files in a table of descriptors of its own, and does not call malloc(): a
- * thread's first call takes 64 MB of address space, which the program may be short of.  Up to 3.11
- * PyThreadState_New() makes one.
+ * A program may forbid its threads most system calls (seccomp).  While no tracer is attached the
+ * thread makes only futex(), and ends if futex() is refused.  The program's end needs no other,
+ * either.
+ *
+ * The thread opens files in a table of descriptors of its own.  It does not call malloc(), but up
+ * to 3.11 PyThreadState_New() does: a thread's first call takes 64 MB of address space, which may
+ * be scarce.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,12 +42,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- watcher name */
+/* ---------------------------------------------------------------- the thread's name */
 
-/* The watcher's.  Of two only the newer one still gets here: the other is STOPPING. */
+/* Of two watchers only the newer one writes these: the other is STOPPING. */
 static const char *_Atomic name;
-static atomic_long filters;  /* of watcher_name_safe(); 0: not called */
-static atomic_bool lacks_id; /* as the name says, or would */
+static atomic_long filters;  /* by watcher_name_safe(); 0: not called yet */
+static atomic_bool lacks_id; /* whether the name of an active watcher reports that */
 
 static void set(const char *other)
 {
@@ -79,55 +84,55 @@ void watcher_name_change(enum watcher_state state)
         set(other);
 }
 
-/* ---------------------------------------------------------------- watcher */
+/* ---------------------------------------------------------------- the watcher */
 
 enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
 enum { REST_MS = 2, RESTS = 10 };
-/* How long an answer may take: while all wait in C; while a thread has the GIL, maybe no CPU. */
+/* How long to wait for a rearm: while the GIL is free; in all, as its holder may lack a CPU. */
 enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 
-/* One watcher thread.  A thread may fork while another is ending one, so each has its own. */
+/* One watcher.  Each has its own: a thread may fork while another thread is ending a watcher. */
 struct watcher {
     pthread_t thread;
-    pid_t id;                /* the kernel's, which the thread sets first */
-    bool attaches;           /* it has attach_interpreter() called first */
-    bool detaches;           /* as its name says */
-    unsigned looks;          /* for filters, before its end */
-    bool descriptors_closed; /* by descriptors_leave() */
+    pid_t id;                /* the kernel's; the thread sets it first */
+    bool attaches;           /* has attach_interpreter() called first */
+    bool detaches;           /* its name is that of WATCHER_DETACHES */
+    unsigned looks;          /* periods since no hook was left: filters are checked once a second */
+    bool descriptors_closed; /* for descriptors_leave() */
     atomic_uint state;       /* the bits below */
 };
 enum {
     STOPPING = 1,
-    ST_AWAKE = 2,             /* it may be looking at CPython's memory */
-    ST_TAKES_GIL = 4,         /* it asks, and has the GIL or waits for it */
-    ST_INTERPRETER_ENDED = 8, /* the interpreter has ended */
-    ST_DETACHED = 16,         /* it is not joined */
+    ST_AWAKE = 2,     /* may be reading CPython's memory */
+    ST_TAKES_GIL = 4, /* has the GIL or waits for it */
+    ST_INTERPRETER_ENDED = 8,
+    ST_DETACHED = 16, /* is not joined, and frees its struct */
     ENDED = 32,
-    GONE = 64, /* it has detached, and is not joined, but for one that was STOPPING before */
+    GONE = 64, /* the shim is detached; is not joined, unless it was STOPPING before */
 };
 
 atomic_bool watcher_allowed;
 bool watcher_forbidden;
 
-/* Under it what follows is written: two threads that fork at once would stop one watcher twice, or
- * start two.  Its holder may wait for a watcher, and that, if asking needs the GIL, for those who
- * wait for the lock. */
+/* Held to stop or start a watcher: two threads that fork at once would stop one watcher twice, or
+ * start two.  Its holder may wait for a watcher which, if a rearm needs the GIL, waits for threads
+ * that wait for the lock.  So these are detached (nogil_lock_detached()). */
 static struct nogil_lock changing;
 
 static struct watcher *_Atomic running;
 
-/* The thread of watcher_start_attaching(), until watcher_start() takes it for the running one. */
+/* The watcher of watcher_start_attaching(), until watcher_start() makes it the running one. */
 static struct watcher *_Atomic attaching;
 
-/* What all interpreters were last asked to bring their hooks to, and did.  ~0u meanwhile: a thread
- * may answer after the watcher that asked was stopped for a fork. */
+/* The markers for which all interpreters are armed.  ~0u until a rearm is done: a thread may
+ * complete one after the watcher that began it was stopped for a fork. */
 static unsigned settled;
 
 /* ---------------------------------------------------------------- sleep */
 
-/* False: it is to stop, or can't sleep. */
+/* False: the thread must end, or can't sleep. */
 static bool sleep_ms(struct watcher *self, long ms)
 {
     atomic_fetch_and(&self->state, ~(unsigned)(ST_AWAKE | ST_TAKES_GIL));
@@ -137,12 +142,12 @@ static bool sleep_ms(struct watcher *self, long ms)
     return atomic_compare_exchange_strong(&self->state, &asleep, ST_AWAKE);
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- rearm */
 
 enum begin {
     BEGUN,
     BEGIN_LATER,
-    BEGIN_NEVER, /* it is to stop */
+    BEGIN_NEVER, /* the thread must end */
 };
 
 static enum begin wait_for(struct watcher *self, bool (*done)(void))
@@ -156,8 +161,8 @@ static enum begin wait_for(struct watcher *self, bool (*done)(void))
     return done() ? BEGUN : BEGIN_LATER;
 }
 
-/* A child that is forked by C, by the thread that has the GIL, would have a waiter for it that is
- * not there, if this thread waited for it.  BEGUN: it was answered. */
+/* Must not wait for the GIL: if its holder forks in C meanwhile, the child inherits a GIL whose
+ * waiter (this thread) does not exist there, and may hang.  BEGUN: a thread has rearmed. */
 static enum begin rearm_nogil(struct watcher *self)
 {
     if (!py.Py_IsInitialized() || !rearm_main_nogil())
@@ -170,18 +175,18 @@ static bool needs_no_gil(void)
     return !rearm_needs_gil() || gil_is_free();
 }
 
-/* Takes the GIL if asking needs it. */
+/* Takes the rearm lock, and the GIL if a rearm needs it.  BEGUN: they are held. */
 static enum begin prepare_to_rearm(struct watcher *self)
 {
     unsigned awake = ST_AWAKE;
-    if (!py.Py_IsInitialized()) /* a program may have taken our function out of atexit */
+    if (!py.Py_IsInitialized()) /* a program may have removed our function from atexit */
         return BEGIN_LATER;
     if (wait_for(self, needs_no_gil) == BEGIN_NEVER)
         return BEGIN_NEVER;
     if ((rearm_needs_gil() && any_thread_has_seccomp()) ||
-        !rearm_trylock()) /* it may have waited long */
+        !rearm_trylock()) /* filters, too: wait_for() may have taken long */
         return BEGIN_LATER;
-    if (!py.Py_IsInitialized()) { /* nor is it any more: the end does not wait for attach_first() */
+    if (!py.Py_IsInitialized()) { /* again: Python's end does not wait for run_until_attached() */
         rearm_unlock();
         return BEGIN_LATER;
     }
@@ -203,7 +208,7 @@ static enum begin prepare_to_rearm(struct watcher *self)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Whether the shim is to detach; the thread's name says so, while it waits for the hooks to go. */
+/* Whether detach was requested.  The thread's name is that of WATCHER_DETACHES meanwhile. */
 static bool is_to_detach(struct watcher *self)
 {
     bool asked = detach_is_asked();
@@ -217,8 +222,8 @@ static bool is_to_detach(struct watcher *self)
     return asked;
 }
 
-/* Whether this thread is to end now: no hook is left, and no thread of the program has a filter, by
- * which a system call of a thread's end might be forbidden. */
+/* Whether the shim is detached now, so that this thread must end: no hook is left, and no thread of
+ * the program has a seccomp filter, which might forbid a system call of a thread's end. */
 static bool begins_to_leave(struct watcher *self)
 {
     if (!is_to_detach(self) || settled != 0 || !ask_is_clear() ||
@@ -231,7 +236,7 @@ static bool begins_to_leave(struct watcher *self)
     return leaves;
 }
 
-/* True: this thread is to end now; self belongs to another one. */
+/* True: this thread must end now, and must not use self, which another thread may free. */
 static bool has_detached(struct watcher *self)
 {
     if (!begins_to_leave(self))
@@ -243,7 +248,7 @@ static bool has_detached(struct watcher *self)
     return true;
 }
 
-/* The same before watcher_start() has taken this thread for the running one. */
+/* has_detached() of a watcher before watcher_start() has made it the running one. */
 static bool has_detached_first(struct watcher *self)
 {
     struct watcher *expected = self;
@@ -255,8 +260,8 @@ static bool has_detached_first(struct watcher *self)
     return true;
 }
 
-/* In a Python that runs already: until watcher_start() has been called on a thread of the
- * program's.  False: it is to end.  No lock, no GIL. */
+/* In a CPython that runs already: has attach_interpreter() called, until watcher_start() has made
+ * this watcher the running one, on a thread of the program.  False: the thread must end. */
 static bool run_until_attached(struct watcher *self)
 {
     bool asked = false;
@@ -264,7 +269,7 @@ static bool run_until_attached(struct watcher *self)
         if (has_detached_first(self))
             return false;
         if (!asked && !self->detaches && periods % PERIODS_UNTIL_LOOK == 0) {
-            /* At the end of Python no thread waits for the attaching one. */
+            /* Python's end does not wait for this thread. */
             enum begin begin = prepare_to_rearm(self);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
                 if (begin == BEGUN)
@@ -273,7 +278,7 @@ static bool run_until_attached(struct watcher *self)
                 return false;
             }
             if (begin == BEGUN) {
-                /* Up to 3.11 another interpreter may have started. */
+                /* Again up to 3.11, where another interpreter may have started. */
                 asked = rearm_attach(attach_interpreter) && py.minor >= 12;
                 rearm_release();
             }
@@ -288,8 +293,8 @@ static bool run_until_attached(struct watcher *self)
     return true;
 }
 
-/* The wanted markers, once a tracer has raised, or lowered, all of its semaphores.  False: it is to
- * end. */
+/* Waits until a tracer has raised, or lowered, all of its semaphores.  *wanted: the enabled
+ * markers.  False: the thread must end. */
 static bool stable_markers(struct watcher *self, unsigned *wanted)
 {
     if (semaphores_sum())
@@ -306,7 +311,7 @@ static bool stable_markers(struct watcher *self, unsigned *wanted)
     return true;
 }
 
-/* Asks the interpreters for the wanted markers. */
+/* Has the interpreters rearm.  change: for other markers; look: to check their hooks. */
 static enum begin rearm(struct watcher *self, unsigned wanted, bool change, bool look)
 {
     enum begin begin = change ? rearm_nogil(self) : BEGIN_LATER;
@@ -328,8 +333,8 @@ static void *end(struct watcher *self)
     return NULL;
 }
 
-/* Asks when other markers are wanted, again after longer and longer times until that is done, and
- * looks at what was done once a second while any is wanted. */
+/* The thread.  Has interpreters rearm when other markers are enabled, again after longer and longer
+ * times until all have done so, and once a second while a marker is enabled, to check the hooks. */
 static void *watch(void *data)
 {
     struct watcher *self = data;
@@ -379,7 +384,7 @@ static void *watch(void *data)
         if (rearm_all_done(wanted))
             settled = wanted;
     } while (sleep_ms(self, PERIOD_MS));
-    /* The end of a thread takes more system calls: the process is to end first. */
+    /* A thread's end makes more system calls than futex(): lets the process end first. */
     for (int i = 0;
          i < PERIODS_UNTIL_LOOK && self->state == ST_INTERPRETER_ENDED && !is_last_thread(); i++)
         if (!futex_wait_us(&self->state, ST_INTERPRETER_ENDED, PERIOD_MS * 1000L))
@@ -399,11 +404,12 @@ static struct watcher *make_watcher(bool attaches)
 
 /* ---------------------------------------------------------------- start and end */
 
-/* One that watcher_stop_for_fork() left may wait for the GIL still, and the lock of ask_lock.c. */
+/* A watcher that watcher_stop_for_fork() left may still wait for the GIL and hold the rearm
+ * lock. */
 static bool is_left;
 
-/* 0 in the child of a fork that the C library does not know of (_Fork(), clone()): our thread is
- * not there, and the child's own first fork would wait for it forever. */
+/* *in_parent_word is 0 in the child of a fork that the C library does not know of (_Fork(),
+ * clone()).  The child has no watcher, and its own first fork would wait for one forever. */
 static int fallback_word = 1, *in_parent_word = &fallback_word;
 
 void watcher_detect_children(void)
@@ -425,7 +431,7 @@ void watcher_after_fork(bool told)
     rearm_after_fork();
 }
 
-/* Takes the lock `changing`, which a thread of the parent may have held. */
+/* Takes `changing`.  A child resets it first, as a thread of the parent may have held it. */
 static void lock_changing(void)
 {
     if (!__atomic_exchange_n(in_parent_word, 1, __ATOMIC_ACQ_REL))
@@ -433,12 +439,12 @@ static void lock_changing(void)
     nogil_lock_detached(&changing);
 }
 
-/* Waits for the end of one that is STOPPING, and was in that state before; GIL held, and not
- * released. */
+/* Waits for the end of a watcher that is STOPPING, and frees it.  before: its state until then.
+ * GIL held, and not released. */
 static void join(struct watcher *watcher, unsigned before)
 {
     bool woken = before & GONE || futex_wake(&watcher->state);
-    if (!woken) /* the C library can't wait either */
+    if (!woken) /* futex() is refused, by which pthread_join() waits */
         while (pthread_tryjoin_np(watcher->thread, NULL) == EBUSY)
             sched_yield();
     else if (!(before & GONE))
@@ -448,20 +454,20 @@ static void join(struct watcher *watcher, unsigned before)
     free(watcher);
 }
 
-/* GIL held, which is released if it waits for that. */
+/* GIL held, but released if the watcher waits for the GIL. */
 static void stop(struct watcher *watcher)
 {
     running = NULL;
     unsigned before = atomic_fetch_or(&watcher->state, STOPPING);
-    bool release = before & ST_TAKES_GIL; /* it won't begin to */
+    bool release = before & ST_TAKES_GIL; /* else STOPPING keeps it from taking the GIL */
     PyThreadState *state = release ? py.PyEval_SaveThread() : NULL;
     join(watcher, before);
     if (release)
         py.PyEval_RestoreThread(state);
 }
 
-/* The GIL is not released: the program's fork handlers hold its locks, and a thread that has the
- * GIL may wait for one of them.  CPython makes the GIL anew in the child. */
+/* Must not release the GIL: the program's fork handlers hold locks, and a thread that gets the GIL
+ * may wait for one of these.  CPython makes the GIL anew in the child. */
 static void stop_for_fork(struct watcher *watcher)
 {
     running = NULL;
@@ -500,7 +506,7 @@ static void start(void)
 {
     struct watcher *watcher = running;
     if (watcher &&
-        (watcher->state & (ST_INTERPRETER_ENDED | GONE))) /* IDLE: of the interpreter before */
+        (watcher->state & (ST_INTERPRETER_ENDED | GONE))) /* left by the interpreter before */
         stop(watcher);
     if (running || !watcher_allowed || watcher_forbidden || detach_has_ended())
         return;
@@ -532,7 +538,7 @@ void watcher_start_attaching(void)
         return;
     main_thread_remember();
     if (gettid() == getpid())
-        watcher_forbidden = false; /* the end of that thread's function will be noticed */
+        watcher_forbidden = false; /* is_last_thread() will notice this thread's end */
     attaching = watcher;
     if (!thread_start(&watcher->thread, watch, watcher)) {
         attaching = NULL;
