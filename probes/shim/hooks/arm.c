@@ -1,5 +1,9 @@
 /*
- * The list of interpreters.
+ * Keeps the list of interpreters, and arms them: sets each hook while one of its markers is
+ * enabled, and takes it out afterwards.
+ *
+ * GIL held, unless hook.h says otherwise.  CPython's functions may hand the GIL to another thread
+ * meanwhile: `arming` of the record keeps that thread from setting hooks in the same interpreter.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +20,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* ---------------------------------------------------------------- interp */
+/* ---------------------------------------------------------------- the list of interpreters */
 
 static struct interp *_Atomic interps;
 static pthread_mutex_t interps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,7 +40,7 @@ struct interp *interp_first(void)
     return interps;
 }
 
-/* 3.7 and later never use an id twice. */
+/* 3.7 and later reuse no id between Py_Initialize() and Py_Finalize(). */
 static int64_t id_of(PyInterpreterState *state)
 {
     return py.PyInterpreterState_GetID ? py.PyInterpreterState_GetID(state) : 0;
@@ -60,7 +64,7 @@ struct interp *interp_of(PyInterpreterState *state)
         interp_reset(interp);
         interps = interp;
     } else if (interp && interp->id != id_of(state)) {
-        interp_reset(interp); /* another one at the same address */
+        interp_reset(interp); /* another interpreter at the same address */
     }
     interp_unlock();
     return interp;
@@ -99,11 +103,7 @@ void interp_after_fork(void)
     }
 }
 
-/* ---------------------------------------------------------------- hook */
-
-/*
- * What the hooks ask of arm.c.
- */
+/* ---------------------------------------------------------------- state that hooks read */
 
 static __thread bool is_busy;
 
@@ -121,11 +121,9 @@ bool set_thread_is_arming(bool busy)
 
 atomic_uint rearm_requests;
 
-/* ---------------------------------------------------------------- hooks */
+/* ---------------------------------------------------------------- the table of hooks */
 
-/*
- * The table of hooks, for arm.c.  A new hook is one line here.
- */
+/* A new hook is one line here. */
 
 extern const struct hook hook_gc, hook_import, hook_audit, hook_monitoring;
 
@@ -133,17 +131,13 @@ const struct hook *const hooks[] = {
     &hook_gc,
     &hook_import,
     &hook_audit,
-    /* functions last: what the others do in Python is not the program's */
+    /* functions last: Python code that the other hooks run is not the program's */
     &hook_monitoring,
     &hook_frame,
     NULL,
 };
 
-/* ---------------------------------------------------------------- arm */
-
-/*
- * Puts hooks into interpreters and takes them out.
- */
+/* ---------------------------------------------------------------- after a fork */
 
 void arm_after_fork(void)
 {
@@ -175,7 +169,6 @@ static enum hook_result set_hook(const struct hook *hook, struct interp *interp,
     return HOOK_NEVER;
 }
 
-/* Says what has become of the hook, which is wanted for these of its markers. */
 static void log_result(const struct hook *hook, unsigned want, enum hook_result result)
 {
     char names[MARKERS_TEXT];
@@ -206,11 +199,12 @@ static bool hook_is_outdated(const struct interp *interp, const struct hook *hoo
            ((want & FILTERED_MARKERS) && interp->filter != filter_revision());
 }
 
-/* Brings one hook to these of its markers.  GIL held, no exception in flight.  False: not yet. */
+/* Sets one hook for these of its markers; 0: takes it out.  No exception in flight.  False: not
+ * ready. */
 static bool update_hook(struct interp *interp, const struct hook *hook, unsigned want)
 {
     bool changed = hook_is_outdated(interp, hook, want) || rearm_is_forced(interp, hook);
-    unsigned filter = filter_revision(); /* before: there may be a newer one after */
+    unsigned filter = filter_revision(); /* before set(): a newer revision may come meanwhile */
     enum hook_result result = set_hook(hook, interp, want);
     if (changed)
         log_result(hook, want, result);
@@ -230,12 +224,12 @@ static bool update_hook(struct interp *interp, const struct hook *hook, unsigned
     return true;
 }
 
-/* quiet: the quiet hooks alone.  GIL held, no exception in flight.  False: something is left to do.
- */
+/* quiet: only the hooks that the watcher may set.  No exception in flight.  False: a hook is left
+ * to set. */
 static bool update_hooks(struct interp *interp, unsigned wanted, bool quiet)
 {
     bool settled = true;
-    if (!wanted) /* the next tracer may find what this one lacked */
+    if (!wanted) /* the next tracer may have what this one could not */
         interp->unavailable = 0;
     for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
@@ -252,14 +246,13 @@ static bool update_hooks(struct interp *interp, unsigned wanted, bool quiet)
     return settled;
 }
 
-/* What was before this thread set hooks: an exception in flight, which is put aside meanwhile, and
- * whether it set hooks already. */
+/* The thread's state before it sets hooks: the exception in flight, and whether it was setting
+ * hooks already. */
 struct before {
     PyObject *type, *value, *traceback;
     bool busy;
 };
 
-/* GIL held, until end_setting(). */
 static struct before begin_setting(void)
 {
     struct before before;
@@ -275,10 +268,11 @@ static void end_setting(struct before before)
     py.PyErr_Restore(before.type, before.value, before.traceback);
 }
 
-/* As armed_for: no set of markers, so that the interpreter is asked again. */
+/* A value of armed_for that no filter_arm_key() equals: the watcher rearms the interpreter
+ * again. */
 enum { ARMED_FOR_NOTHING = 1 << 30 };
 
-/* from_watcher: the quiet hooks alone. */
+/* from_watcher: only the hooks that the watcher may set. */
 static bool arm(bool from_watcher)
 {
     struct interp *interp = interp_of(cpython_interpreter());
@@ -286,11 +280,11 @@ static bool arm(bool from_watcher)
         return false;
     /* Calls into CPython may let another thread run, which may arm the same interpreter. */
     if (atomic_exchange(&interp->arming, true)) {
-        if (!thread_is_arming()) /* by a hook of the program's that sees us do so */
-            interp->armed_for = ARMED_FOR_NOTHING; /* the other one may have seen another want */
+        if (!thread_is_arming()) /* else code of the program called this, while this thread arms */
+            interp->armed_for = ARMED_FOR_NOTHING; /* the other may have read old semaphores */
         return false;
     }
-    /* After interp_of(): so a later change finds the record on the list. */
+    /* After interp_of(): the watcher that sees a later change finds the record on the list. */
     unsigned wanted = markers_enabled();
     filter_refresh(wanted);
     uint64_t want = filter_arm_key(wanted);
@@ -314,7 +308,7 @@ bool arm_current_from_watcher(void)
     return arm(true);
 }
 
-/* ---------------------------------------------------------------- the start of one */
+/* ---------------------------------------------------------------- start and end of one */
 
 static const char end_name[] = "python-stap";
 
@@ -325,7 +319,8 @@ static void set_ended(struct interp *interp, bool ended)
     interp_unlock();
 }
 
-/* The interpreter's dict is freed when the interpreter is cleared.  GIL held. */
+/* Destructor of a capsule in the interpreter's dict, which CPython frees when it clears the
+ * interpreter. */
 static void on_end(PyObject *capsule)
 {
     struct interp *interp = py.PyCapsule_GetPointer(capsule, end_name);
@@ -339,9 +334,9 @@ static void on_end(PyObject *capsule)
 
 static void start(struct interp *interp)
 {
-    /* Code objects with records may be left from before Py_Finalize().  Up to 3.7 an interpreter
-     * that frees one, and has handed out no index, calls what lay in its memory
-     * (Objects/codeobject.c, code_dealloc; Python/pystate.c, PyInterpreterState_New). */
+    /* Code objects with records may be left from before Py_Finalize().  Up to 3.7, freeing one
+     * calls a function pointer of the interpreter that is uninitialised until it has requested an
+     * index (Objects/codeobject.c: code_dealloc(); Python/pystate.c: PyInterpreterState_New()). */
     if (code_extra_in_use())
         code_ready(interp);
     for (size_t i = 0; hooks[i]; i++)
@@ -351,7 +346,7 @@ static void start(struct interp *interp)
         return;
     PyObject *dict = py.PyInterpreterState_GetDict(interp->state); /* borrowed */
     PyObject *capsule = dict ? py.PyCapsule_New(interp, end_name, on_end) : NULL;
-    /* Not PyDict_SetItemString(), which interns the name: 3.12 keeps that for ever. */
+    /* Not PyDict_SetItemString(): it interns the name, which 3.12 then keeps forever. */
     PyObject *name = capsule ? py.PyUnicode_FromString(end_name) : NULL;
     bool kept = name && py.PyDict_SetItem(dict, name, capsule) == 0;
     set_ended(interp, !kept);
@@ -367,7 +362,7 @@ void arm_interpreter_started(bool is_new)
     if (!interp || (interp->started && (!is_new || !interp->ended)))
         return;
     interp_lock();
-    if (is_new) /* the one before Py_Finalize() lay here, and had its id */
+    if (is_new) /* the interpreter before Py_Finalize() had this address and id */
         interp_reset(interp);
     interp->started = interp->ended = true;
     interp->is_main = cpython_is_main();

@@ -1,9 +1,7 @@
 /*
- * The audit marker: a C audit hook (PEP 578), CPython 3.8 and later.
- *
- * CPython has no way to take such a hook out again.  It is added at the first probe on audit and
- * stays, silent, until the process ends: from then on each audited operation pays for making its
- * arguments.
+ * The audit marker, by a C audit hook (PEP 578), CPython 3.8 and later.  CPython can't take such a
+ * hook out.  The hook is added when the marker is first enabled, and stays until Py_Finalize().
+ * From then on each audited operation pays for making its arguments.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,8 +21,8 @@ static bool fits(void)
     return py.PySys_AddAuditHook != NULL;
 }
 
-/* Any thread, in any interpreter of the process, with its GIL (the hook list is the runtime's; it
- * is walked before the interpreter's own hooks: Python/sysmodule.c, sys_audit_tstate). */
+/* Any thread of any interpreter, with its GIL: the list is the runtime's, which CPython walks
+ * before the interpreter's own hooks (Python/sysmodule.c: sys_audit_tstate()). */
 static int on_audit(const char *event, PyObject *arguments, void *data)
 {
     (void)data;
@@ -38,7 +36,7 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
     (void)interp;
-    /* Interpreters with a GIL each may call this at once. */
+    /* Interpreters that have a GIL each may call this at once. */
     if (!wanted || atomic_exchange(&added, true))
         return HOOK_DONE;
     struct cpython_retries attempts = {0};

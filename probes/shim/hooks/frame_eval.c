@@ -1,5 +1,12 @@
 /*
- * Finds the limit of the C stack.
+ * Function, line, exception and cfunction markers on CPython 3.6 to 3.11.  The frame hook is an
+ * eval frame function (PEP 523) around CPython's own, so every entry has its return.
+ * trace_profile.c gets the other events, on each thread that the hook sees.  Where CPython exports
+ * no function (the hook before 3.9, 3.11's frames), the structs of shared/cpython_structs.h serve,
+ * after a comparison with public functions.
+ *
+ * All functions: any thread, GIL held, unless frame_eval.h says otherwise.  An exception may be in
+ * flight where throw() resumes a frame or an exception ends it; it is saved while markers fire.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,27 +28,28 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- stack limit */
+/* ---------------------------------------------------------------- how deep calls are hooked */
 
 enum { KILOBYTE = 1024, MEGABYTE = 1024 * KILOBYTE };
 
-/* The main thread's in 3.11.  Its stack grows as far as RLIMIT_STACK allows at that moment, which
- * the program may have lowered, as it needs little: asked for anew with each STEP. */
+/* The limit moves: in 3.11, for the main thread.  Its stack grows as far as the present
+ * RLIMIT_STACK allows, which a program that needs little may have lowered: read again with each
+ * STEP. */
 static __thread bool moves;
 
 __thread char *stack_limit;
 
-/* The main thread's. */
+/* The main thread's stack. */
 static char *main_stack_end;
 static size_t main_stack_size;
 
-/* Where the kernel put the main thread's first frame: ld.so's, GLIBC_2.2.5 (GLIBC_2.17 and so on
- * elsewhere). */
+/* Where the kernel put the main thread's first frame.  Exported by ld.so: GLIBC_2.2.5, elsewhere
+ * GLIBC_2.17 and so on. */
 extern void *__libc_stack_end __attribute__((weak));
 
 void stack_limit_init(void)
 {
-    /* What the kernel leaves free below it at least, whatever the limit becomes. */
+    /* The kernel leaves at least this much free below the stack, whatever the limit becomes. */
     const size_t most = 128 * (size_t)MEGABYTE;
     struct rlimit limit;
     if (main_stack_end || !&__libc_stack_end || getrlimit(RLIMIT_STACK, &limit) != 0)
@@ -50,9 +58,9 @@ void stack_limit_init(void)
     main_stack_size = limit.rlim_cur < most ? limit.rlim_cur : most;
 }
 
-/* How much of a stack is hooked.  A quarter of the main thread's usual 8 MB is room for more than
- * 3,000 calls.  Up to 3.10 the hook itself takes a few hundredths of that, so more of a small stack
- * is hooked; in 3.11 without the hook these calls would take nothing of it. */
+/* How much of a stack is hooked.  A quarter of the main thread's usual 8 MB has room for more than
+ * 3,000 calls.  Up to 3.10 the hook takes a few percent of what these calls take, so half of a
+ * small stack is hooked.  In 3.11 these calls would take none of the stack without the hook. */
 static size_t hooked(size_t size)
 {
     return py.minor == 11 || size > 4 * (size_t)MEGABYTE ? size / 4 : size / 2;
@@ -65,14 +73,14 @@ static bool is_within(const char *here, const char *base, size_t size)
 
 static bool is_on_main_stack(const char *here)
 {
-    /* The child of another thread goes on with that one's stack. */
+    /* A child that another thread has forked continues on that thread's stack. */
     return main_stack_end && gettid() == getpid() &&
            is_within(here, main_stack_end - main_stack_size, main_stack_size);
 }
 
 static char *step_down(char *here)
 {
-    enum { STEP = 128 * KILOBYTE }; /* what the kernel has mapped at first */
+    enum { STEP = 128 * KILOBYTE }; /* what the kernel maps at first */
     char *lowest = main_stack_end - hooked(main_stack_size), *next = here - STEP;
     struct rlimit limit;
     moves = next > lowest;
@@ -97,7 +105,7 @@ char *stack_limit_of_thread(void)
         return py.minor == 11 ? step_down(here) : main_stack_end - hooked(main_stack_size);
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
-        return here; /* a stack of unknown size: don't hook what lies deeper */
+        return here; /* a stack of unknown size: deeper calls are not hooked */
     void *base;
     size_t size;
     bool found = pthread_attr_getstack(&attributes, &base, &size) == 0;
@@ -105,7 +113,7 @@ char *stack_limit_of_thread(void)
     return found && is_within(here, base, size) ? (char *)base + size - hooked(size) : here;
 }
 
-/* ---------------------------------------------------------------- evaluator */
+/* ---------------------------------------------------------------- the eval frame function */
 
 static void **slot_of(PyInterpreterState *state)
 {
@@ -118,7 +126,7 @@ void *eval_frame_get(PyInterpreterState *state)
                                                    : *slot_of(state);
 }
 
-/* Without the GIL CPython stops the world for it. */
+/* A free-threaded CPython stops the world for it. */
 void eval_frame_set(PyInterpreterState *state, void *evaluator)
 {
     if (!can_stop_the_world())
@@ -143,7 +151,7 @@ bool eval_frame_accessible(PyInterpreterState *state)
     return found;
 }
 
-/* Whether what the public function sets is seen there. */
+/* Whether the slot shows what the public function sets. */
 static bool shows(PyInterpreterState *state, void *evaluator)
 {
     py._PyInterpreterState_SetEvalFrameFunc(state, evaluator);
@@ -179,13 +187,7 @@ bool eval_frame_replace_default(PyInterpreterState *state, void *evaluator)
                                                             __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
-/* ---------------------------------------------------------------- frame events */
-
-/*
- * The events of a frame that is evaluated, up to 3.11.
- */
-
-/* ---------------------------------------------------------------- 3.6 to 3.10 */
+/* ---------------------------------------------------------------- frame events, 3.6 to 3.10 */
 
 void fire_entry_310(void *frame)
 {
@@ -205,7 +207,7 @@ void fire_return_310(void *frame, struct outcome outcome)
     fire_return_by_object(frame, py.PyFrame_GetLineNumber(frame), outcome);
 }
 
-/* ---------------------------------------------------------------- 3.11 */
+/* ---------------------------------------------------------------- frame events, 3.11 */
 
 static struct PyCFrame_311 *this_cframe(void)
 {
@@ -223,8 +225,8 @@ static struct event_frame shown_311(struct PyInterpreterFrame_311 *frame)
     return (struct event_frame){frame, frame->f_globals, true};
 }
 
-/* While a marker fires, the frame is linked to its caller, so that a probe can walk the stack from
- * it.  CPython links it so in a moment itself. */
+/* Links the frame to its caller while the marker fires, so that a probe can walk the stack from it.
+ * CPython sets the same link a moment later. */
 void fire_entry_311(void *data)
 {
     struct PyInterpreterFrame_311 *frame = data;
@@ -233,7 +235,7 @@ void fire_entry_311(void *data)
     if (!fires.plain && !fires.filtered)
         return;
     frame->previous = this_cframe()->current_frame;
-    offsets_check_current(); /* its caller: this frame may not have begun */
+    offsets_check_current(); /* checks its caller: this frame may not have begun */
     fire_entry(record, line_311(frame, record), shown_311(frame), fires);
 }
 
@@ -245,7 +247,7 @@ void count_entry_311(void *data)
         sums_call_begin(tally);
 }
 
-/* A generator's frame may be unlinked already. */
+/* CPython may have unlinked a generator's frame already. */
 void fire_return_311(void *data, struct outcome outcome)
 {
     struct PyInterpreterFrame_311 *frame = data;
@@ -263,8 +265,8 @@ void fire_return_311(void *data, struct outcome outcome)
 enum layout_311 layout_311;
 long co_code_adaptive_311;
 
-/* Compares them with what the public functions say of the function, and of the frames below it on
- * the calling thread, whose list CPython can't change meanwhile. */
+/* Compares the structs with what public functions return for the frame's function, and for the
+ * frames below it on the calling thread.  CPython can't change the list of these meanwhile. */
 static bool is_known_311(const struct PyInterpreterFrame_311 *frame)
 {
     PyObject *function = frame->f_func;
@@ -282,8 +284,8 @@ static bool is_known_311(const struct PyInterpreterFrame_311 *frame)
     const struct PyInterpreterFrame_311 *current = thread->cframe->current_frame;
     if (!caller)
         return !current;
-    while (current && current != frame_interpreter_frame(
-                                     caller)) /* some have not begun: those have no object */
+    /* Frames that have not begun have no object. */
+    while (current && current != frame_interpreter_frame(caller))
         current = current->previous;
     return current;
 }
@@ -296,31 +298,16 @@ bool check_layout_311(void *frame)
     return layout_311 == LAYOUT_311_KNOWN;
 }
 
-/* ---------------------------------------------------------------- hook frame */
-
-/*
- * Function, line, exception and cfunction markers on CPython 3.6 to 3.11: a frame evaluation hook
- * (PEP 523) around CPython's own evaluator.  It brackets every evaluation of a frame, so every
- * entry has its return; and it visits every thread that runs Python, on which trace.c gets the
- * others.
- *
- * All functions run with the GIL held, on any thread.  An exception may be in flight if a frame is
- * resumed by throw() or ended by an exception; it is put aside there.
- *
- * CPython exports no way to set the hook before 3.9, nor to look into what 3.11 hands to it: that
- * goes by cpython_layout.h, compared with what public functions say of the running interpreter
- * before anything is read or written.
- */
-
-/* ---------------------------------------------------------------- the hook's place */
+/* ---------------------------------------------------------------- state of the hook */
 
 typedef PyObject *(*evaluator_36)(PyFrameObject *, int);
 typedef PyObject *(*evaluator_39)(PyThreadState *, void *, int);
 
-/* What was there before us, the same in every interpreter that has our hook. */
+/* The function that the hook replaced and calls, the same in every interpreter that has the
+ * hook. */
 static void *next_evaluator;
 
-/* The program has put one in front of our hook in one of them (interp->chained_eval_frame). */
+/* In some interpreter the program has put a function in front of the hook: chained_eval_frame. */
 static bool has_front;
 
 /* The markers for which the hook is set. */
@@ -330,7 +317,6 @@ static void *hook(void);
 
 /* ---------------------------------------------------------------- firing */
 
-/* Fires with an exception that may be in flight put aside. */
 static void with_exception_saved(void (*fire)(void *), void *frame, bool exception)
 {
     PyObject *type, *value, *traceback;
@@ -341,8 +327,8 @@ static void with_exception_saved(void (*fire)(void *), void *frame, bool excepti
         py.PyErr_Restore(type, value, traceback);
 }
 
-/* Fires the return of a frame; result: NULL with an exception in flight.  Never inlined, so that
- * what it keeps is not on the C stack below the program's. */
+/* Fires the return of a frame; result: NULL with an exception in flight.  Not inlined: its
+ * variables must not be on the C stack while the frame runs. */
 static __attribute__((noinline)) void leave(void (*fire)(void *, struct outcome), void *frame,
                                             PyObject *result)
 {
@@ -357,19 +343,19 @@ static __attribute__((noinline)) void leave(void (*fire)(void *, struct outcome)
     py.PyErr_Restore(type, value, traceback);
 }
 
-/* Called first for each frame, unless it would find nothing new to the thread (a tracer, a trace
- * function of the program).  It sees to that, with an exception that may be in flight put aside. */
+/* Called first for each frame, unless thread_is_prepared().  Rearms, and installs the trace and
+ * profile functions that the thread lacks, for a new tracer or as the program has set its own.
+ * exception: one may be in flight, and is saved. */
 static enum {
     HOOK_FRAME,
     PASS_FRAME,
     HOOK_QUIETLY
 } prepare_thread(PyThreadState *thread, bool exception)
 {
-    /* The frame hook may be set only to make this interpreter re-read the wanted markers, and the
-     * markers can't be had here. */
+    /* The hook may be set for a rearm alone, in an interpreter that can't have the markers. */
     if (rearm_is_requested() && !rearm_current())
         return PASS_FRAME;
-    if (!hook_wanted) { /* or the program kept our hook, and put it back or calls it */
+    if (!hook_wanted) { /* or the program has kept our hook, and set it again or calls it */
         PyInterpreterState *state = cpython_interpreter();
         if (eval_frame_get(state) == hook())
             eval_frame_set(state, next_evaluator);
@@ -391,9 +377,9 @@ static inline bool thread_is_prepared(PyThreadState *thread)
     return __builtin_expect(hook_wanted && !rearm_is_requested() && trace_is_installed(thread), 1);
 }
 
-/* ---------------------------------------------------------------- what was there before */
+/* ---------------------------------------------------------------- passing frames on */
 
-/* The frame that this thread has just passed to an evaluator of the program's. */
+/* The frame that this thread has passed to an eval frame function of the program. */
 static __thread void *passed;
 
 static inline bool is_default(void)
@@ -401,15 +387,15 @@ static inline bool is_default(void)
     return __builtin_expect(next_evaluator == eval_frame_default(), 1);
 }
 
-/* The program may have put its evaluator in front of ours once more, which is then both behind ours
- * and in front of it: a frame that reaches ours again has been through both. */
+/* A program that sets its function again puts it both before and after ours.  A frame that reaches
+ * ours a second time has passed both: it is for CPython's own. */
 static inline bool unwind_entry(void *frame)
 {
     return !is_default() && passed == frame && eval_frame_default();
 }
 
-/* Each passes a frame that has not come back.  Never inlined, so that what it keeps is not on the C
- * stack while CPython's own evaluator runs, to which it jumps. */
+/* Both pass a frame on, at its first time here.  Not inlined: the call of CPython's own function is
+ * a jump, so nothing of the hook is on the C stack while it runs. */
 static __attribute__((noinline)) PyObject *pass_36(PyThreadState *thread, void *frame, int throw)
 {
     (void)thread;
@@ -435,9 +421,9 @@ static __attribute__((noinline)) PyObject *pass_39(PyThreadState *thread, void *
 
 /* ---------------------------------------------------------------- deep calls in 3.11 */
 
-/* With a hook in place CPython 3.11 calls the evaluator for each Python call, where without one it
- * stays in the same C frame.  A program that recurses deeper than the C stack allows so gets the
- * default evaluator for what lies deeper: those calls are not seen, and the program lives. */
+/* With an eval frame function set, CPython 3.11 calls it for each Python call; without one it stays
+ * in the same C frame.  For a program that recurses deeper than the C stack then allows, the hook
+ * is taken out for the deeper calls.  They are not reported, and the program does not crash. */
 static PyObject *evaluate_unhooked(PyThreadState *thread, void *frame)
 {
     static bool said;
@@ -445,7 +431,7 @@ static PyObject *evaluate_unhooked(PyThreadState *thread, void *frame)
         debug_log("calls this deep in a thread's C stack are not seen, nor others meanwhile");
     said = true;
     PyInterpreterState *state = cpython_interpreter();
-    if (eval_frame_get(state) != hook()) /* one of the program's, which is to see them */
+    if (eval_frame_get(state) != hook()) /* the program's own, which must get the deeper calls */
         return pass_39(thread, frame, 0);
     eval_frame_set(state, next_evaluator);
     PyObject *result = pass_39(thread, frame, 0);
@@ -461,15 +447,15 @@ static void check_frame_311(void *frame)
         hook_wanted = 0;
 }
 
-/* ---------------------------------------------------------------- the hooks */
+/* ---------------------------------------------------------------- the hooks of each version */
 
-/* NULL: not known. */
+/* NULL: unknown. */
 static inline __attribute__((always_inline)) PyObject *code_in(void *frame, bool is_311)
 {
     return is_311 ? f_code_311(frame) : frame_layout_known ? frame_code(frame) : NULL;
 }
 
-/* The record of a frame's code; NULL: there is none yet.  An exception may be in flight. */
+/* NULL: the frame's code has no record yet.  An exception may be in flight. */
 static inline __attribute__((always_inline)) struct code_record *record_if_any(void *frame,
                                                                                bool is_311)
 {
@@ -477,8 +463,8 @@ static inline __attribute__((always_inline)) struct code_record *record_if_any(v
     return code ? code_record_if_any(code) : NULL;
 }
 
-/* Whether a filtered marker may be for the frame: the same at its end, unless the replay_generation
- * is another one then. */
+/* Whether a filtered marker may be for the frame.  The answer holds at the frame's end, too, unless
+ * replay_generation has changed. */
 static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_311)
 {
     bool filtered = marker_is_armed(FILTERED_FUNCTION_MARKERS);
@@ -489,21 +475,21 @@ static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_
     return !record || !filter_rejects(record);
 }
 
-/* A frame that is passed like this is one that began before any tracer that may come. */
+/* A tracer that attaches later takes such a frame for one that was running before it. */
 static inline bool is_left_out(bool matches_filter)
 {
     return !matches_filter && !marker_is_armed(FUNCTION_MARKERS) &&
            !sums_enabled(SUMS_CALLS | SUMS_TIMES);
 }
 
-/* Entries begin with the hook that is set for them, which enters the frames that run already. */
+/* Entries fire once the hook is set for them: setting it replays the frames that are running. */
 static inline bool fires_entry(bool matches_filter)
 {
     return MARKER_ARMED(function__entry) ||
            (matches_filter && MARKER_ARMED(filtered__function__entry));
 }
 
-/* The return of a frame that began before the tracer attached is reported by trace.c. */
+/* trace_profile.c fires the return of a frame that began before the tracer attached. */
 static inline bool fires_return(bool matches_filter, unsigned tracer)
 {
     return (MARKER_ARMED(function__return) ||
@@ -511,8 +497,8 @@ static inline bool fires_return(bool matches_filter, unsigned tracer)
            tracer == atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
-/* What a hook is made of: an evaluation by the hook itself, by what was there before, and by
- * CPython's own evaluator. */
+/* again: by the hook itself; pass: by the function that it replaced; by_default: by CPython's
+ * own. */
 struct parts {
     PyObject *(*again)(PyThreadState *, void *, int);
     PyObject *(*pass)(PyThreadState *, void *, int);
@@ -521,7 +507,7 @@ struct parts {
     bool is_311;
 };
 
-/* What was counted of a frame's function; NULL: nothing yet.  An exception may be in flight. */
+/* NULL: the frame's function has no sums yet.  An exception may be in flight. */
 static inline __attribute__((always_inline)) struct function_sums *sums_if_counted(void *frame,
                                                                                    bool is_311)
 {
@@ -529,10 +515,9 @@ static inline __attribute__((always_inline)) struct function_sums *sums_if_count
     return record ? tally_in(record) : NULL;
 }
 
-/* Each of the hooks below is this, with its own parts.  They stand between two calls of the
- * evaluator at every level of Python recursion: they keep no more on the C stack than they must,
- * and a function of its own would be one more frame there.  So it is always inlined, where the
- * parts are constants. */
+/* The body of each hook below.  A hook's C frame is on the stack at every level of Python
+ * recursion: it must be small, and the only one.  So the body is always inlined, with parts that
+ * are constants. */
 static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *thread, void *frame,
                                                                 int throw, const struct parts parts)
 {
@@ -623,7 +608,7 @@ static PyObject *hook_311(PyThreadState *thread, void *frame, int throw)
                                    count_entry_311, true});
 }
 
-/* 3.12 and later have this for a knock alone, once. */
+/* 3.12 and later: to force one rearm. */
 static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
 {
     PyInterpreterState *state = cpython_interpreter();
@@ -633,7 +618,7 @@ static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
     return (unwind_entry(frame) ? default_39 : pass_39)(thread, frame, throw);
 }
 
-/* ---------------------------------------------------------------- setting */
+/* ---------------------------------------------------------------- setting the hook */
 
 static bool fits(void)
 {
@@ -665,7 +650,7 @@ static bool install_hook(struct interp *interp)
     void *now = eval_frame_get(interp->state);
     if (now == hook() || (interp->chained_eval_frame && now == interp->chained_eval_frame))
         return true;
-    /* Which of the two would call the other one can't be known: ours is not set, so that they don't
+    /* Which of the two would call the other is unknown.  The hook is not set, so that they don't
      * call each other in a circle. */
     if (next_evaluator && now != next_evaluator && (has_front || is_in_place_somewhere())) {
         debug_log("the program has set a frame evaluator in front of the shim's");
@@ -681,9 +666,9 @@ bool frame_eval_force_rearm(struct interp *interp, bool again)
 {
     if (!can_be_set(interp->state) || !install_hook(interp))
         return false;
-    /* Up to 3.11, for a thread that calls no Python function for a while, as it is in a long loop of
-     * one frame.  Not at once, as the program would find in its own profile function's events that
-     * another one was there before. */
+    /* Up to 3.11, for a thread that calls no Python function for a while, in a long loop of one frame.
+     * Not at the first request: the program could notice, by the events of its own profile function,
+     * that another one was set. */
     if (again && py.minor <= 11)
         trace_force_rearm(interp->state);
     return true;
@@ -720,16 +705,16 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
     void *now = eval_frame_get(interp->state);
     bool was_set = (interp->armed & ALL) || interp->rearm_forced;
     if (was_set && now != hook() && now != next_evaluator) {
-        interp->chained_eval_frame =
-            now; /* ours stays behind it, silent while no tracer is attached */
+        /* The hook stays behind the program's function, and fires nothing without a tracer. */
+        interp->chained_eval_frame = now;
         has_front = true;
     }
     if (wanted && !install_hook(interp))
         return HOOK_NEVER;
     if (!wanted && now == hook())
         eval_frame_set(interp->state, next_evaluator);
-    /* In the process; this interpreter may want none of it, as no code object could have a record
-     * here. */
+    /* For the process.  This interpreter may be armed for none of them, if its code objects can't
+     * have records. */
     unsigned all = code_extra_in_use() ? markers_enabled() & ALL : 0;
     hook_wanted = all;
     replay_set_markers(all);

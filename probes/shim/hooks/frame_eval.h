@@ -1,7 +1,8 @@
 /*
- * How deep into the C stack of a thread the frame hook still hooks.  The hook's own frame stands
- * between any two Python calls on the C stack (and in 3.11 the evaluator's, too): what lies deeper
- * than this limit is not hooked.
+ * The frame hook of CPython 3.6 to 3.11: an eval frame function (PEP 523), and trace and profile
+ * functions for the events inside a frame.  3.12 and later have it only to force a rearm.
+ *
+ * All functions: any thread, GIL held, unless their comment says otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,22 +17,25 @@
 #include "markers/fire.h"
 #include "sums/sums.h"
 
-/* ---------------------------------------------------------------- stack limit */
+/* ---------------------------------------------------------------- how deep calls are hooked */
 
-/* The lowest address of the C stack at which this thread still hooks; NULL: not yet found. */
+/* The hook's C frame lies between any two Python calls on the C stack; in 3.11, CPython's eval
+ * frame function does, too.  Calls deeper than this address of the calling thread's stack are not
+ * hooked.  NULL: not found yet. */
 extern __thread char *stack_limit;
 
-/* Finds the main thread's stack, once: the C library would read /proc for it, which the thread may
- * not be allowed to (seccomp), or can't.  Called when the frame hook is set; GIL held. */
+/* Finds the main thread's stack, once, when the frame hook is set.  The C library would read /proc
+ * for it, which may be forbidden to the thread (seccomp), or impossible. */
 void stack_limit_init(void);
 
-/* The limit of the calling thread.  It need not hold the GIL. */
+/* The limit of the calling thread.  No GIL needed. */
 char *stack_limit_of_thread(void);
 
-/* Whether the limit, which here lies below, can be moved below it.  On the calling thread. */
+/* For a stack that has reached `here`, below the calling thread's limit: moves the limit down, if
+ * possible.  False: `here` is still below it.  No GIL needed. */
 bool stack_limit_extend(char *here);
 
-/* In the header, as it asks how deep the hook itself stands, at each call of a Python function. */
+/* Inlined: measures the depth of its caller, the hook, at each call of a Python function. */
 static inline bool stack_limit_exceeded(void)
 {
     if (__builtin_expect(!stack_limit, 0))
@@ -40,47 +44,44 @@ static inline bool stack_limit_exceeded(void)
     return __builtin_expect(here < stack_limit, 0) && !stack_limit_extend(here);
 }
 
-/* ---------------------------------------------------------------- evaluator */
+/* ---------------------------------------------------------------- the eval frame function */
 
 /*
- * Where CPython keeps an interpreter's frame evaluator (PEP 523).  Up to 3.8 it exports no function
- * for that, and never one that changes it only if it is still the same.
+ * An interpreter's eval frame function (PEP 523).  Up to 3.8 CPython exports no function to read or
+ * set it.  No version exports one that sets it only if it is unchanged.
  */
 
-/* CPython's own. */
+/* CPython's own; NULL: not exported. */
 static inline void *eval_frame_default(void)
 {
     return (void *)py._PyEval_EvalFrameDefault;
 }
 
-/* Whether it can be read and set: called first.  GIL held. */
+/* Whether it can be read and set.  Must be called before both. */
 bool eval_frame_accessible(PyInterpreterState *state);
 
-/* GIL held. */
 void *eval_frame_get(PyInterpreterState *state);
 void eval_frame_set(PyInterpreterState *state, void *evaluator);
 
-/* Puts this one in place of CPython's own, by one instruction; false: there was another one, or the
- * place is not known.  Up to 3.11; any thread, no GIL.  CPython reads the place once for each call
- * up to 3.10; 3.11's _PyEval_EvalFrame() compares it with NULL first, which it does not become
- * here. */
+/* Replaces CPython's own function by this one, by one instruction.  False: another one is set, or
+ * the address of the pointer is unknown.  Up to 3.11; any thread, no GIL.  Up to 3.10 CPython reads
+ * the pointer once for each call.  3.11's _PyEval_EvalFrame() compares it with NULL first, and it
+ * does not become NULL here. */
 bool eval_frame_replace_default(PyInterpreterState *state, void *evaluator);
 
-/* Finds out whether that can be done, before it first is; 3.9 and later by setting the other
- * evaluator for a moment.  GIL held. */
+/* Finds out, before its first use, whether eval_frame_replace_default() can work; from 3.9 on by
+ * setting the other function for a moment. */
 void eval_frame_locate(PyInterpreterState *state, void *other);
 
-/* ---------------------------------------------------------------- frame events */
+/* ---------------------------------------------------------------- events of a frame */
 
 /*
- * The events of a frame that is evaluated, up to 3.11: fires and counts them.  What the evaluator
- * is given is a PyFrameObject up to 3.10, and in 3.11 what such an object stands for.
- *
- * All functions: on the thread that runs the frame, GIL held, no exception in flight unless that is
- * said.
+ * These functions fire and count the events of an evaluated frame: a PyFrameObject up to 3.10, an
+ * interpreter frame in 3.11.  On the thread that runs the frame, no exception in flight, unless
+ * their comment says otherwise.
  */
 
-/* A frame starts or resumes; ends; and its start is counted. */
+/* entry: the frame starts or resumes.  return: it ends.  count: adds its start to the sums. */
 void fire_entry_310(void *frame);
 void fire_return_310(void *frame, struct outcome outcome);
 void count_entry_310(void *frame);
@@ -88,10 +89,10 @@ void fire_entry_311(void *frame);
 void fire_return_311(void *frame, struct outcome outcome);
 void count_entry_311(void *frame);
 
-/* Whether the layouts of 3.11 are those of the release. */
+/* Whether 3.11's frames and code objects are as in the release. */
 extern enum layout_311 { LAYOUT_311_UNTRIED, LAYOUT_311_KNOWN, LAYOUT_311_UNKNOWN } layout_311;
 
-/* Finds that out, on the first frame.  Whether they are. */
+/* Sets layout_311 by the first frame.  False: LAYOUT_311_UNKNOWN. */
 bool check_layout_311(void *frame);
 
 /* offsetof(PyCodeObject, co_code_adaptive), which is the code type's basicsize. */
@@ -108,63 +109,65 @@ static inline uint16_t *first_instr_311(const struct PyInterpreterFrame_311 *fra
     return (uint16_t *)((char *)frame->f_code + co_code_adaptive_311);
 }
 
-/* In 3.11 a call of a generator function evaluates the frame as far as its RETURN_GENERATOR, which
- * no other version calls a start of the frame. */
+/* Whether the frame is evaluated up to its RETURN_GENERATOR alone: 3.11 does so when a generator
+ * function is called.  Other versions report no start of the frame then. */
 static inline bool is_return_generator_311(struct PyInterpreterFrame_311 *frame)
 {
     return frame->prev_instr < first_instr_311(frame) &&
            code_is_generator(frame->f_code, code_record_of(frame->f_code));
 }
 
-/* ---------------------------------------------------------------- trace */
+/* ---------------------------------------------------------------- trace and profile functions */
 
 /*
- * Line, exception and C-call events of CPython 3.6 to 3.11, and the returns of frames that began
- * before the tracer attached: trace and profile functions of C, one each a thread.  Called by
- * hook_frame.c alone, whose frame hook visits each thread that calls a Python function.
+ * Trace and profile functions in C, one of each per thread, 3.6 to 3.11: events of lines,
+ * exceptions and C calls, and the returns of frames that began before the tracer attached.  For
+ * frame_eval.c alone, whose hook runs on each thread that calls a Python function.
  */
 
-/* What is known of a thread state.  Read and written with the GIL held. */
+/* The record of a thread state. */
 struct traced_thread {
     struct traced_thread *next;
     PyThreadState *state;
-    /* The program's functions, which stood before ours.  Good only while ours is there. */
+    /* The program's functions, which ours replaced.  Valid only while ours are set. */
     Py_tracefunc trace, profile;
-    struct replay_state replayed; /* what it has caught up with */
-    /* The frames that ran already then, the outermost first; borrowed, and only compared. */
+    struct replay_state replayed; /* the latest replay */
+    /* Frames that were running at that time and have not returned, the outermost first; borrowed,
+     * and only compared. */
     PyFrameObject **running_frames;
     size_t running_count;
     bool suspended; /* by trace_suspend() */
 };
 
-/* Line, exception and cfunction markers that are wanted, as bits.  Changed with the GIL held, by
- * trace_arm() alone. */
+/* The enabled markers of lines, exceptions and C functions, as bits.  Written by trace_arm()
+ * alone. */
 extern unsigned trace_markers;
 
-/* The calling OS thread's latest. */
+/* The latest record that the calling OS thread has used. */
 extern __thread struct traced_thread *trace_thread;
 
-/* Wants these markers from now on: function__return for the frames that run already, line,
- * cfunction.  here: the calling interpreter's threads get their functions now, but up to 3.9 those
- * for line, and in 3.6 all, which each thread but the main one gets when it next calls a Python
- * function.  GIL held, no exception in flight; runs no code of the program, but up to 3.9 its audit
- * hooks on a thread that runs Python.  False: some threads could not be reached now. */
+/* Sets the enabled markers: of lines, exceptions, C functions, and function__return for frames that
+ * are running.  here: installs the functions on all threads of this interpreter now.  But up to 3.9
+ * each thread installs its trace function itself, in 3.6 both functions, when it next calls a
+ * Python function.  The main thread does so in frame_eval_update_main_thread().  Runs no code of
+ * the program, except audit hooks up to 3.9, on a thread that runs Python.  No exception in flight.
+ * False: some threads could not be reached now. */
 bool trace_arm(unsigned wanted, bool here);
 
-/* Each thread that runs Python in the interpreter, and calls a C function next, or returns from a
- * Python function, calls rearm_current() then.  Not in 3.6.  GIL held. */
+/* Has each thread of the interpreter call rearm_current() when it next calls a C function, or
+ * returns from a Python function.  Not in 3.6. */
 void trace_force_rearm(PyInterpreterState *interpreter);
 
-/* Gives the calling thread (a PyThreadState) the functions that it should have, in front of those
- * of the program.  GIL held, no exception in flight. */
+/* Installs the functions that the calling thread needs, in front of the program's.  state: its
+ * PyThreadState.  No exception in flight. */
 void trace_install(void *state);
 
-/* The calling thread runs a frame that is not among the old ones: until trace_resume() it needs no
- * profile function, and has none.  False: it keeps what it has.  GIL held. */
+/* While the calling thread runs a frame that is not among running_frames, it needs no profile
+ * function: takes it out until trace_resume().  False: nothing has changed. */
 bool trace_suspend(PyThreadState *state);
 void trace_resume(PyThreadState *state);
 
-/* Whether trace_install() has nothing to do.  GIL held. */
+/* Whether trace_install() has nothing to do. */
 static inline bool trace_is_installed(const PyThreadState *state)
 {
     const struct traced_thread *thread = trace_thread;
@@ -172,24 +175,22 @@ static inline bool trace_is_installed(const PyThreadState *state)
            (thread->running_count == 0 || thread->suspended) && !replay_is_due(&thread->replayed);
 }
 
-/* ---------------------------------------------------------------- hook frame */
-
-/*
- * The frame hook, by which interpreters are also knocked at.
- */
+/* ---------------------------------------------------------------- the hook */
 
 extern const struct hook hook_frame;
 
-/* Has the interpreter's threads call rearm_current(), each when it next calls a function.  again:
- * they were asked before, and have not.  The interpreter need not be the calling one, and may be of
- * any version.  GIL held, or no other thread in the process.  False: the hook can't be set. */
+/* Forces a rearm: each thread of the interpreter calls rearm_current() when it next calls a Python
+ * function.  again: the previous request has had no effect yet.  The interpreter need not be the
+ * calling one; any version of CPython.  GIL held, or no other thread in the process.  False: the
+ * hook can't be set. */
 bool frame_eval_force_rearm(struct interp *interp, bool again);
 
-/* The same for the main interpreter, without the GIL, where that can be done at once: up to 3.11,
- * and if the program has no evaluator of its own. */
+/* The same for the main interpreter, without the GIL: up to 3.11, and if the program has no eval
+ * frame function of its own.  On the watcher's thread. */
 bool frame_eval_force_rearm_nogil(struct interp *interp);
 
-/* Sees to what the main thread lacks, if the hook is set.  On that thread, GIL held. */
+/* Installs the main thread's trace and profile functions, if the hook is set.  On the main
+ * thread. */
 void frame_eval_update_main_thread(void);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The gc markers: a callable in gc.callbacks, which CPython calls before and after each collection.
- * All functions run with the GIL held.
+ * The gc markers, by a callable in gc.callbacks, which CPython calls before and after each
+ * collection.
  *
- * Without the GIL, another thread may be in CPython's loop over the list, which takes no lock
- * (Python/gc_free_threading.c, invoke_gc_callback): so the list is changed while no other thread
- * runs, and what was in it stays in memory.
+ * All functions: GIL held.  In a free-threaded build, another thread may be in CPython's loop over
+ * the list, which takes no lock (Python/gc_free_threading.c: invoke_gc_callback()).  There the list
+ * changes only while the world is stopped, and a callable that is taken out is not freed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,15 +20,16 @@ static bool fits(void)
     return true;
 }
 
-/* Borrowed: the dict was made for this collection, and no other thread has it. */
+/* The borrowed value stays: CPython made the dict for this collection, and no other thread has
+ * it. */
 static long item(PyObject *info, const char *name)
 {
     PyObject *value = py.PyDict_GetItemString(info, name);
     return value ? py.PyLong_AsLong(value) : 0;
 }
 
-/* gc.callbacks entry: (phase, info).  CPython calls it with no exception in flight
- * (Modules/gcmodule.c, invoke_gc_callback). */
+/* Called with (phase, info) and no exception in flight (Modules/gcmodule.c:
+ * invoke_gc_callback()). */
 static PyObject *on_gc(PyObject *self, PyObject *arguments)
 {
     (void)self;
@@ -48,8 +49,8 @@ static PyObject *on_gc(PyObject *self, PyObject *arguments)
 
 static PyMethodDef gc_def = {"systemtap_gc", on_gc, METH_VARARGS, NULL};
 
-/* The list itself, before the program can put another one in its place, which CPython would not
- * look at; and before it has finders of its own, which would see gc imported. */
+/* Keeps CPython's own list: the program may replace gc.callbacks by another list, which CPython
+ * ignores.  Imports gc at the start, before the program has finders that would see the import. */
 static void start(struct interp *interp)
 {
     PyObject *module = py.PyImport_ImportModuleLevel("gc", NULL, NULL, NULL, 0);
@@ -60,8 +61,8 @@ static void start(struct interp *interp)
         py.Py_DecRef(module);
 }
 
-/* Where ours is in the list, or -1.  Found by identity: a program's callback may claim to equal it.
- * Where other threads may change the list meanwhile, it is just a hint. */
+/* The index of our callback in the list, or -1.  Compares by identity: a program's callback may
+ * claim to be equal.  Only a hint where other threads may change the list meanwhile. */
 static Py_ssize_t place_of(const struct interp *interp)
 {
     Py_ssize_t i = py.PyList_Size(interp->gc_callbacks);
@@ -76,7 +77,7 @@ static void append(void *data)
     py.PyList_Append(interp->gc_callbacks, interp->gc_callback);
 }
 
-/* Also called while ours is in place: a program that emptied the list has taken it out. */
+/* Also called while the hook is set: a program that empties the list takes ours out. */
 static enum hook_result put_in(struct interp *interp)
 {
     if (!interp->gc_callback)
@@ -101,8 +102,8 @@ static void remove_last(void *data)
         py.PySequence_DelItem(interp->gc_callbacks, py.PyList_Size(interp->gc_callbacks) - 1);
 }
 
-/* If the program has one behind ours, CPython may be on its way through the list, and would pass
- * over one: so ours stays, silent, until the hook is next set. */
+/* If the program has a callback behind ours, CPython may be in its loop over the list, and would
+ * skip one after a removal.  So ours stays, and fires nothing, until the hook is next set. */
 static void take_out(struct interp *interp)
 {
     if (is_last(interp))
@@ -114,7 +115,7 @@ static void take_out(struct interp *interp)
 
 static enum hook_result set(struct interp *interp, unsigned wanted)
 {
-    if (py.minor < 10 && !cpython_is_main()) /* all interpreters have one list */
+    if (py.minor < 10 && !cpython_is_main()) /* all interpreters share one list */
         return HOOK_DONE;
     if (!interp->gc_callbacks)
         start(interp);

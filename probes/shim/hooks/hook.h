@@ -1,5 +1,8 @@
 /*
- * The interpreters of the process: a record of each, with what the hooks keep for it.
+ * What arm.c and the hooks share: a record of each interpreter, the interface of a hook, and
+ * arming.
+ *
+ * All functions: any thread, GIL held, unless their comment says otherwise.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,115 +16,112 @@
 #include "markers/enabled.h"
 #include "os/thread.h"
 
-/* ---------------------------------------------------------------- interp */
+/* ---------------------------------------------------------------- interpreters */
 
 struct interp {
     struct interp *next;
     PyInterpreterState *state;
     int64_t id;                   /* 0 before 3.7 */
-    bool started;                 /* by arm_interpreter_started() */
-    atomic_bool is_main;          /* the first interpreter of the process */
-    bool ended;                   /* 3.8 and later; under the lock of the list */
-    _Atomic uint64_t armed_for;   /* filter_arm_key() of the markers for which it was last armed */
-    unsigned filter;              /* filter_revision() for which the hooks were last set */
-    claim_flag arming;            /* a thread is in arm_current() for it */
-    claim_flag call_pending;      /* 3.12 and later: a pending call of ours is in its queue */
-    PyThreadState *newest_tstate; /* its newest thread when that was put there: ask.c */
-    atomic_uint armed;            /* markers whose hooks are in place */
-    unsigned unavailable;         /* markers that can't be had in this interpreter */
-    atomic_bool rearm_forced;     /* a hook's knock() has succeeded, and was not yet answered */
+    bool started;                 /* by arm_interpreter_started(), or include_unseen of rearm.c */
+    atomic_bool is_main;          /* the main interpreter */
+    bool ended;                   /* 3.8+: ended, or can't be seen to end; under the lock */
+    _Atomic uint64_t armed_for;   /* filter_arm_key() at the latest arming, or ARMED_FOR_NOTHING */
+    unsigned filter;              /* filter_revision() when filtered markers were last armed */
+    claim_flag arming;            /* claimed by the thread that changes its hooks */
+    claim_flag call_pending;      /* 3.12+: a pending call of the shim is in its queue */
+    PyThreadState *newest_tstate; /* free-threaded: its newest thread at the latest request */
+    atomic_uint armed;            /* markers whose hooks are set */
+    unsigned unavailable;         /* markers that this interpreter can't have */
+    atomic_bool rearm_forced;     /* the frame hook is set for a rearm, not done yet */
     enum { CODE_EXTRA_UNTRIED, CODE_EXTRA_READY, CODE_EXTRA_UNUSABLE } code;
-    void *chained_eval_frame; /* hook_frame: the evaluator in front of our hook, which it calls */
-    int tool_id;              /* hook_monitoring: the tool id, or -1 */
-    atomic_bool lacks_id;     /* hook_monitoring: others had all of them when it last looked */
-    PyObject *tool_name;      /* hook_monitoring: by which the id is known for ours */
-    PyObject *gc_callbacks;   /* hook_gc: gc.callbacks as CPython has it */
-    PyObject *gc_callback;    /* hook_gc: what is in it, or NULL */
-    PyObject *find_and_load_wrapper; /* hook_import: what is in place of _find_and_load, or NULL */
+    void *chained_eval_frame;        /* frame_eval.c: the program's function in front of the hook */
+    int tool_id;                     /* monitoring.c: the tool id, or -1 */
+    atomic_bool lacks_id;            /* monitoring.c: no tool id was free at the latest check */
+    PyObject *tool_name;             /* monitoring.c: our tool's name, compared by identity */
+    PyObject *gc_callbacks;          /* gc.c: CPython's own list gc.callbacks */
+    PyObject *gc_callback;           /* gc.c: our callback in the list, or NULL */
+    PyObject *find_and_load_wrapper; /* import.c: in place of _find_and_load, or NULL */
     PyObject *find_and_load_original;
 };
 
-/* The record of an interpreter, made if there is none; NULL if memory ran out.  Takes the lock.
+/* The interpreter's record, created on first use; NULL: memory ran out.  Takes the list's lock.
  * GIL held, or no other thread in the process. */
 struct interp *interp_of(PyInterpreterState *state);
 
-/* What a new interpreter begins with.  The objects that the record had went with the one before.
- * Under the lock. */
+/* Sets the initial values of a new interpreter.  Drops no references: the objects ended with the
+ * interpreter that had the record before.  Under the list's lock. */
 void interp_reset(struct interp *interp);
 
-/* The list, newest first, linked by next; NULL while it is empty.  Records are never freed, so a
- * pointer to one stays good; a new one is put first, under the lock. */
+/* The newest record, or NULL; `next` links the others.  Records are never freed, and interp_of()
+ * puts new ones first, under the lock. */
 struct interp *interp_first(void);
 
-/* The main interpreter's record, or NULL.  No lock: of what is on the list only the head changes.
- */
+/* The main interpreter's record, or NULL.  Any thread, no lock: only the head of the list
+ * changes. */
 struct interp *interp_main(void);
 
-/* Whether one that lives lacks_id.  Any thread, no lock, as above. */
+/* Whether a living interpreter lacks a tool id (lacks_id).  Any thread, no lock. */
 bool interp_lacks_id(void);
 
-/* The lock guards the list and each record's `ended`.  No GIL is waited for under it. */
+/* The lock of the list and of each record's `ended`.  Its holder must not wait for a GIL. */
 void interp_lock(void);
 void interp_unlock(void);
 
-/* Whether a thread was in arm_current() for one of them.  In the child of a fork, before
+/* Whether a thread was changing the hooks of an interpreter.  In the child of a fork, before
  * interp_after_fork(). */
 bool interp_any_arming(void);
 
-/* In the child of a fork, in which no other thread is. */
+/* In the child of a fork, which has no other thread. */
 void interp_after_fork(void);
 
-/* ---------------------------------------------------------------- hook */
+/* ---------------------------------------------------------------- hooks */
 
 /*
- * A hook: one way to make CPython call the shim (hook_*.c).  It feeds some of the markers; arm.c
- * sets it in an interpreter while one of these is wanted there, and takes it out after.  Here is
- * what the hooks and arm.c agree upon, and what the hooks ask of arm.c.
+ * A hook is one way to make CPython call the shim, for some of the markers.  arm.c sets it in an
+ * interpreter while one of these markers is enabled there, and takes it out afterwards.
  */
 
 enum hook_result {
     HOOK_DONE,
-    HOOK_LATER, /* CPython isn't ready yet: try again */
-    HOOK_LACKS, /* the program has what it needs: asked again at each look; debug_log() says so once
-                 */
-    HOOK_NEVER, /* it can't be had here; debug_log() says why, or that what it needs is missing */
+    HOOK_LATER, /* CPython is not ready yet: try again */
+    HOOK_LACKS, /* other tools have all tool ids: logged once, tried again at each recheck */
+    HOOK_NEVER, /* impossible here, logged; tried again after no marker was enabled */
 };
 
-/* arm.c calls these with the GIL held and no exception in flight, on any thread that runs Python in
- * the interpreter; of a quiet hook set() on the watcher's thread, too.  What may be NULL says so.
- */
+/* arm.c calls the functions with the GIL held and no exception in flight, on any thread that runs
+ * Python in the interpreter.  It calls set() also on the watcher's thread, if watcher_may_set or
+ * watcher_may_reset allows it. */
 struct hook {
     const char *name;
-    unsigned markers;       /* what it feeds */
-    bool uses_code;         /* it calls code_record_of() */
-    bool watcher_may_set;   /* set() runs no code of the program, nor a collection: the watcher may
-                               call it */
-    bool watcher_may_reset; /* so it is if the hook was set for the same before */
-    bool must_recheck;      /* the program may take it out: set() is called again, to look */
-    bool (*is_supported)(void); /* this CPython is one for it */
+    unsigned markers;           /* the markers that it fires */
+    bool uses_code;             /* it calls code_record_of() */
+    bool watcher_may_set;       /* set() runs no code of the program, and no garbage collection */
+    bool watcher_may_reset;     /* the same, if the hook is set for the same markers already */
+    bool must_recheck;          /* the program may take the hook out: a recheck calls set() again */
+    bool (*is_supported)(void); /* in this CPython */
 
     /* An interpreter starts.  May be NULL. */
     void (*start)(struct interp *interp);
 
-    /* Brings the hook to these of its markers; 0: takes it out.  What is wanted in the process it
-     * asks markers_enabled() itself, when it writes it down: another interpreter may have been
-     * armed for more since arm.c asked. */
+    /* Sets the hook for these of its markers; 0: takes it out.  Process-wide state follows
+     * markers_enabled(), not `wanted`: another interpreter may have been armed for more markers
+     * since. */
     enum hook_result (*set)(struct interp *interp, unsigned wanted);
 
     /* The interpreter is cleared: drops the objects in the record.  May be NULL. */
     void (*end)(struct interp *interp);
 };
 
-/* Whether this thread puts hooks in place: what CPython raises then (audit events) is our own
- * doing. */
+/* Whether the calling thread is setting hooks: the shim itself then causes the audit events that
+ * CPython raises. */
 bool thread_is_arming(void);
 
-/* Sets that, and returns what it was before. */
+/* Returns the previous value. */
 bool set_thread_is_arming(bool busy);
 
-/* Up to 3.11: how many interpreters were knocked at and have not answered.  Read with the GIL held;
- * written with it, or with no other thread in the process, or by a thread that has set `arming` of
- * the only interpreter there is. */
+/* Up to 3.11: how many interpreters have rearm_forced set.  Read with the GIL held.  Written with
+ * the GIL held, with no other thread in the process, or by the thread that has claimed `arming` of
+ * the only interpreter. */
 extern atomic_uint rearm_requests;
 
 static inline bool rearm_is_requested(void)
@@ -129,43 +129,32 @@ static inline bool rearm_is_requested(void)
     return atomic_load_explicit(&rearm_requests, memory_order_relaxed);
 }
 
-/* ---------------------------------------------------------------- hooks */
-
-/*
- * The table of hooks.
- */
-
-/* All of them, in the order in which they are set; after the last a NULL. */
+/* In the order in which they are set; a NULL after the last. */
 extern const struct hook *const hooks[];
 
-/* ---------------------------------------------------------------- arm */
+/* ---------------------------------------------------------------- arming */
 
-/*
- * Arming: puts hooks into interpreters while their markers are wanted, and takes them out after.
- * Called by the loader when an interpreter starts, and by the watcher when a tracer attaches or
- * detaches.
- */
-
-/* Begins with the calling interpreter, unless that has been done: brings its hooks to what is
- * wanted.  is_new: it has just been made, and what is known of it is of one before it.  Called by
- * the loader, on the thread that starts the interpreter or first runs Python in it.  GIL held; an
- * exception in flight stays. */
+/* Starts the hooks of the calling interpreter, once, and arms it for the enabled markers.  is_new:
+ * CPython has just created it, so a record that exists is of an earlier one.  On the thread that
+ * starts the interpreter or first runs Python in it; an exception in flight stays. */
 void arm_interpreter_started(bool is_new);
 
-/* Brings the calling interpreter's hooks to what is wanted, on a thread of the program's that runs
- * Python in it.  GIL held; an exception in flight stays.  False: something was not ready, the
- * interpreter is to be asked again. */
+/* Sets the calling interpreter's hooks for the enabled markers.  On a thread of the program; an
+ * exception in flight stays.  False: a hook was not ready, or another thread is arming; to be
+ * called again. */
 bool arm_current(void);
 
-/* The same for the quiet hooks alone.  On the watcher's thread, with the main interpreter's GIL. */
+/* The same for the hooks that the watcher may set, on its thread, with the main interpreter's
+ * GIL. */
 bool arm_current_from_watcher(void);
 
-/* In the child of a fork, in which no other thread is. */
+/* In the child of a fork, which has no other thread. */
 void arm_after_fork(void);
 
-/* ---------------------------------------------------------------- leave */
+/* ---------------------------------------------------------------- detaching */
 
-/* The shim detaches: the program's calls are CPython's alone again.  Any thread, no GIL. */
+/* The shim detaches: puts CPython's own use_tool_id() and free_tool_id() back.  Any thread, no
+ * GIL. */
 void monitoring_leave(void);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * The import markers: a function in place of importlib._bootstrap._find_and_load, which CPython
- * looks up there for every import that sys.modules can't answer (Python/import.c,
- * import_find_and_load).  All functions run with the GIL held.
+ * The import markers, by a function in place of importlib._bootstrap._find_and_load.  CPython looks
+ * it up there for every import that sys.modules can't answer (Python/import.c:
+ * import_find_and_load()).
+ *
+ * All functions: GIL held.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,12 +21,12 @@ static bool fits(void)
     return true;
 }
 
-/* What stands behind a wrapper. */
+/* The tuple that a wrapper has as self. */
 enum { ORIGINAL, GCD_IMPORT, WRAPPED };
 
-/* _find_and_load(name, import_), and in 3.15 *, lazy_submodule=False: self holds the functions that
- * were there.  CPython's own markers report what C calls with builtins.__import__, not importlib's
- * own calls, which are made for modules that are there already, too. */
+/* _find_and_load(name, import_), in 3.15 with *, lazy_submodule=False.  Reports only calls by C,
+ * with builtins.__import__, as CPython's own markers do.  importlib's own calls, with _gcd_import,
+ * are made also for modules that are loaded. */
 static PyObject *find_and_load(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *original = py.PyTuple_GetItem(self, ORIGINAL);
@@ -76,15 +78,15 @@ static enum hook_result put_in(struct interp *interp, PyObject *importlib)
     return HOOK_LATER;
 }
 
-/* Puts back what was there.  A program that put its own function in front of ours keeps it; ours
- * stays behind it, silent until it is wanted again. */
+/* Puts the original back, unless the program has put its own function in front of ours.  Ours then
+ * stays behind it, and fires nothing until its markers are enabled again. */
 static bool restore(struct interp *interp, PyObject *importlib)
 {
     struct PyCriticalSection section;
     PyObject *names = py.PyObject_GetAttrString(importlib, "__dict__");
     if (!names)
         return false;
-    nogil_lock_object(&section, names); /* no other thread puts its own there in between */
+    nogil_lock_object(&section, names); /* no other thread sets another function in between */
     PyObject *now = py.PyObject_GetAttrString(importlib, find_name);
     bool ours = now == interp->find_and_load_wrapper;
     if (ours)

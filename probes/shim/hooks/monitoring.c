@@ -1,9 +1,11 @@
 /*
- * The program must be able to take each id as if no tool of ours were there, and stap-python must
- * know when none is left for us.  So sys.monitoring's use_tool_id() and free_tool_id() call
- * functions of ours: what is replaced is the pointer by which CPython calls them (their
- * PyMethodDef), as in parting.c, and the functions stay the same objects.  If the program asks for
- * the id that is ours, we leave it for another one, and the program is given it.
+ * Function, line, exception and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP
+ * 669) with C callbacks and a tool id of the shim's.
+ *
+ * All functions: GIL held, unless hook.h says otherwise.  In a free-threaded build callbacks run on
+ * many threads at once, each for a frame of its own thread.  CPython calls callbacks with no
+ * exception in flight: for PY_UNWIND and PY_THROW it saves the exception and passes it as an
+ * argument (Python/instrumentation.c; Python/ceval.c: monitor_*()).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,48 +22,48 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- monitoring */
+/* ---------------------------------------------------------------- the tool: declarations */
 
 struct monitoring_event {
     const char *name;
     PyMethodDef *callback;
-    unsigned markers; /* those that it feeds */
+    unsigned markers; /* that it fires */
 };
 
 /* sys.monitoring.events.NAME; 0 if this CPython has no such event. */
 long monitoring_event_bit(PyObject *monitoring, const char *name);
 
-/* Takes an id, interp->tool_id.  False: there is none. */
+/* Uses a free id as interp->tool_id.  False: none is free. */
 bool monitoring_use_tool_id(PyObject *monitoring, struct interp *interp);
 
-/* An interpreter starts: interp->lacks_id says whether there is none, from now on. */
+/* An interpreter starts: from now on interp->lacks_id says whether no id is free. */
 void monitoring_start(struct interp *interp);
 
 /* The interpreter is cleared. */
 void monitoring_end(struct interp *interp);
 
-/* From now on the program is given the id that is ours if it asks for that: then ours is another
- * one with the same callbacks and events, or none. */
+/* From now on the program gets our id if it asks for it.  The tool then uses another id, with the
+ * same callbacks and events, or none. */
 void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *events, size_t count);
 
-/* Whether the id is still ours: the program may free any tool's, and take it for itself. */
+/* Whether the id is still ours: the program may free any tool's id, and use it. */
 bool monitoring_owns_tool_id(PyObject *monitoring, const struct interp *interp);
 
 /* Registers the callbacks.  False: one was refused. */
 bool monitoring_register_callbacks(PyObject *monitoring, struct interp *interp,
                                    const struct monitoring_event *events, size_t count);
 
-/* Gives the id back. */
+/* Frees the id, with its events and callbacks. */
 void monitoring_free_tool_id(PyObject *monitoring, struct interp *interp,
                              const struct monitoring_event *events, size_t count);
 
-/* Has each code object instrumented once more when it next begins, and what was disabled enabled:
- * also what other tools have disabled, which may happen to them at any time. */
+/* Enables all disabled events again, also those of other tools, to which this may happen at any
+ * time.  Has CPython instrument each code object anew when it next begins. */
 void monitoring_restart_events(PyObject *monitoring);
 
-/* ---------------------------------------------------------------- monitoring */
+/* ---------------------------------------------------------------- ids and event bits */
 
-/* In this order: first the two that PEP 669 leaves without a name, last the debugger's. */
+/* Tried in this order: first the two that PEP 669 leaves without a name, last the debugger's. */
 static const int tool_ids[] = {4, 3, 5, 2, 1, 0};
 enum { IDS = sizeof tool_ids / sizeof *tool_ids };
 static const char tool_name[] = "systemtap";
@@ -79,7 +81,7 @@ long monitoring_event_bit(PyObject *monitoring, const char *name)
     return result;
 }
 
-/* ---------------------------------------------------------------- the id */
+/* ---------------------------------------------------------------- the tool id */
 
 static void set_lacking(struct interp *interp, bool lacking)
 {
@@ -120,7 +122,7 @@ bool monitoring_use_tool_id(PyObject *monitoring, struct interp *interp)
     return interp->tool_id >= 0;
 }
 
-/* The name says whose it is, which is an object of our own. */
+/* By identity: the name is an object of our own. */
 bool monitoring_owns_tool_id(PyObject *monitoring, const struct interp *interp)
 {
     PyObject *owner = py.PyObject_CallMethod(monitoring, "get_tool", "i", interp->tool_id);
@@ -179,24 +181,31 @@ void monitoring_restart_events(PyObject *monitoring)
     cpython_ignore_result(py.PyObject_CallMethod(monitoring, "restart_events", NULL));
 }
 
-/* ---------------------------------------------------------------- the program's calls */
+/* ---------------------------------------------------------------- the program's use of ids */
 
-/* What monitoring_give_way() was given. */
+/*
+ * The program must get each id as if the shim had no tool, and stap-python must know when no id is
+ * left.  So sys.monitoring's use_tool_id() and free_tool_id() call functions of ours: ml_meth of
+ * their PyMethodDef is replaced, as in sums/sums.c, and the function objects stay the same.  If the
+ * program asks for our id, our tool uses another one, and the program gets it.
+ */
+
+/* The arguments of monitoring_give_way(). */
 static const struct monitoring_event *given;
 static size_t given_count;
 
 /* A function of sys.monitoring. */
 struct replaced {
-    PyMethodDef *_Atomic definition; /* what it is called by; NULL: not found */
+    PyMethodDef *_Atomic definition; /* NULL: not found */
     _Atomic(PyCFunction) original;
 };
 static struct replaced use, release;
 
-/* METH_FASTCALL: its module, the arguments. */
+/* METH_FASTCALL: the module, the arguments. */
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
-/* Our events are set at the new id and at none in one go: no Python code runs in between, which
- * would report its calls twice, or not at all. */
+/* No Python code runs between the end of the events at the old id and their start at the new one.
+ * Its calls would be reported twice, or not at all. */
 static void move_to_another_id(PyObject *monitoring, struct interp *interp)
 {
     struct interp before = *interp;
@@ -210,21 +219,21 @@ static void move_to_another_id(PyObject *monitoring, struct interp *interp)
         cpython_ignore_result(
             py.PyObject_CallMethod(monitoring, "set_events", "iO", interp->tool_id, set));
     cpython_clear_ref(&set);
-    if (py.minor == 13) /* hook_monitoring.c, needs_restart() */
+    if (py.minor == 13) /* as in needs_restart() */
         monitoring_restart_events(monitoring);
     monitoring_free_tool_id(monitoring, &before, given, given_count);
     if (!moved && interp->tool_id >= 0)
         monitoring_free_tool_id(monitoring, interp, given, given_count);
 }
 
-/* Whether the program was refused the id that is ours, which it can have now.  An exception is in
- * flight; none is after that if it is true. */
+/* Called with the exception of a refused use_tool_id() in flight.  True: the program was refused
+ * our id, and can have it now; the exception is cleared. */
 static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
 {
     struct interp *interp = interp_of(cpython_interpreter());
     if (count != 2 || !interp || interp->tool_id < 0 || tstate_list_is_stale() ||
         !can_stop_the_world() || atomic_exchange(&interp->arming, true))
-        return false; /* the last: another thread sets our hooks */
+        return false; /* `arming`: another thread is setting hooks */
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
     bool was_busy = set_thread_is_arming(true);
@@ -244,7 +253,7 @@ static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize
     return gives;
 }
 
-/* In the place of use_tool_id(id, name). */
+/* use_tool_id(id, name) */
 static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, Py_ssize_t count)
 {
     fast_function function = (fast_function)(void *)use.original;
@@ -259,7 +268,7 @@ static PyObject *use_tool_id(PyObject *monitoring, PyObject *const *arguments, P
     return result;
 }
 
-/* In the place of free_tool_id(id). */
+/* free_tool_id(id) */
 static PyObject *free_tool_id(PyObject *monitoring, PyObject *id)
 {
     PyObject *result = release.original(monitoring, id);
@@ -275,7 +284,7 @@ static void replace(PyObject *monitoring, const char *name, int flags, struct re
     PyObject *function = py.PyObject_GetAttrString(monitoring, name);
     PyMethodDef *found = function && cpython_type(function) == py.cfunction_type
                              ? callable_methoddef(function)
-                             : NULL; /* the program has put something else there */
+                             : NULL; /* the program has replaced it */
     if (found && !replaced->definition && found->ml_flags == flags &&
         strcmp(found->ml_name, name) == 0) {
         replaced->original = found->ml_meth;
@@ -319,26 +328,16 @@ void monitoring_start(struct interp *interp)
     cpython_clear_ref(&monitoring);
 }
 
-/* ---------------------------------------------------------------- hook monitoring */
-
-/*
- * Function, line, exception and cfunction markers on CPython 3.12 and later: sys.monitoring (PEP
- * 669) with C callbacks and a tool id of our own.
- *
- * All functions run with the GIL held; without one, callbacks run on many threads at once, each for
- * a frame of its own thread.  CPython calls the callbacks with no exception in flight:
- * for PY_UNWIND and PY_THROW it holds the exception aside and passes it as an argument
- * (Python/instrumentation.c, Python/ceval.c monitor_*).
- */
+/* ---------------------------------------------------------------- helpers of the callbacks */
 
 static bool fits(void)
 {
     return py.minor >= 12;
 }
 
-/* The record of the code object that an event is of.  NULL: from 3.13 on a C library may report
- * events of its own (PyMonitoring_FirePyStartEvent() and the like) with any object in place of a
- * code object, which has no record; no marker reports those. */
+/* The record of an event's code object.  NULL: no code object.  From 3.13 on C libraries may report
+ * events of their own with any object (PyMonitoring_FirePyStartEvent() and the like), which no
+ * marker reports. */
 static inline struct code_record *record_of(PyObject *object)
 {
     struct code_record *record = code_record_if_any(object);
@@ -347,7 +346,7 @@ static inline struct code_record *record_of(PyObject *object)
     return py.minor < 13 || cpython_type(object) == py.code_type ? code_record_of(object) : NULL;
 }
 
-/* What callbacks return; None is immortal from 3.12 on (PEP 683). */
+/* Callbacks return this without a new reference: None is immortal from 3.12 on (PEP 683). */
 static inline PyObject *none(void)
 {
     return py.none;
@@ -371,12 +370,12 @@ static PyObject *globals_of(PyObject *code)
     return frame ? frame_globals(frame) : NULL;
 }
 
-/* ---------------------------------------------------------------- frames that run already */
+/* ---------------------------------------------------------------- replay of running frames */
 
-/* What this thread has caught up with. */
+/* The latest replay of this thread. */
 static __thread struct replay_state seen;
 
-/* Enters the frames from innermost (a new reference, or NULL) outwards. */
+/* Fires the entries of innermost (a new reference, or NULL) and its callers. */
 static void enter(PyFrameObject *innermost, struct replay_request enters)
 {
     PyFrameObject **frames;
@@ -385,8 +384,9 @@ static void enter(PyFrameObject *innermost, struct replay_request enters)
     frame_stack_release(frames, depth);
 }
 
-/* Called first in each event of a frame.  Frames that were on this thread's stack when the tracer
- * attached will report their returns.  entering: the current frame's own entry is that event. */
+/* Called first in each event of a frame.  Replays the frames that were on this thread's stack when
+ * the tracer attached: they will report their returns.  entering: the event is the current frame's
+ * own entry. */
 static inline void catch_up(bool entering)
 {
     if (__builtin_expect(!replay_is_due(&seen), 1))
@@ -402,8 +402,8 @@ static inline void catch_up(bool entering)
     enter(frame, enters);
 }
 
-/* The hook was just set in the calling interpreter, on a thread that may have caught up in another
- * one: its frames here are importlib's, which starts it. */
+/* The hook has just been set in the calling interpreter.  The thread may have had its replay in
+ * another one; its frames here are importlib's, which starts the interpreter. */
 static void catch_up_here(void)
 {
     struct replay_state nothing = {0};
@@ -417,16 +417,16 @@ static void catch_up_here(void)
 
 /* ---------------------------------------------------------------- patterns */
 
-/* sys.monitoring.DISABLE, which is no interpreter's own (Python/instrumentation.c,
- * _PyInstrumentation_DISABLE); NULL: not known. */
+/* sys.monitoring.DISABLE, the same for all interpreters (Python/instrumentation.c:
+ * _PyInstrumentation_DISABLE); NULL: unknown. */
 static PyObject *_Atomic disable;
 
-/* Something was disabled by it, in some interpreter. */
+/* A callback has returned DISABLE, in some interpreter. */
 static atomic_bool has_disabled;
 
-/* What a callback returns, if it is one that can disable where it was called: none() where it is
- * set for something else than filtered markers, or a pattern names the function.  Not where that is
- * wanted at the moment: one tracer may follow the other before hooks are set anew. */
+/* Returns DISABLE if only filtered markers need this event and no pattern matches.  others: other
+ * markers need it.  Goes by the armed patterns, not the newest: another tracer may come before the
+ * hooks are set anew. */
 static inline PyObject *unless_filtered(struct code_record *record, bool others)
 {
     PyObject *disabled = atomic_load_explicit(&disable, memory_order_relaxed);
@@ -444,7 +444,8 @@ static inline bool passes(struct code_record *record, PyObject *code)
     return filter_matches_code(record, filter_is_cached(record) ? NULL : globals_of(code));
 }
 
-/* Counts the start of a frame, and fires its entry.  Its record, if that was asked for. */
+/* Counts the start of a frame, and fires its entry.  NULL: no record was needed, or no code
+ * object. */
 static inline struct code_record *begins(PyObject *const *arguments, bool first_line)
 {
     PyObject *code = arguments[0];
@@ -465,7 +466,7 @@ static inline struct code_record *begins(PyObject *const *arguments, bool first_
     return record;
 }
 
-/* Counts the end of a frame.  Its record, if that was asked for. */
+/* Counts the end of a frame.  NULL: no record was needed, or no code object. */
 static inline struct code_record *ends(PyObject *code)
 {
     bool times = sums_enabled(SUMS_TIMES);
@@ -481,8 +482,8 @@ static inline struct markers_due at_return(PyObject *code, struct code_record *r
                                 MARKER_ARMED(filtered__function__return) && passes(record, code)};
 }
 
-/* PY_START is there for LINE alone (see events): neither sums nor entries are wanted, or CPython's
- * own are. */
+/* PY_START is set for LINE alone (see `events`): sums and entries are not enabled, or CPython's own
+ * markers report them. */
 static atomic_bool start_is_silent;
 
 static inline bool begins_unfiltered(void)
@@ -536,8 +537,8 @@ static PyObject *on_return(PyObject *self, PyObject *const *arguments, Py_ssize_
                                        sums_enabled(SUMS_TIMES));
 }
 
-/* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which is on no line;
- * the frame stands at the instruction that raised. */
+/* PY_UNWIND(code, offset, exception).  The offset may be that of a RERAISE, which has no line; the
+ * frame's own line is that of the instruction that raised. */
 static PyObject *on_unwind(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
@@ -585,8 +586,8 @@ static PyObject *on_line(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return unless_filtered(record, marker_is_armed(MARKER_BIT(line)));
 }
 
-/* JUMP(code, offset, target).  A loop on one line jumps back to the line it is on, which is a line
- * event for the classic tracer (Python/legacy_tracing.c, sys_trace_jump_func) and no LINE. */
+/* JUMP(code, offset, target).  A loop on one line jumps back to its own line: a line event for a
+ * trace function (Python/legacy_tracing.c: sys_trace_jump_func()), but no LINE. */
 static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
@@ -600,15 +601,14 @@ static PyObject *on_jump(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return unless_filtered(record, marker_is_armed(MARKER_BIT(line)));
 }
 
-/* Of the events of a call: fires what is given, if it calls a function in C.  The record of the
- * caller. */
+/* Calls fire() if the event is of a function in C.  Returns the caller's record. */
 static struct code_record *call_here(PyObject *const *arguments,
                                      void (*fire)(struct code_record *, PyObject *, int,
                                                   PyObject *))
 {
     PyObject *code = arguments[0];
     struct code_record *record = record_of(code);
-    /* CALL passes the bound method, C_RETURN what it calls. */
+    /* CALL passes the bound method, C_RETURN the function behind it. */
     PyObject *callable = callable_unwrap_method(arguments[2]);
     if (record && callable_is_builtin(callable))
         fire(record, filter_is_cached(record) ? NULL : globals_of(code),
@@ -626,8 +626,8 @@ static inline void count_cfunction(PyObject *const *arguments,
         count(tally);
 }
 
-/* CALL(code, offset, callable, first argument), and C_RETURN and C_RAISE with the same, which are
- * disabled with it */
+/* CALL(code, offset, callable, first argument).  C_RETURN and C_RAISE have the same arguments, and
+ * are disabled with it. */
 static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;
@@ -667,10 +667,10 @@ static PyMethodDef jump_def = CALLBACK(on_jump);
 static PyMethodDef call_def = CALLBACK(on_call);
 static PyMethodDef c_return_def = CALLBACK(on_c_return);
 
-/* CPython gives C_RETURN and C_RAISE only together with CALL.  From 3.13 on it gives no LINE for a
- * line that begins with a frame's first instruction, RESUME, once that is specialised to
- * RESUME_CHECK, of which _Py_call_instrumentation_line() (Python/instrumentation.c) doesn't know:
- * for a lambda, a class, a function on one line.  PY_START keeps it from being specialised. */
+/* CPython reports C_RETURN and C_RAISE only together with CALL.  From 3.13 on a line may begin with
+ * a frame's first instruction, RESUME: a lambda, a class, a function on one line.  CPython reports
+ * no LINE for it once RESUME is specialised to RESUME_CHECK, which _Py_call_instrumentation_line()
+ * (Python/instrumentation.c) doesn't know.  PY_START keeps RESUME from being specialised. */
 enum {
     LINE = MARKER_BITS(line),
     RAISE = MARKER_BITS(exception__raise),
@@ -697,7 +697,7 @@ static const struct monitoring_event events[] = {
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
-/* In the process. */
+/* For the whole process. */
 static void note_wanted(PyObject *monitoring)
 {
     unsigned wanted = markers_enabled();
@@ -707,17 +707,16 @@ static void note_wanted(PyObject *monitoring)
     exit_flush_set(wanted & SUMS_MARKERS);
 }
 
-/* Whether events are to come again where they were disabled: other markers are wanted, or other
- * patterns.  3.13 calls what is pending, or lets another thread have the GIL, in the middle of a
- * RESUME, and then writes RESUME_CHECK over it, whatever it has become meanwhile
- * (Python/bytecodes.c): that function would have no PY_START any more. */
+/* Whether disabled events are to come again: other markers are enabled, or other patterns.  In 3.13
+ * also if nothing was disabled.  There RESUME makes pending calls, or lets another thread have the
+ * GIL, and then writes RESUME_CHECK over the instruction, whatever it has become meanwhile
+ * (Python/bytecodes.c).  The function would have no PY_START any more. */
 static bool needs_restart(const struct interp *interp, unsigned wanted)
 {
     return (py.minor == 13 || has_disabled) &&
            ((interp->armed & ALL) != wanted || interp->filter != filter_revision());
 }
 
-/* Finds sys.monitoring.DISABLE. */
 static void find_disable(PyObject *monitoring)
 {
     PyObject *found = disable ? NULL : py.PyObject_GetAttrString(monitoring, "DISABLE");
@@ -728,15 +727,15 @@ static void find_disable(PyObject *monitoring)
 
 static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsigned wanted)
 {
-    /* When the events change, CPython looks into the stack of each thread for what it runs
-     * (Python/instrumentation.c, instrument_all_executing_code_objects()). */
+    /* When the events change, CPython walks the stacks of all threads for the code that they run
+     * (Python/instrumentation.c: instrument_all_executing_code_objects()). */
     if (!monitoring || tstate_list_is_stale() || !can_stop_the_world())
         return HOOK_LATER;
     if (interp->tool_id >= 0 && !monitoring_owns_tool_id(monitoring, interp)) {
         debug_log("the program has taken sys.monitoring's tool id %d from the shim",
                   interp->tool_id);
         interp->tool_id = -1;
-        if (wanted) /* not another one: what calls us of this one's events is the program's now */
+        if (wanted) /* no other id: the program's events at this one may still call our callbacks */
             return HOOK_NEVER;
     }
     if (!wanted) {

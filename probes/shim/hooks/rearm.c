@@ -1,5 +1,9 @@
 /*
- * Asks interpreters to bring their hooks to what is wanted: each does so itself (arm.c).
+ * Has each interpreter arm or disarm itself, on a thread of the program.  From 3.12 on pending
+ * calls do so; up to 3.11 a rearm is forced.
+ *
+ * The watcher's thread requests rearms, and holds rearm_mutex meanwhile; threads of the program
+ * rearm, with the GIL held.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,21 +22,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- ask lock */
+/* ---------------------------------------------------------------- the rearm lock */
 
 enum { FORK_WAIT_MS = 100, GIL_WAS_UNLOCKED = 1 /* PyGILState_UNLOCKED */ };
 
-/* Held by the watcher while it asks interpreters, and while it waits for the GIL for that; or by a
- * thread that forks.  The watcher only tries it. */
+/* Held by the watcher while it rearms interpreters, and while it waits for the GIL to do so; or by
+ * a thread that forks.  The watcher only tries it. */
 static pthread_mutex_t rearm_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* This thread holds it while it forks. */
+/* This thread holds rearm_mutex for a fork. */
 static __thread bool holds_rearm_mutex;
 
-/* The watcher's, while it has the GIL. */
+/* The watcher's thread state while it holds the GIL; else NULL. */
 static PyThreadState *_Atomic watcher_tstate;
 
-/* The watcher is about to make itself a thread state, or makes it. */
+/* The watcher is in PyThreadState_New(), or about to call it. */
 static atomic_bool creating_tstate;
 
 void rearm_release(void)
@@ -54,7 +58,7 @@ void rearm_unlock(void)
     pthread_mutex_unlock(&rearm_mutex);
 }
 
-/* NULL: it is not known yet; in 3.6 that was attached to. */
+/* NULL: not known yet, as in a 3.6 that ran before the shim was loaded. */
 static PyInterpreterState *main_interpreter(void)
 {
     struct interp *interp = interp_main();
@@ -63,9 +67,10 @@ static PyInterpreterState *main_interpreter(void)
     return interp ? interp->state : NULL;
 }
 
-/* In two steps, as PyGILState_Ensure() (Python/pystate.c) has them: PyThreadState_New() holds
- * HEAD_LOCK, without the GIL, and the child of a fork waits for that lock, so a fork keeps out of
- * it; then the GIL is waited for, and a fork can't wait for that. */
+/* The two steps of PyGILState_Ensure() (Python/pystate.c), one by one.  PyThreadState_New() holds
+ * HEAD_LOCK without the GIL.  The child of a fork at that moment would wait for HEAD_LOCK forever,
+ * so a fork waits for the end of this step.  A fork can't wait for the second step, which waits for
+ * the GIL. */
 bool rearm_take_gil(void)
 {
     PyInterpreterState *interpreter = main_interpreter();
@@ -84,8 +89,8 @@ bool rearm_take_gil(void)
     return true;
 }
 
-/* An allocator that a program has put in CPython's place may wait for the GIL (tracemalloc's does),
- * and not under HEAD_LOCK; so this does not wait for long. */
+/* Waits FORK_WAIT_MS at most: an allocator of the program may wait for the GIL in
+ * PyThreadState_New(), outside HEAD_LOCK (tracemalloc's does). */
 static void wait_for_tstate_creation(void)
 {
     struct timespec pause = {0, 100000};
@@ -111,7 +116,7 @@ void rearm_lock_reset(void)
     pthread_mutex_init(&rearm_mutex, NULL);
 }
 
-/* The thread state that has the GIL; NULL: none, or it is not known. */
+/* The thread state that holds the GIL; NULL: none, or unknown. */
 static PyThreadState *gil_owner(void)
 {
     return py._PyThreadState_UncheckedGet ? py._PyThreadState_UncheckedGet() : NULL;
@@ -122,16 +127,16 @@ bool gil_is_free(void)
     return !gil_owner();
 }
 
-/* Up to 3.11, where all interpreters share one GIL.  False also for a thread of a subinterpreter
- * that holds it. */
+/* Up to 3.11, where all interpreters share one GIL.  False also for a thread that holds the GIL in
+ * a subinterpreter. */
 static bool has_gil(void)
 {
     PyThreadState *state = gil_owner();
     return state && state == py.PyGILState_GetThisThreadState();
 }
 
-/* Without the GIL: until the watcher has it no more.  While it waits for another thread, that one
- * keeps the GIL in the child, whatever the watcher does. */
+/* Waits, without the GIL, until the watcher releases the lock.  Gives up if another thread holds
+ * the GIL: the child then inherits the GIL locked, whatever the watcher does. */
 static void lock_without_gil(void)
 {
     struct timespec pause = {0, 1000000};
@@ -150,7 +155,7 @@ void rearm_lock_for_fork(bool told)
     holds_rearm_mutex = pthread_mutex_trylock(&rearm_mutex) == 0;
     if (holds_rearm_mutex || told)
         return;
-    if (!rearm_needs_gil()) /* it waits for nothing */
+    if (!rearm_needs_gil()) /* its holder, the watcher, waits for nothing */
         holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
     else if (!has_gil())
         lock_without_gil();
@@ -169,22 +174,22 @@ void rearm_unlock_after_fork(void)
     fork_in_progress_end();
 }
 
-/* ---------------------------------------------------------------- ask */
+/* ---------------------------------------------------------------- pending calls and forks */
 
-/* Up to 3.11: a pending call of ours is in the main thread's queue.  That is the process's: 3.8 and
- * older make it in whatever interpreter the main thread runs just then. */
+/* Up to 3.11: a pending call of the shim is in the main thread's queue.  Up to 3.8 the queue is the
+ * process's: the main thread makes the call in whichever interpreter it runs. */
 static claim_flag main_call_pending;
 
-/* 3.12 and later: another thread was in a pending call of ours when this child was forked: it had
- * released the GIL there, in an audit hook of the program, or there is no GIL.  CPython believes it
- * there still, and makes no pending calls (Python/ceval_gil.c, make_pending_calls). */
+/* 3.12 and later: when this child was forked, another thread was in a pending call of the shim.
+ * (An audit hook of the program had released the GIL there, or there is no GIL.) CPython takes that
+ * call for unfinished, and makes no other (Python/ceval_gil.c: make_pending_calls()). */
 static bool calls_stuck;
 
-/* 3.13 and later: an interpreter has its pending calls where cpython_layout.h says, so that CPython
- * can be told. */
+/* 3.13 and later: struct PyInterpreterState_313 is right, so clear_foreign_pending_call() may
+ * write. */
 static atomic_bool pending_calls_layout_known;
 
-/* In a pending call, which this thread makes. */
+/* In a pending call: handling_thread must be the calling thread. */
 static void check_pending_calls_layout(void)
 {
     const struct PyInterpreterState_313 *here = (const void *)cpython_interpreter();
@@ -194,7 +199,7 @@ static void check_pending_calls_layout(void)
                                  here->maxloop == INTERPRETER_313_MAX_CALLS_AT_ONCE;
 }
 
-/* In the child of a fork: no other thread makes pending calls. */
+/* In the child of a fork: a handling_thread other than this thread exists only in the parent. */
 static void clear_foreign_pending_call(void)
 {
     struct interp *interp = interp_main();
@@ -215,7 +220,7 @@ void rearm_after_fork(void)
     arm_after_fork();
 }
 
-/* Set by atexit's function, at the end of the main interpreter. */
+/* The main interpreter is ending, or has ended: set by the function of atexit. */
 static atomic_bool closed;
 
 void rearm_stop(void)
@@ -228,10 +233,10 @@ void rearm_start(void)
     closed = false;
 }
 
-/* What rearm_attach() was given, until it has been called. */
+/* The function of rearm_attach() or rearm_call_soon(), until it is called. */
 static void (*_Atomic pending_fn)(void);
 
-/* On a thread of another interpreter, up to 3.11, where all have one GIL. */
+/* Up to 3.11, where all interpreters share one GIL.  On a thread that runs another interpreter. */
 static void call_in_main_interpreter(void (*meet)(void))
 {
     PyInterpreterState *interpreter = cpython_main_interpreter();
@@ -250,7 +255,7 @@ static void call_in_main_interpreter(void (*meet)(void))
         py.PyThreadState_Delete(made);
 }
 
-/* On a thread of the program's.  GIL held. */
+/* On a thread of the program, GIL held. */
 static bool rearm_now(void)
 {
     bool is_main = cpython_is_main();
@@ -260,12 +265,13 @@ static bool rearm_now(void)
     else if (meet)
         call_in_main_interpreter(meet);
     bool done = arm_current();
-    if (meet && pending_fn) /* it is to be called again */
+    /* meet() has called rearm_call_soon(), and arm_current() has undone the forced rearm. */
+    if (meet && pending_fn)
         rearm_call_soon(pending_fn);
     return done;
 }
 
-/* A pending call.  3.12 and later: on any thread of the interpreter; before, on the main thread. */
+/* A pending call: on any thread of the interpreter from 3.12 on, before on the main thread. */
 static int rearm_pending_call(void *unused)
 {
     (void)unused;
@@ -282,17 +288,17 @@ static int rearm_pending_call(void *unused)
     return 0;
 }
 
-/* 3.12 and later, where each interpreter may have a GIL of its own.  Without the GIL, which is not
- * waited for. */
+/* 3.12 and later: needs no GIL, and waits for none. */
 static bool add_call(PyInterpreterState *state)
 {
     return py._PyEval_AddPendingCall &&
            py._PyEval_AddPendingCall(state, rearm_pending_call, NULL, 0) == 0;
 }
 
-/* Whether all threads of the interpreter know of the call that it was last asked for: where there
- * is no GIL, CPython tells those alone that it had then (Python/ceval_gil.c, signal_pending_calls).
- * CPython puts new ones first; their addresses are compared alone, as others may come and go. */
+/* Whether CPython has signalled the last pending call to all threads of the interpreter.  A
+ * free-threaded build signals only the threads of that moment (Python/ceval_gil.c:
+ * signal_pending_calls()).  CPython puts new thread states first.  Their addresses are only
+ * compared, as threads may end meanwhile. */
 static bool all_threads_signalled(struct interp *interp)
 {
     if (!py.free_threaded)
@@ -303,8 +309,8 @@ static bool all_threads_signalled(struct interp *interp)
     return same || !newest;
 }
 
-/* On the watcher's thread.  An interpreter on the list that has not ended can't do so before the
- * lock is free. */
+/* An interpreter of the list that has not ended can't end before the lock is released: on_end() of
+ * arm.c takes it. */
 static void ask_312(unsigned wanted, bool look)
 {
     interp_lock();
@@ -320,7 +326,7 @@ static void ask_312(unsigned wanted, bool look)
     interp_unlock();
 }
 
-/* GIL held, or no other thread. */
+/* GIL held, or no other thread in the process. */
 static bool force_rearm(struct interp *interp, bool again)
 {
     if (!frame_eval_force_rearm(interp, again))
@@ -329,20 +335,20 @@ static bool force_rearm(struct interp *interp, bool again)
     return true;
 }
 
-/* So the last knock was, after which the next one is not another yet.  On the watcher's thread. */
+/* The last rearm was forced by rearm_main_nogil(): the next one does not count as a second. */
 static bool forced_nogil;
 
-/* GIL held, on the watcher's thread. */
+/* On the watcher's thread, GIL held. */
 static void force_rearm_one(struct interp *interp)
 {
     bool again = interp->rearm_forced && !forced_nogil;
     forced_nogil = false;
-    if (!force_rearm(interp, again) && !interp->is_main) /* which is asked by a pending call, too */
+    if (!force_rearm(interp, again) && !interp->is_main) /* the main one gets a pending call, too */
         interp->armed_for = filter_arm_key(markers_enabled());
 }
 
-/* GIL held.  3.8 prints a complaint if it is asked for a pending call
- * while the functions of atexit run (Python/ceval.c, _PyEval_AddPendingCall). */
+/* GIL held.  Not in 3.8, which prints an error if a pending call is added while the functions of
+ * atexit run (Python/ceval.c: _PyEval_AddPendingCall()). */
 static void add_main_pending_call(void)
 {
     if (py.minor != 8 && !atomic_exchange(&main_call_pending, true) &&
@@ -350,11 +356,11 @@ static void add_main_pending_call(void)
         main_call_pending = false;
 }
 
-/* The shim was loaded into a running Python, where it does not see an interpreter start. */
+/* The shim was loaded into a running CPython, where it may not have seen an interpreter start. */
 static bool include_unseen;
 
-/* Up to 3.11 all interpreters share the GIL, which is held here, and under which CPython makes and
- * ends them: so the list stays as it is meanwhile. */
+/* Up to 3.11.  With the GIL held, which all interpreters share, CPython's list does not change:
+ * CPython creates and ends interpreters under it. */
 static void for_each_311(void (*act)(struct interp *, unsigned), unsigned wanted)
 {
     rearm_requests = 0;
@@ -375,8 +381,9 @@ static void ask_one_311(struct interp *interp, unsigned wanted)
     if (interp->armed_for != filter_arm_key(wanted))
         force_rearm_one(interp);
     rearm_requests += interp->rearm_forced;
-    /* In 3.11, while a trace or profile function is set, a Python function that another pending
-     * call calls doesn't begin as long as one waits (Python/ceval.c, DO_TRACING). */
+    /* Not in 3.11: while a trace or profile function is set there, a Python function that a pending
+     * call calls does not begin as long as another pending call waits (Python/ceval.c:
+     * DO_TRACING()). */
     if (interp->is_main && py.minor != 11 &&
         (wanted || interp->armed_for != filter_arm_key(wanted)))
         add_main_pending_call();
@@ -392,7 +399,7 @@ bool rearm_needs_gil(void)
     return py.minor <= 11 || calls_stuck;
 }
 
-/* On the watcher's thread, with the GIL. */
+/* 3.12 and later, with pending calls stuck.  On the watcher's thread, GIL held. */
 static void rearm_stuck(unsigned wanted)
 {
     struct interp *interp = interp_main();
@@ -401,9 +408,9 @@ static void rearm_stuck(unsigned wanted)
         rearm_requests = 1;
 }
 
-/* The record of the only interpreter; NULL if there are more, or CPython has ended.  CPython puts
- * new ones first.  An interpreter that ends waits for the lock (3.8 and later), or for the watcher.
- */
+/* The record of the only interpreter; NULL: there are more, or CPython has ended.  CPython puts new
+ * interpreters first, so the main one is first only if alone.  An interpreter that ends waits for
+ * the list's lock (3.8 and later), or for the watcher. */
 static struct interp *only_interp(void)
 {
     struct interp *interp = interp_first();
@@ -415,7 +422,7 @@ static struct interp *only_interp(void)
                : NULL;
 }
 
-/* What rearm_main_nogil() knocked at. */
+/* The interpreter that rearm_main_nogil() last forced to rearm. */
 static struct interp *forced_interp;
 
 bool rearm_main_nogil(void)
@@ -458,7 +465,7 @@ void rearm_all(unsigned wanted, bool look)
     for_each_311(ask_one_311, wanted);
 }
 
-/* Whether the interpreter may have ended.  Under the list's lock. */
+/* Under the list's lock.  Up to 3.7 the end of a subinterpreter is not noticed. */
 static bool may_be_gone(const struct interp *interp)
 {
     return py.minor < 8 ? !interp->is_main : interp->ended;
@@ -493,7 +500,7 @@ static void attach_one_311(struct interp *interp, unsigned unused)
     rearm_requests += interp->rearm_forced;
 }
 
-/* The watcher's thread is the main interpreter's. */
+/* The watcher's thread state is the main interpreter's, and so is its pending call. */
 bool rearm_attach(void (*meet)(void))
 {
     pending_fn = meet;
@@ -504,11 +511,10 @@ bool rearm_attach(void (*meet)(void))
     return true;
 }
 
-/* The records need no lock: no other thread is there. */
 void rearm_call_soon(void (*meet)(void))
 {
     struct interp *interp = interp_main();
-    /* 3.13 ends the process if the frame hook is set without the GIL. */
+    /* 3.13 and later end the process if an eval frame function is set without the GIL. */
     if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
         interp = NULL;
     pending_fn = interp ? meet : NULL;
@@ -530,12 +536,12 @@ bool rearm_current(void)
         return true;
     if (closed)
         return false;
-    if (!hook_frame.is_supported()) /* 3.12 and later: the hook has been taken out */
+    if (!hook_frame.is_supported()) /* 3.12 and later: hook_312() has taken itself out */
         interp->rearm_forced = false;
     rearm_now();
     if (interp->is_main && interp->armed && py.minor != 11 && gettid() != getpid())
-        add_main_pending_call(); /* for what that thread lacks */
-    if (interp->rearm_forced)    /* another thread is at it, or it isn't ready */
+        add_main_pending_call(); /* for its trace and profile functions */
+    if (interp->rearm_forced)    /* another thread is arming, or a hook is not ready */
         return false;
     return interp->armed & hook_frame.markers;
 }

@@ -1,6 +1,8 @@
 /*
- * The lock under which the watcher asks interpreters to change their hooks, and the GIL for that,
- * which asking needs up to 3.11 (rearm_needs_gil()).  It keeps forks apart from asking.
+ * Rearms interpreters: each arms or disarms itself, on a thread of the program.  The rearm lock
+ * keeps forks and rearming apart.
+ *
+ * All functions: on the watcher's thread, unless their comment says otherwise; the GIL as they say.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,106 +11,101 @@
 
 #include <stdbool.h>
 
-/* ---------------------------------------------------------------- ask lock */
+/* ---------------------------------------------------------------- the rearm lock */
 
-/* Whether no thread has the GIL, up to 3.11; true if that is not known.  Any thread, no lock. */
+/* Up to 3.11: whether no thread holds the GIL; true if unknown.  Any thread, no lock. */
 bool gil_is_free(void);
 
-/* Takes the lock, if it is free.  The watcher never waits for it.  Called on its thread, no GIL. */
+/* Takes the lock if it is free; the watcher never waits for it.  No GIL. */
 bool rearm_trylock(void);
 
-/* Takes the GIL of the main interpreter, with the lock held; rearm_release() releases both.  False:
- * not now, as a thread forks or memory ran out.  Called on the watcher's thread. */
+/* Takes the main interpreter's GIL, with the lock held; rearm_release() releases both.  False: a
+ * thread is forking, or memory ran out. */
 bool rearm_take_gil(void);
 void rearm_release(void);
 
-/* Releases the lock, where the GIL was not taken.  Called on the watcher's thread. */
+/* Releases the lock where the GIL was not taken. */
 void rearm_unlock(void);
 
-/* Waits until the watcher does not ask, with the GIL released.  Called at exit, GIL held. */
+/* Waits, with the GIL released, until the watcher does not hold the lock.  At exit, GIL held. */
 void rearm_wait_idle(void);
 
-/* Takes the lock for a fork, until rearm_unlock_after_fork().  In the child the watcher is not
- * there, and what it held would be held for good: the GIL, which CPython up to 3.11 also hands over
- * to a thread that waits for it, until that takes it; and the lock of the pending calls.  told:
- * CPython knows of the fork, and makes these anew.  The lock is not taken if this thread has the
- * GIL, for which the watcher waits, and others could run: one of them may wait, with the GIL, for a
- * lock that is held for the fork.  Called by fork.c on the thread that forks, with the GIL or
- * without.
- */
+/* Keeps the watcher from rearming until rearm_unlock_after_fork().  If the watcher held the GIL or
+ * the lock of the pending calls, it would stay locked in the child, which has no watcher.  Up to
+ * 3.11, CPython also hands the GIL over to a thread that waits for it, and waits until that thread
+ * has taken it.
+ *
+ * told: CPython was notified of the fork and reinitialises both, so the rearm lock is only tried.
+ * Otherwise gives up if the caller holds the GIL, the watcher waits for it, and another thread
+ * could run.  That thread might wait, with the GIL, for a lock that is held for the fork.  On the
+ * thread that forks, with the GIL or without. */
 void rearm_lock_for_fork(bool told);
 void rearm_unlock_after_fork(void);
 
-/* In the child of a fork, where no other thread is. */
+/* In the child of a fork, which has no other thread. */
 void rearm_lock_reset(void);
 
-/* ---------------------------------------------------------------- ask */
+/* ---------------------------------------------------------------- rearming */
 
-/*
- * Asking: has the interpreters of the process arm themselves (arm.h), on threads of the program's.
- * Called by the watcher when a tracer attaches or detaches, and where a fork or a start of Python
- * has something called soon.
- */
-
-/* Asks the interpreters of the process to bring their hooks to what is wanted: each does so itself,
- * on the first thread that runs Python there.  look: those too that have done it, as the program
- * may have taken hooks out.  Called on the watcher's thread, where no code of the program may run:
- * a fork waits for it, with whatever locks the program's own fork handlers hold.
+/* Rearms each interpreter that is armed for other markers: the first thread that runs Python there
+ * arms it.  look: rearms the others, too, as the program may have taken hooks out.  Runs no code of
+ * the program: a fork waits for the watcher, perhaps with locks that the program's own fork
+ * handlers hold.
  *
- * 3.12 and later: without the GIL, by a pending call, which any thread of the interpreter makes. Up
- * to 3.11 with the main interpreter's GIL: the frame hook is set at once, for all threads, also
- * those that wait in C.  What remains is done by the frame hook, which any thread calls when it
- * next calls a function; by a profile function (not on 3.6), called at the next call of a C
- * function; and (not on 3.8 and 3.11) by a pending call of the main thread. */
+ * 3.12 and later: by a pending call, which any thread of the interpreter makes; no GIL.  Up to
+ * 3.11, with the main interpreter's GIL: sets the frame hook at once, for all threads, also those
+ * that wait in C.  The frame hook then arms the interpreter, when any thread next calls a Python
+ * function.  So does a profile function, at the next call of a C function (not in 3.6), and a
+ * pending call of the main thread (not in 3.8 and 3.11). */
 void rearm_all(unsigned wanted, bool look);
 
-/* Up to 3.11, before rearm_all(): has the threads of the main interpreter do so without the
- * GIL, if there is no other one: the first that calls a Python function.  False: that can't be.
- * Called as rearm_all() is. */
+/* Up to 3.11, before rearm_all(): forces the rearm of the main interpreter without the GIL, if
+ * there is no other interpreter.  False: not possible. */
 bool rearm_main_nogil(void);
 
-/* After that: whether a thread has done it since.  Called on the watcher's thread, no GIL. */
+/* Whether a thread has rearmed since rearm_main_nogil().  No GIL. */
 bool rearm_main_nogil_done(void);
 
-/* Whether all interpreters have done so.  Called on the watcher's thread; no GIL, takes the list's
- * lock. */
+/* Whether all interpreters are armed for these markers.  No GIL; takes the list's lock. */
 bool rearm_all_done(unsigned wanted);
 
-/* Whether no interpreter has a hook of ours, or is about to bring its hooks to what is wanted.
- * Called as rearm_all_done() is. */
+/* Whether no interpreter has a hook of the shim, is arming, or is forced to rearm.  No GIL; takes
+ * the list's lock. */
 bool ask_is_clear(void);
 
-/* Has a thread of the main interpreter's call this soon, in a CPython that runs already; it is to
- * call arm_interpreter_started().  As rearm_all() for threads and GIL.  False: try again. */
+/* Has meet() called soon, by a thread of the main interpreter in a CPython that already runs;
+ * meet() is to call arm_interpreter_started().  Threads and GIL are as for rearm_all().  False: try
+ * again. */
 bool rearm_attach(void (*meet)(void));
 
-/* The same when a thread of the main interpreter next calls a Python function; meet() may call this
- * again.  NULL: no longer.  GIL held, or in the child of a fork by C, where no other thread is. */
+/* Has meet() called when a thread of the main interpreter next calls a Python function; meet() may
+ * call rearm_call_soon() again.  NULL: cancels the call.  A pointer, as Py_AddPendingCall() takes
+ * one: the functions are those of core/, a folder above this one.  GIL held, or in the child of a
+ * fork by C, which has no other thread. */
 void rearm_call_soon(void (*meet)(void));
 
-/* The main interpreter ends, or begins: nothing is armed from then on, or again.  On the main
- * thread, GIL held. */
+/* The main interpreter ends, or begins: nothing is armed from then on, or again.  GIL held. */
 void rearm_stop(void);
 void rearm_start(void);
 
-/* The shim was loaded into a running CPython: up to 3.11, interpreters that were there before, and
- * those that start later, are to be knocked at, too.  GIL held. */
+/* Up to 3.11, if the shim was loaded into a running CPython: rearms also interpreters that it has
+ * not seen start.  Any thread, GIL held. */
 void rearm_include_unseen(void);
 
-/* Whether CPython makes no pending calls any more: 3.12 and later, in some children.  Any thread,
- * no GIL. */
+/* 3.12 and later: whether CPython makes no pending calls any more, as in some forked children.  Any
+ * thread. */
 bool rearm_pending_calls_stuck(void);
 
-/* Whether rearm_all() and rearm_attach() need the GIL of the main interpreter: up to 3.11, and
- * if calls are stuck.  Any thread, no GIL. */
+/* Whether rearm_all() and rearm_attach() need the main interpreter's GIL: up to 3.11, and if
+ * pending calls are stuck.  Any thread. */
 bool rearm_needs_gil(void);
 
-/* Arms the calling interpreter if it was knocked at.  False: its markers can't be had, and the hook
- * is to do nothing.  Called by the frame hook, and by profile functions, while rearm_requests is
- * not 0.  GIL held; an exception in flight stays. */
+/* Arms the calling interpreter if its rearm is forced.  False: the hook must do nothing, as none of
+ * its markers is armed there, or arming has not finished.  For the frame hook, and for profile
+ * functions while rearm_is_requested(): any thread, GIL held; an exception in flight stays. */
 bool rearm_current(void);
 
-/* In the child of a fork, in which no other thread is. */
+/* In the child of a fork, which has no other thread. */
 void rearm_after_fork(void);
 
 #endif

@@ -1,21 +1,19 @@
 /*
- * Trace and profile functions (PyEval_SetTrace, PyEval_SetProfile).  A thread state has one of
- * each. Ours stands in front of the program's own, calls it with its own object, and leaves that
- * object where sys.gettrace() and sys.getprofile() find it.
+ * Trace and profile functions (PyEval_SetTrace(), PyEval_SetProfile()), 3.6 to 3.11.  A thread
+ * state has one of each.  Ours replaces the program's, and calls it with its own object, which
+ * stays where sys.gettrace() and sys.getprofile() find it.  If the program replaces ours, the frame
+ * hook puts ours in front again at the thread's next call of a Python function.  Ours is taken out
+ * at its next event once no marker needs it.
  *
- * The program may put its function in place of ours at any time; ours is put in front of it again
- * when the thread next calls a Python function.  When ours isn't wanted any more it is taken out at
- * its next event.
+ * CPython has no function that returns them.  They are read and written in the thread state, as
+ * public headers have it, after a comparison with public functions (layout_is_known()).
+ * PyEval_SetTrace() and PyEval_SetProfile() set only the calling thread's.  They also run the
+ * program's audit hooks, at a moment and on a thread that the program did not choose.  But up to
+ * 3.9 CPython counts the threads with a trace function, so each thread sets its own by
+ * PyEval_SetTrace().
  *
- * No function of CPython returns what C function a thread has; where the thread state keeps it is
- * part of CPython's public headers, and is compared with what public functions say before it is
- * used.  It is written there, too: PyEval_SetTrace() and PyEval_SetProfile() would have the
- * program's audit hooks run, on a thread and at a moment that are not theirs, and set a function on
- * the calling thread alone.  But up to 3.9 CPython counts the threads that have a trace function,
- * and so each sets that by PyEval_SetTrace(), itself.
- *
- * All functions run with the GIL held.  CPython calls trace and profile functions with no exception
- * in flight (Python/ceval.c, call_trace_protected).
+ * All functions: GIL held.  CPython calls trace and profile functions with no exception in flight
+ * (Python/ceval.c: call_trace_protected()).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -75,7 +73,7 @@ static struct traced_thread *record_of(PyThreadState *state)
     return thread;
 }
 
-/* The calling thread's, in an event of it. */
+/* The calling thread's record; NULL: memory ran out. */
 static struct traced_thread *record_here(void)
 {
     PyThreadState *state = py.PyThreadState_Get();
@@ -89,7 +87,7 @@ static struct PyThreadState_tracing *functions_of(PyThreadState *state)
     return thread_functions(state, py.minor);
 }
 
-/* Whether CPython looks at the functions at all, which it notes in use_tracing. */
+/* CPython calls the functions only while use_tracing is set. */
 static bool is_tracing(PyThreadState *state)
 {
     if (py.minor == 11)
@@ -100,8 +98,8 @@ static bool is_tracing(PyThreadState *state)
                          : ((struct PyThreadState_37 *)state)->use_tracing;
 }
 
-/* While a trace or profile function runs CPython looks at none, and finds out after it whether
- * there is any. */
+/* While a trace or profile function runs, CPython calls no other, and sets use_tracing itself
+ * afterwards. */
 static void set_tracing(PyThreadState *state, bool on)
 {
     if (thread_tracing(state, py.minor))
@@ -116,13 +114,13 @@ static void set_tracing(PyThreadState *state, bool on)
         ((struct PyThreadState_37 *)state)->use_tracing = on;
 }
 
-/* This OS thread is setting a function: CPython asks the program's audit hooks first, whose own
- * frames must not begin it again. */
+/* This OS thread is setting a trace function.  CPython calls the program's audit hooks first, and
+ * their frames must not set it again. */
 static __thread bool installing;
 
-/* Sets a trace function by CPython's own, on the calling thread, with the object that is there, or
- * was: the thread state may hold the only reference to it, and 3.9 drops that before it takes the
- * new one. */
+/* Up to 3.9: sets the calling thread's trace function by CPython's function, with the present
+ * object.  Keeps a reference to the object: the thread state may have the only one, which 3.9 drops
+ * before it takes the new one. */
 static void set_trace_39(PyThreadState *state, Py_tracefunc function)
 {
     PyObject *object = functions_of(state)->c_traceobj;
@@ -132,7 +130,7 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
     bool was_busy = set_thread_is_arming(true);
     installing = true;
     do {
-        if (py._PyEval_SetTrace) /* 3.9: the public one prints if a hook refuses */
+        if (py._PyEval_SetTrace) /* 3.9: the public one prints a message if a hook refuses */
             py._PyEval_SetTrace(state, function, object);
         else
             py.PyEval_SetTrace(function, object);
@@ -162,12 +160,12 @@ static void set_profile(PyThreadState *state, Py_tracefunc function)
     set_tracing(state, functions->c_profilefunc || functions->c_tracefunc);
 }
 
-/* ---------------------------------------------------------------- what is wanted */
+/* ---------------------------------------------------------------- which functions are needed */
 
-/* Up to 3.9 an audit hook of the program may refuse: it would be asked again at every call. */
+/* Up to 3.9: an audit hook of the program has refused; else it would be asked at every call. */
 static bool audit_refused_trace;
 
-/* function__return is wanted, for the frames of threads that ran already. */
+/* function__return is enabled, for frames that are running. */
 static bool returns_wanted;
 
 static bool wants_trace(void)
@@ -180,7 +178,7 @@ static bool wants_profile(const struct traced_thread *thread)
     return (trace_markers & CFUNCTION_MARKERS) || (returns_wanted && thread->running_count);
 }
 
-/* ---------------------------------------------------------------- frames that run already */
+/* ---------------------------------------------------------------- replay of running frames */
 
 static bool layout_is_known(void);
 
@@ -192,7 +190,7 @@ static bool runs(const struct traced_thread *thread, PyFrameObject *frame)
     return i > 0;
 }
 
-/* Forgets the frames that returned while the program's function stood in place of ours. */
+/* Drops the frames that returned while the program's function was set instead of ours. */
 static void drop_returned(struct traced_thread *thread)
 {
     PyFrameObject **frames;
@@ -207,8 +205,8 @@ static void drop_returned(struct traced_thread *thread)
     frame_stack_release(frames, depth);
 }
 
-/* The present tracer is new to the calling thread.  innermost (a new reference, or NULL) and what
- * called it began before. */
+/* Starts the replay that is due: innermost (a new reference, or NULL) and its callers began before
+ * the tracer attached. */
 static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 {
     PyFrameObject **frames;
@@ -231,8 +229,8 @@ static void catch_up(struct traced_thread *thread, PyFrameObject *innermost)
 
 /* ---------------------------------------------------------------- events */
 
-/* argument: of an exception its type, value and traceback; of a return NULL if one leaves the
- * frame. */
+/* argument: TRACE_EXCEPTION passes (type, value, traceback), TRACE_RETURN passes NULL if an
+ * exception leaves the frame. */
 static void fire_raise(PyFrameObject *frame, int what, PyObject *argument)
 {
     if (what == TRACE_RETURN && !argument)
@@ -243,9 +241,9 @@ static void fire_raise(PyFrameObject *frame, int what, PyObject *argument)
                             py.PyTuple_GetItem(argument, 2));
 }
 
-/* Whether CPython calls for the frame.  C code may do it, too, for frames that it has made up, as
- * what Cython compiles with profile=True does.  The frame hook sees no such frame begin: so no
- * marker reports it. */
+/* Whether the event is CPython's.  C code may call the function for frames that it has made up
+ * (Cython with profile=True).  The frame hook sees no start of such a frame, so no marker reports
+ * it. */
 static bool is_running(PyFrameObject *frame)
 {
     return py.PyEval_GetFrame() == frame;
@@ -264,7 +262,7 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
     if (!wants_trace() && !installing) {
         PyThreadState *state = py.PyThreadState_Get();
         set_trace(state, program);
-        /* Up to 3.9 that runs audit hooks of the program, which may set another one. */
+        /* Up to 3.9 set_trace() runs audit hooks of the program, which may set another function. */
         if (functions_of(state)->c_tracefunc != program)
             return 0;
         object = functions_of(state)->c_traceobj;
@@ -291,8 +289,8 @@ static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
                                     py.PyFrame_GetLineNumber(frame), function);
 }
 
-/* The return of a frame that the frame hook saw begin is fired there.  result: NULL where an
- * exception leaves the frame, which CPython has put aside. */
+/* For a frame that began before the tracer attached; the frame hook fires the other returns.
+ * result: NULL if an exception leaves the frame, which CPython has saved. */
 static void fire_running_return(struct traced_thread *thread, PyFrameObject *frame,
                                 PyObject *result)
 {
@@ -307,11 +305,12 @@ static void fire_running_return(struct traced_thread *thread, PyFrameObject *fra
 static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
     struct traced_thread *thread = record_here();
-    if (!thread) /* not so: ours was set with a record */
+    if (!thread) /* impossible: ours was set with a record */
         return 0;
-    if (rearm_is_requested() && what != TRACE_CALL) { /* the frame hook has answered */
+    if (rearm_is_requested() && what != TRACE_CALL) { /* at TRACE_CALL the frame hook has rearmed */
         rearm_current();
-        /* That may have run audit hooks of the program, which may have set another one. */
+        /* rearm_current() may have run audit hooks of the program, which may set another
+         * function. */
         if (functions_of(thread->state)->c_profilefunc != on_profile)
             return 0;
         object = functions_of(thread->state)->c_profileobj;
@@ -331,7 +330,7 @@ static int on_profile(PyObject *object, PyFrameObject *frame, int what, PyObject
     return program ? program(object, frame, what, argument) : 0;
 }
 
-/* ---------------------------------------------------------------- setting */
+/* ---------------------------------------------------------------- setting the functions */
 
 static void save_profile(struct traced_thread *thread, struct PyThreadState_tracing *functions)
 {
@@ -341,7 +340,6 @@ static void save_profile(struct traced_thread *thread, struct PyThreadState_trac
     set_profile(thread->state, on_profile);
 }
 
-/* Gives the calling thread the functions that it should have. */
 static void put_in_place(struct traced_thread *thread)
 {
     struct PyThreadState_tracing *functions = functions_of(thread->state);
@@ -370,7 +368,7 @@ void trace_install(void *state)
     put_in_place(thread);
 }
 
-/* CPython takes a function that is NULL for none, whatever else it has noted. */
+/* CPython calls no function that is NULL, whatever use_tracing says. */
 bool trace_suspend(PyThreadState *state)
 {
     struct traced_thread *thread = trace_thread;
@@ -393,14 +391,14 @@ void trace_resume(PyThreadState *state)
         save_profile(thread, functions_of(state));
 }
 
-/* This and the next one run under the lock of tstate_for_each(). */
+/* install_on() and force_rearm_on() run under the lock of tstate_for_each(). */
 static void install_on(PyThreadState *state, void *own)
 {
     struct traced_thread *thread = state == own ? NULL : record_of(state);
     struct PyThreadState_tracing *functions = functions_of(state);
     if (!thread)
         return;
-    /* What is on its stack it finds out itself, in its next event. */
+    /* The thread itself finds out, at its next event, which frames are running. */
     if (returns_wanted || wants_profile(thread))
         save_profile(thread, functions);
     if (wants_trace() && py.minor >= 10 && functions->c_tracefunc != on_trace) {
@@ -416,7 +414,7 @@ static void force_rearm_on(PyThreadState *state, void *own)
         save_profile(thread, functions_of(state));
 }
 
-/* A thread that can't be reached answers in the frame hook alone, or when the watcher next asks. */
+/* A thread that can't be reached rearms in the frame hook, or at the watcher's next request. */
 void trace_force_rearm(PyInterpreterState *interpreter)
 {
     if (layout_is_known())
@@ -437,8 +435,8 @@ bool trace_arm(unsigned wanted, bool here)
            tstate_for_each(cpython_interpreter(), install_on, own) != WALK_LATER;
 }
 
-/* Looks at the calling thread's: the interpreter stands before the functions, and the type of the
- * exception in flight behind them; and use_tracing is as the functions say. */
+/* Compares the calling thread's state with the release: the interpreter before the functions, and
+ * the type of the exception in flight after them.  use_tracing must agree with the functions. */
 static bool layout_is_known(void)
 {
     static enum { UNTRIED, KNOWN, UNKNOWN } layout;
