@@ -31,16 +31,16 @@ const char *marker_name(unsigned number)
     return number < sizeof marker_names / sizeof *marker_names ? marker_names[number] : NULL;
 }
 
-/* ---------------------------------------------------------------- the file */
+/* ---------------------------------------------------------------- sections within a budget */
 
-/* Headers may name any part of the file any number of times; no more than its size is read. */
+/* Headers may refer to any part of the file any number of times.  The budget, the file's size,
+ * bounds what is read. */
 static struct {
     uint64_t left; /* bytes that may still be read */
-    char *read;    /* for each section, whether it has been */
+    char *read;    /* for each section, whether it has been read */
 } budget;
 
-/* NULL, and *why is the reason; else to be closed by close_elf(). */
-
+/* The caller closes the result with close_elf().  NULL, and the reason in *why, on failure. */
 static Elf *open_elf(const char *path, int *fd, const char **why)
 {
     struct stat status;
@@ -51,7 +51,7 @@ static Elf *open_elf(const char *path, int *fd, const char **why)
         return NULL;
     *why = status.st_size > FILE_MAX ? "larger than 1 GB" : "not an ELF file";
     elf_version(EV_CURRENT);
-    /* Not mapped: the file may be truncated while it is read. */
+    /* ELF_C_READ, not mmap(): the file may be truncated while it is read. */
     Elf *elf = status.st_size > FILE_MAX ? NULL : elf_begin(*fd, ELF_C_READ, NULL);
     budget.left = (uint64_t)status.st_size;
     if (elf && elf_kind(elf) == ELF_K_ELF && elf_getshdrnum(elf, &sections) == 0 &&
@@ -69,7 +69,7 @@ static void close_elf(Elf *elf, int fd)
     close(fd);
 }
 
-/* The data of a section, whose header it reads too; NULL if it has none, or the budget is spent. */
+/* Also fills in *header.  NULL if the section has no data, or the budget is spent. */
 static Elf_Data *data_of(Elf_Scn *section, GElf_Shdr *header)
 {
     if (!gelf_getshdr(section, header) || header->sh_type == SHT_NOBITS)
@@ -91,7 +91,7 @@ static Elf_Scn *first_section(Elf *elf, unsigned type, GElf_Shdr *header)
     return NULL;
 }
 
-/* The section of this number if it is one of strings, each ended by NUL; else NULL. */
+/* The section of this number, if its last byte is a NUL, so that its strings end; else NULL. */
 static Elf_Data *strings_of(Elf *elf, size_t number)
 {
     GElf_Shdr header;
@@ -134,7 +134,7 @@ static void read_notes(struct elf_file *file, Elf_Data *data)
 
 /* ---------------------------------------------------------------- symbols */
 
-/* Finds the symbol of that name; needed: also one that another file is to define. */
+/* needed: also finds an undefined symbol, which another file defines. */
 static bool find_any_symbol(Elf *elf, unsigned table, const char *name, bool needed,
                             GElf_Sym *symbol)
 {
@@ -180,7 +180,7 @@ unsigned long elf_symbol(const char *path, const char *name)
     return found ? symbol.st_value : 0;
 }
 
-/* The segment with the byte at that address; false: there is none. */
+/* Finds the segment that has the byte at this address. */
 static bool find_segment(Elf *elf, GElf_Addr at, GElf_Phdr *segment)
 {
     size_t count = 0;
@@ -222,7 +222,7 @@ static int plausible(int minor)
     return minor >= 0 && minor < 100 ? minor : -1;
 }
 
-/* That of a text such as "3.14.7"; -1: unknown. */
+/* The minor version in "3.14.7"; -1: unknown. */
 static int minor_of(const char *version)
 {
     int minor;
@@ -242,7 +242,7 @@ static char *version_by_symbol(Elf *elf, const struct elf_file *file)
                              file->wide ? 8 : 4, file->wide ? ELF_T_XWORD : ELF_T_WORD);
     if (!data || !data->d_buf)
         return NULL;
-    /* As PY_VERSION_HEX: a byte each for major, minor and micro, 4 bits for the level, 4 more. */
+    /* As PY_VERSION_HEX: bytes for major, minor and micro, 4 bits each for level and serial. */
     unsigned long value = file->wide ? *(uint64_t *)data->d_buf : *(uint32_t *)data->d_buf;
     unsigned level = value >> 4 & 0xf;
     if (value >> 24 != 3)
@@ -256,7 +256,7 @@ static char *version_by_symbol(Elf *elf, const struct elf_file *file)
                                  (int)(value & 0xf));
 }
 
-/* By its name: python3.11, libpython3.6m.so.1.0 and so on. */
+/* By the file's name: python3.11, libpython3.6m.so.1.0 and so on. */
 static int minor_by_name(const char *path)
 {
     int minor;
@@ -389,7 +389,7 @@ bool elf_read(const char *path, struct elf_file *file, const char **why)
         file->is_exported = find_symbol(elf, SHT_DYNSYM, "Py_GetVersion", &symbol);
         file->is_cpython =
             file->is_exported || find_symbol(elf, SHT_SYMTAB, "Py_GetVersion", &symbol);
-        /* A program has PyPy's code itself or needs its library. */
+        /* A PyPy program contains PyPy's code, or needs libpypy: read_dynamic(). */
         if (file->is_cpython)
             file->other = NULL;
         else if (find_symbol(elf, SHT_DYNSYM, "pypy_main_startup", &symbol))

@@ -1,4 +1,7 @@
 /*
+ * The list of the files that `stap-python enable` has created, and whether these files are
+ * unchanged.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -36,8 +39,8 @@ static const char *own_folder(void)
     return under_root(format("%s/.local/state/systemtap-cpython", home ? home : ""));
 }
 
-/* The path in a line: all of it, or the second of the fields "SUM, PATH, NAME" with tabs between,
- * which older versions wrote.  NULL if there is none. */
+/* The path in a line: the whole line, or the second field of "SUM<tab>PATH<tab>NAME", which older
+ * versions wrote.  NULL if there is none. */
 static char *path_in(const char *line)
 {
     char *rest = strdup(line), *field;
@@ -64,7 +67,7 @@ size_t enabled_read(bool with_root, char ***paths)
     size_t count = 0;
     const char *unsafe, *own = format("%s/enabled", own_folder());
     *paths = NULL;
-    /* Root removes what it names. */
+    /* `disable` as root removes the files that the list names. */
     if (geteuid() == 0 && file_exists(own) && (unsafe = unsafe_path(own)))
         die(FAILED, "%s: %s", own, unsafe);
     read_from(own_folder(), paths, &count);
@@ -106,7 +109,7 @@ static bool make_folders(const char *folder)
     return errno == EEXIST;
 }
 
-/* Makes the directory and locks it: the result is a descriptor, to be closed. */
+/* Creates and locks the directory; returns a descriptor, which the caller closes to unlock. */
 static int lock(const char *folder)
 {
     struct stat opened, named;
@@ -118,15 +121,14 @@ static int lock(const char *folder)
         if (!make_folders(folder) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
             flock(fd, LOCK_EX) != 0 || fstat(fd, &opened) != 0)
             fail(folder, errno);
-        /* The one that had the lock may have removed it. */
+        /* The previous holder of the lock may have removed the directory. */
     } while (stat(folder, &named) != 0 || named.st_ino != opened.st_ino);
     if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
         die(FAILED, "%s: %s", folder, unsafe);
     return fd;
 }
 
-/* Writes this user's list anew, without the path or with it as the last.  Lines without a path stay
- * as they are. */
+/* Rewrites this user's list without the path, or with the path last.  Lines without a path stay. */
 static void write_list(const char *path, bool with_path)
 {
     const char *folder = own_folder(), *file = format("%s/enabled", folder);
@@ -164,7 +166,7 @@ void enabled_drop(const char *path)
 
 /* ---------------------------------------------------------------- the files */
 
-/* One line, as site.py requires; it prints nothing if the link is broken. */
+/* One line, as site.py requires.  The line prints nothing if the link is broken. */
 const char pth_text[] = PTH_LINE "\n";
 
 const char drop_in_head[] =
@@ -200,7 +202,7 @@ bool is_our_pth(const char *path)
     return text && strcmp(text, pth_text) == 0;
 }
 
-/* The value that a drop-in as enable creates it gives LD_PRELOAD; NULL if it is another one. */
+/* LD_PRELOAD's value in a drop-in; NULL if the drop-in is not as enable creates it. */
 static char *preload_in(const char *drop_in)
 {
     char *text = read_file(drop_in, 65536);
@@ -226,7 +228,7 @@ bool enabled_is_ours(const char *path)
     return (!is_present(path) || is_our_pth(path)) && (!is_present(link) || is_our_link(link));
 }
 
-/* Whether the drop-in preloads a shim that exists.  The path of an installed one may have ld.so's
+/* Whether the drop-in preloads a shim that exists.  An installed shim's path may contain ld.so's
  * $LIB. */
 static bool names_a_shim(const char *drop_in)
 {

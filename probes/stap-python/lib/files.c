@@ -49,7 +49,7 @@ int open_regular(const char *path, struct stat *status)
     if (fstat(place, status) == 0 && S_ISREG(status->st_mode)) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", place);
         fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        /* In a root without /proc, as while packages are removed from one, it is opened again. */
+        /* A root may have no /proc, for example while packages are removed from it. */
         if (fd < 0 && errno == ENOENT)
             fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     }
@@ -76,7 +76,7 @@ char *read_file(const char *path, size_t limit)
         return NULL;
     }
     text[length] = '\0';
-    /* A large limit may be many times the length; callers with a small one read up to it. */
+    /* A large limit may be many times the length; with a small one there is little to save. */
     char *fitting = limit < 4096 ? NULL : realloc(text, length + 1);
     return fitting ? fitting : text;
 }
@@ -123,9 +123,9 @@ const char *unsafe_path_in(const char *root, const char *path, const uid_t *user
                            char **file)
 {
     enum { LINKS = 40 };
-    /* What is to be looked at, and what has been. */
+    /* The components still to check; the path checked so far. */
     char *rest = format("/.%s", path), *done = strdup("/"), target[PATH_MAX];
-    /* Others can create files in the last directory: also a hard link to any file of root's. */
+    /* Others can create files in the directory before, even a hard link to a file of root's. */
     bool shared = false;
     for (int links = 0; links < LINKS;) {
         struct stat status;
@@ -170,7 +170,7 @@ const char *unsafe_path(const char *path)
     char *file;
     const char *why = unsafe_path_in(
         "", *path == '/' ? path : format("/%s/%s", getcwd(NULL, 0), path), &root, 1, &file);
-    /* The links of /proc/PID lead elsewhere than their text says. */
+    /* A link of /proc/PID may lead to another file than its text names. */
     if (!why && (stat(file, &found) != 0 || stat(path, &named) != 0 ||
                  found.st_dev != named.st_dev || found.st_ino != named.st_ino))
         why = "cannot tell who can change it: give its real path";
@@ -185,7 +185,7 @@ void find_source_tree(void)
 {
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    /* Its caller may have made a hard link to it there. */
+    /* The caller of a set-user-ID program may have hard-linked it into a tree of his own. */
     if (length <= 0 || getauxval(AT_SECURE))
         return;
     self[length] = '\0';
@@ -205,8 +205,8 @@ const char *shim_preload(void)
     return source_tree ? format("%s/build/libpython-stap.so.0", source_tree) : SHIM_PATH;
 }
 
-/* ld.so's $LIB is lib64, lib, or Debian's lib/x86_64-linux-gnu; without a shim in any of them the
- * one that the compiler names. */
+/* ld.so's $LIB is lib64, lib, or Debian's lib/x86_64-linux-gnu.  If none of them has a shim, the
+ * result is the path in MULTIARCH. */
 const char *shim_file(void)
 {
     static const char *const folders[] = {MULTIARCH, "lib64", "lib"};
@@ -260,7 +260,7 @@ char *stap_folder(void)
     return home && *home ? format("%s/.systemtap", home) : NULL;
 }
 
-/* ---------------------------------------------------------------- who can write to it */
+/* ---------------------------------------------------------------- who can write to stap's cache */
 
 static char *found;
 static const char *who;
@@ -268,7 +268,7 @@ static const char *who;
 static int look_at(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
     (void)where;
-    /* A link's own mode says nothing. */
+    /* The mode of a link has no meaning. */
     if (kind == FTW_SL || kind == FTW_SLN || kind == FTW_NS)
         return 0;
     bool own_group = status->st_gid == status->st_uid;
@@ -294,16 +294,16 @@ char *stap_file_of_others(const char **others)
     if (stat(folder, &status) == 0 && !look_at(folder, &status, FTW_D, NULL))
         nftw(format("%s/cache", folder), look_at, DESCRIPTORS, FTW_PHYS);
     *others = who;
-    /* Without STAP_PYTHON_ROOT. */
+    /* The path without STAP_PYTHON_ROOT. */
     return found ? found + strlen(folder) - strlen(named) : NULL;
 }
 
-/* ---------------------------------------------------------------- before stap starts */
+/* ---------------------------------------------------------------- umask */
 
 static mode_t callers;
 static bool is_known;
 
-/* The umask that this program was started with, also after keep_others_out(). */
+/* The umask with which this program was started, even after keep_others_out(). */
 static mode_t callers_umask(void)
 {
     if (!is_known) {
@@ -320,13 +320,13 @@ void set_tracers_umask(void)
         umask(callers_umask() | S_IWGRP | S_IWOTH);
 }
 
-/* Opens the folder in that of parent, created if it is not there; -1 if it is not ours. *is_closed:
- * everybody could write to it, and no longer can. */
+/* Opens the folder at path, relative to parent, and creates it if it is missing; -1 if it is not
+ * ours.  If everybody could write to it, removes the mode bits closed, and sets *is_closed. */
 static int open_own(int parent, const char *path, mode_t mode, mode_t closed, bool *is_closed)
 {
     struct stat status;
     mkdirat(parent, path, mode);
-    /* Of a link in a folder of another user's, root must not change the target's mode. */
+    /* O_NOFOLLOW: root must not change the mode of a file to which another user's link leads. */
     int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0 || status.st_uid != geteuid()) {
         if (fd >= 0)
@@ -357,7 +357,7 @@ void keep_others_out(void)
              printable(path), printable(shell_word(format("%s/cache", path))));
 }
 
-/* SystemTap 5.1 has umask 0, and so has what it starts. */
+/* SystemTap 5.1 sets umask 0, which the programs that it starts inherit. */
 static bool has_umask_0(const char *stap)
 {
     const char *const command[] = {stap, "--version", NULL};

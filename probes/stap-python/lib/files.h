@@ -1,6 +1,9 @@
 /*
- * Reading files: regular ones only, as opening a device alone may do something, and below
- * STAP_PYTHON_ROOT, which tests set; and replacing a file.
+ * Reading and replacing files, who could change them, where the shim is, and what `stap-python
+ * enable` has created.
+ *
+ * Only regular files are read, as opening a device may have effects.  Absolute paths of the machine
+ * are below STAP_PYTHON_ROOT, which tests set.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,153 +17,149 @@
 
 /* ---------------------------------------------------------------- file */
 
-/* An absolute path below STAP_PYTHON_ROOT; path itself if that is not set, if the path is relative,
- * or if this program has more rights than its caller. */
+/* An absolute path below STAP_PYTHON_ROOT; path itself if STAP_PYTHON_ROOT is not set, if the path
+ * is relative, or if this program has more rights than its caller. */
 const char *under_root(const char *path);
 
-/* Whether there is a file of any kind at path, as it is (not rooted). */
+/* Whether a file of any kind is at path; under_root() is not applied. */
 bool file_exists(const char *path);
 
-/* Whether there is a file at path, or a link that leads nowhere; errno if not. */
+/* As file_exists(), but true for a broken link; sets errno if false. */
 bool is_present(const char *path);
 
-/* A descriptor to read the regular file at path, whose *status it fills in; -1 and errno if it
- * can't be opened, errno EINVAL if it is not a regular file. */
+/* Opens the regular file at path for reading, and fills in *status.  -1 and errno if that fails;
+ * errno is EINVAL if the file is not a regular one. */
 int open_regular(const char *path, struct stat *status);
 
 /* At most limit bytes of the regular file (or file of /proc) at path, as a string; NULL if it can't
  * be read. */
 char *read_file(const char *path, size_t limit);
 
-/* Whether the first 4 MB of the file at path, rooted, contain text; false if it can't be read. */
+/* Whether the first 4 MB of the file at under_root(path) contain text; false if it can't be read.
+ */
 bool file_has(const char *path, const char *text);
 
-/* Creates the file at path with this text and mode, or replaces it: a reader finds the old text or
- * all of the new.  False and errno if that fails; then it is as before. */
+/* Creates or replaces the file at path, with this text and mode.  A reader finds the old text or
+ * the whole new one.  False and errno on failure: the file is unchanged. */
 bool file_replace(const char *path, const char *text, mode_t mode);
 
 /* ---------------------------------------------------------------- trust */
 
-/*
- * What root must not run or load: a file that another user can change, or can replace by another.
- */
+/* root must not run or load a file that another user can change, or can replace by another file. */
 
-/* Why a user other than root could change or replace the file at path (absolute, or relative to the
- * working directory); NULL if none could. */
+/* The reason why a user other than root could change or replace the file at path (absolute, or
+ * relative to the working directory); NULL if none could. */
 const char *unsafe_path(const char *path);
 
-/* The same for an absolute path in another root, such as "/proc/PID/root", and for users other than
- * these count ones.  *file becomes the path, seen from here, of the last file looked at: if the
- * result is NULL, of what path leads to. */
+/* As unsafe_path(), for an absolute path below another root, such as "/proc/PID/root", and for
+ * users other than the count ones in users.  *file becomes the last file checked, as a path from
+ * our own root; if the result is NULL, *file is the file to which path leads. */
 const char *unsafe_path_in(const char *root, const char *path, const uid_t *users, size_t count,
                            char **file);
 
 /* ---------------------------------------------------------------- shim */
 
-/*
- * Where the shim is: in the checkout that this program was built in, or where it is installed.
- */
-
 /* The root directory of the checkout that this program was built in; NULL if it is installed. */
 extern const char *source_tree;
 
-/* Sets source_tree, by this program's own path; it stays NULL in a program with more rights than
- * its caller. */
+/* Sets source_tree, by this program's own path.  source_tree stays NULL in a program with more
+ * rights than its caller. */
 void find_source_tree(void);
 
-/* The shim's path for LD_PRELOAD, perhaps with ld.so's $LIB. */
+/* The shim's path for LD_PRELOAD, which may contain ld.so's $LIB. */
 const char *shim_preload(void);
 
 /* The shim's file, or the path where it should be. */
 const char *shim_file(void);
 
-/* The error text that the shim does not exist, with what to do. */
+/* The error text for a missing shim, with the remedy. */
 char *shim_not_found(void);
 
-/* A value of LD_PRELOAD, or NULL, with the shim in it.  Exits with an error line if the shim does
- * not exist, or has a path that LD_PRELOAD can't hold. */
+/* The shim's path and others (a value of LD_PRELOAD, or NULL), as a value of LD_PRELOAD.  Exits
+ * with an error line if the shim does not exist, or has a path that LD_PRELOAD can't hold. */
 char *preload_with(const char *others);
 
-/* The same with LD_PRELOAD's current value. */
+/* preload_with() the current value of LD_PRELOAD. */
 char *preload_value(void);
 
 /* ---------------------------------------------------------------- enabled */
 
 /*
- * What `stap-python enable` creates: for an interpreter python_stap.pth in its site-packages, with
- * a link to the shim beside it, for a service a drop-in.  Their paths are in a list, a line each:
- * root's in /var/lib/systemtap-cpython/enabled, another user's in systemtap-cpython/enabled of
- * XDG_STATE_HOME (~/.local/state).
+ * What `stap-python enable` creates: python_stap.pth in an interpreter's site-packages, with a link
+ * to the shim beside it; or a service's drop-in.  A list has their paths, one a line: root's is
+ * /var/lib/systemtap-cpython/enabled, another user's is systemtap-cpython/enabled in XDG_STATE_HOME
+ * (~/.local/state).
  */
 
-/* Reads this user's list, and if with_root also root's; returns the number of *paths.  A list that
- * is not there or can't be read has none.  Exits with an error line if root's could be another
- * user's. */
+/* Reads the paths of this user's list, and if with_root of root's; returns their number.  A missing
+ * or unreadable list is empty.  As root, exits with an error line if another user could have
+ * written the list. */
 size_t enabled_read(bool with_root, char ***paths);
 
 /* Whether this user's list has the path. */
 bool enabled_find(const char *path);
 
-/* Adds the path to this user's list.  Exits with an error line if that fails. */
+/* Adds the path to this user's list.  Exits with an error line on failure. */
 void enabled_add(const char *path);
 
 /* Removes the path from this user's list, and the list with its last path.  Exits with an error
- * line if that fails. */
+ * line on failure. */
 void enabled_drop(const char *path);
 
-/* Whether the path is that of a service's drop-in, not of an interpreter's .pth file. */
+/* Whether the path is that of a service's drop-in, not of a .pth file. */
 bool is_service(const char *path);
 
-/* The link to the shim beside a .pth file. */
+/* The path of the link to the shim beside a .pth file. */
 char *link_next_to(const char *pth);
 
-/* Whether path is a link to a file of the shim's name, which need not exist. */
+/* Whether path is a link to a file with the shim's name, which need not exist. */
 bool is_our_link(const char *path);
 
-/* The text of a .pth file, and that of a drop-in up to the value of LD_PRELOAD; a quote and a
- * newline end it. */
+/* The text of a .pth file; the text of a drop-in up to the value of LD_PRELOAD, after which it has
+ * only a quote and a newline. */
 extern const char pth_text[], drop_in_head[];
 
 /* Whether path is a file with pth_text. */
 bool is_our_pth(const char *path);
 
-/* Whether a .pth file and its link, or a drop-in, are as enable creates them, or not there.  A
+/* Whether a .pth file and its link, or a drop-in, are absent or as enable creates them.  A
  * drop-in's LD_PRELOAD may have any value with a shim in it. */
 bool enabled_is_ours(const char *path);
 
-/* Why the file does not load the shim; NULL if it does, or we may not see it. */
+/* The reason why the file does not load the shim; NULL if it does, or if this user may not see it.
+ */
 const char *enabled_problem(const char *path);
 
-/* Removes the file, with its link or its directory, and its path from the list.  NULL, or why it is
- * left: another one has changed it, or could replace it. */
+/* Removes the file, with its link or its directory, and its path from the list.  NULL, or the
+ * reason why the file stays: somebody has changed it, another user could replace it, or an error.
+ */
 const char *enabled_remove(const char *path);
 
 /* ---------------------------------------------------------------- stap cache */
 
 /*
- * stap's folder, ~/.systemtap or $SYSTEMTAP_DIR, whose cache has modules that root loads: only its
- * owner may write to it.  SystemTap 5.1 runs with umask 0, and lets everybody.
+ * stap's folder, ~/.systemtap or $SYSTEMTAP_DIR.  root loads the modules in its cache, so only its
+ * owner may write there.  SystemTap 5.1 runs with umask 0: everybody may write to what it creates.
  */
 
 /* The path of the folder; NULL if neither HOME nor SYSTEMTAP_DIR is set. */
 char *stap_folder(void);
 
-/* The first file of stap's folder or cache that others can write to, group members included unless
- * the group is the owner's own; NULL: there is none.  *others becomes who: "others", or the file's
- * owner, another user. */
+/* The path of stap's folder, or of the first file below its cache, to which others can write, or
+ * which is another user's but not root's.  A group counts as others, unless it is the owner's own.
+ * NULL if there is none.  *others becomes the words for who can write. */
 char *stap_file_of_others(const char **others);
 
-/* Called before stap or bpftrace starts.  A umask that lets everybody write is replaced by 022.
- * stap's cache is created for its owner alone, so that files which stap creates with umask 0 are
- * out of others' reach; a folder or cache of ours that everybody could write to is closed, and that
- * is said. */
+/* Called before stap starts.  Adds 022 to a umask that lets everybody write.  Creates stap's cache
+ * for its owner alone, so that others can't reach files that stap creates with umask 0.  Closes a
+ * folder or cache of ours to which everybody could write, and prints a warning. */
 void keep_others_out(void);
 
-/* The same umask for a tracer that has no cache. */
+/* Adds 022 to a umask that lets everybody write: for a tracer without a cache. */
 void set_tracers_umask(void);
 
-/* The command line, for stap's -c, with the umask that this program was started with, if the
- * command would not get it: stap hands on its own. */
+/* The command line for stap's -c.  It sets the umask with which this program was started, if the
+ * command would inherit another one from stap. */
 char *with_callers_umask(const char *command, const char *stap);
 
 #endif

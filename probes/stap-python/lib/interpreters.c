@@ -1,6 +1,4 @@
 /*
- * As pyenv's own pyenv-version-name, pyenv-version-file and pyenv-which do.
- *
  * SPDX-License-Identifier: MIT
  */
 
@@ -24,9 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- interpreter */
-
-/* ---------------------------------------------------------------- what is known of versions */
+/* ---------------------------------------------------------------- versions */
 
 const char *native_marker_state(const struct interpreter *python, unsigned marker)
 {
@@ -39,7 +35,7 @@ const char *native_marker_state(const struct interpreter *python, unsigned marke
     return python->file.minor < 0 ? "?" : "dead";
 }
 
-/* A pattern of native.list with a minor version in place of %d. */
+/* A path pattern of native.list with the minor version for %d. */
 static char *pattern_for(const char *path, int minor)
 {
     const char *mark = strstr(path, "%d");
@@ -100,9 +96,9 @@ const char *unsupported_reason(const struct elf_file *file)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- one of them */
+/* ---------------------------------------------------------------- one interpreter */
 
-/* Where the dynamic linker would find the libpython that the program needs; NULL: nowhere. */
+/* Where the dynamic linker would find the program's libpython; NULL: nowhere. */
 static char *find_libpython(const char *program, const struct elf_file *file)
 {
     char *folders = format(
@@ -126,7 +122,7 @@ static char *find_libpython(const char *program, const struct elf_file *file)
     return NULL;
 }
 
-/* Fills in what tells its code from that of others. */
+/* Fills in the identity of the code's file. */
 static bool identify(struct interpreter *python)
 {
     struct stat status;
@@ -169,7 +165,7 @@ const char *unsafe_python(const char *program)
     glob_t found;
     char real[PATH_MAX];
     const char *why = unsafe_path(program), *none;
-    /* What a script starts can't be told. */
+    /* The program may be a script: what it starts is unknown. */
     if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
         return why;
     why = unsafe_path(python.code);
@@ -184,7 +180,7 @@ const char *unsafe_python(const char *program)
     return why;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all interpreters */
 
 struct interpreters {
     struct interpreter *all;
@@ -227,7 +223,7 @@ size_t interpreters_find(struct interpreter **found)
     for (size_t i = 0; i < sizeof native_paths / sizeof *native_paths; i++)
         for (int minor = CPYTHON_OLDEST_MINOR; minor <= CPYTHON_NEXT_MINOR; minor++) {
             add_matching(&list, pattern_for(under_root(native_paths[i]), minor));
-            /* The free-threaded build has a t behind the version. */
+            /* A free-threaded build's name has a t after the version. */
             if (native_paths[i][strlen(native_paths[i]) - 1] == 'd')
                 add_matching(&list, format("%st", pattern_for(under_root(native_paths[i]), minor)));
         }
@@ -249,7 +245,9 @@ size_t interpreters_find(struct interpreter **found)
 
 /* ---------------------------------------------------------------- pyenv */
 
-/* The folder above path's, if path is that of a shim; else NULL. */
+/* As pyenv's own pyenv-version-name, pyenv-version-file and pyenv-which do. */
+
+/* pyenv's root directory, if path is that of a pyenv shim; else NULL. */
 static char *root_of_shim(const char *path)
 {
     char real[PATH_MAX];
@@ -263,8 +261,7 @@ static char *root_of_shim(const char *path)
     return file_exists(format("%s/versions", real)) ? strdup(real) : NULL;
 }
 
-/* The versions in a file of pyenv's, the first word of each line, with colons between them; "" if
- * there are none. */
+/* The versions in a file of pyenv's, separated by colons: the first word of each line. */
 static char *versions_in(const char *path)
 {
     char *text = read_file(path, 65536), *versions = "", *line;
@@ -277,7 +274,7 @@ static char *versions_in(const char *path)
     return versions;
 }
 
-/* The nearest .python-version, in this directory or above; else pyenv's own file. */
+/* The nearest .python-version, in this directory or above; else pyenv's own file `version`. */
 static char *version_file(const char *root)
 {
     char folder[PATH_MAX];
@@ -293,7 +290,7 @@ static char *version_file(const char *root)
     return format("%s/version", root);
 }
 
-/* The versions that are chosen, the first to be asked first. */
+/* The versions in order of preference, separated by colons. */
 static char *chosen_versions(const char *root)
 {
     const char *versions = getenv("PYENV_VERSION");
@@ -302,8 +299,8 @@ static char *chosen_versions(const char *root)
     return strdup(*versions ? versions : "system");
 }
 
-/* The folder of an installed version: 3.11 is the latest 3.11.N, but for its previews.  NULL: it is
- * not installed. */
+/* The folder of an installed version; NULL if it is not installed.  "3.11" stands for the latest
+ * 3.11.N that is not a preview. */
 static char *version_folder(const char *root, const char *version)
 {
     char *folder = format("%s/versions/%s", root, version), *latest = NULL;
@@ -323,7 +320,7 @@ static char *version_folder(const char *root, const char *version)
     return latest;
 }
 
-/* The program of that name in PATH that is not pyenv's. */
+/* The first program of this name in PATH that is not pyenv's. */
 static char *system_program(const char *root, const char *name)
 {
     char *folders = strdup(getenv("PATH") ? getenv("PATH") : "/usr/local/bin:/usr/bin:/bin");
@@ -359,14 +356,14 @@ const char *pyenv_program(const char *path, const char **why)
 
 /* ---------------------------------------------------------------- site packages */
 
-/* The directory two above that of a file: of /usr/bin/python3 it is /usr. */
+/* /usr for /usr/bin/python3. */
 static char *prefix_of(const char *program)
 {
     return dirname(dirname(strdup(program)));
 }
 
-/* The .pth file below a prefix, in a site-packages of that version, with a link that leads to a
- * file; NULL if there is none. */
+/* A .pth file below prefix, in a site-packages of this version, whose link leads to a file; NULL if
+ * there is none. */
 static char *pth_below(const char *prefix, int minor)
 {
     char *const patterns[] = {
@@ -387,7 +384,7 @@ static char *pth_below(const char *prefix, int minor)
 
 /* ---------------------------------------------------------------- virtual environments */
 
-/* The value of a key of pyvenv.cfg, as site.py reads it; NULL if it has none. */
+/* The value of a key in the text of pyvenv.cfg, as site.py reads it; NULL if the key is missing. */
 static char *setting(const char *text, const char *key)
 {
     char *rest = strdup(text), *value = NULL;
@@ -408,16 +405,15 @@ static char *setting(const char *text, const char *key)
     return value;
 }
 
-/* The text of the pyvenv.cfg that makes path the interpreter of a virtual environment; NULL if it
- * is not one. */
+/* The text of pyvenv.cfg, if path is the interpreter of a virtual environment; else NULL. */
 static char *venv_config(const char *path)
 {
     char *text = read_file(format("%s/pyvenv.cfg", dirname(strdup(path))), 65536);
     return text ? text : read_file(format("%s/pyvenv.cfg", prefix_of(path)), 65536);
 }
 
-/* The .pth file of an interpreter that is not a virtual environment's, or of the base of one that
- * is, whose pyvenv.cfg says home. */
+/* The .pth file of a base interpreter.  path: that interpreter, or a virtual environment's, whose
+ * pyvenv.cfg has this home. */
 static char *pth_of_base(const char *path, const char *home, int minor)
 {
     char real[PATH_MAX], *pth = NULL;
@@ -428,8 +424,7 @@ static char *pth_of_base(const char *path, const char *home, int minor)
     return pth;
 }
 
-/* The .pth file by which it loads the shim, or if in_base that of the base alone, as in the header.
- */
+/* in_base: pth_of_base_only(); else pth_of(). */
 static char *find_pth(const char *path, bool in_base)
 {
     struct interpreter found;
@@ -461,11 +456,10 @@ char *pth_of_base_only(const char *path)
 
 /* ---------------------------------------------------------------- other python */
 
-/* As many words of a command may come before the Python, as in "env A=1 timeout 5 pypy3". */
+/* The words of a command that are checked, as in "env A=1 timeout 5 pypy3". */
 enum { WORDS_MAX = 8 };
 
-/* The program in the first line of a script, "#!/usr/bin/env pypy3" or "#!/usr/bin/pypy3"; NULL: it
- * has none. */
+/* The program in a script's first line, "#!/usr/bin/env pypy3" or "#!/usr/bin/pypy3"; or NULL. */
 static char *program_of_script(const char *path)
 {
     char *line = read_file(path, 256), *word, *name;
@@ -481,7 +475,7 @@ static char *program_of_script(const char *path)
     return NULL;
 }
 
-/* Says so if the word is such a program. */
+/* Whether the word is a program of another Python, or a script for one; if so, warns. */
 static bool warn_of(const char *word)
 {
     struct elf_file file;

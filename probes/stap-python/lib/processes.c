@@ -45,7 +45,7 @@ unsigned long long process_start(pid_t pid)
     char *text = read_file(under_root(format("/proc/%d/stat", pid)), 4096);
     char *field = text ? strrchr(text, ')') : NULL;
     unsigned long long start = 0;
-    /* The 22nd field; the second, a name in brackets, may contain anything. */
+    /* The 22nd field; the second, the name in parentheses, may contain any character. */
     for (int i = 0; field && i < 20; i++)
         field = strchr(field + 1, ' ');
     if (field)
@@ -61,7 +61,7 @@ bool process_has_ended(const struct process *process)
            readlink(under_root(format("/proc/%d/exe", process->pid)), program, sizeof program) < 0;
 }
 
-/* ---------------------------------------------------------------- its maps */
+/* ---------------------------------------------------------------- maps */
 
 struct mapping {
     unsigned long start, end, offset;
@@ -93,9 +93,9 @@ static bool is_page_of_shim(unsigned long start, unsigned long end)
     return false;
 }
 
-/* Whether the shim's page (filter_page.h) is among these lines of /proc/PID/maps; read_only: and is
- * as the shim leaves it when it has detached, which no other mapping joins.  At another of its
- * addresses there may be something of the program's: a large heap, a sanitizer's shadow. */
+/* Whether the shim's page (shared/filter_page.h) is in the lines of /proc/PID/maps.  read_only: as
+ * a detached shim leaves it, a mapping of its own.  At the page's other addresses the program may
+ * have a mapping: a large heap, a sanitizer's shadow. */
 static bool has_page(const char *maps, bool read_only)
 {
     unsigned long start, end, inode;
@@ -109,8 +109,8 @@ static bool has_page(const char *maps, bool read_only)
     return false;
 }
 
-/* The kernel writes this behind the name of a file that has no name any more: another one has been
- * renamed to it, as updates do, or it was deleted. */
+/* The kernel adds the mark to the name of a file that was deleted, or over which another file was
+ * renamed, as updates do. */
 static bool is_deleted(const char *name)
 {
     static const char mark[] = " (deleted)";
@@ -118,9 +118,8 @@ static bool is_deleted(const char *name)
     return length > sizeof mark && strcmp(name + length - (sizeof mark - 1), mark) == 0;
 }
 
-/* The path by which we can open a mapping's file, which may be in another root or deleted; NULL: as
- * it is deleted, there is none, but for root and for the process's own program.  program: the path
- * of that, as in the maps. */
+/* The path by which we can open a mapping's file, even in another root.  A deleted file has a path
+ * only for root, or if it is the process's program; else NULL.  program: its name in the maps. */
 static char *file_of(pid_t pid, const struct mapping *mapping, const char *program)
 {
     char *path = under_root("/")[1]
@@ -134,14 +133,14 @@ static char *file_of(pid_t pid, const struct mapping *mapping, const char *progr
     return strcmp(mapping->name, program) == 0 && access(path, R_OK) == 0 ? path : NULL;
 }
 
-/* What is known of a process while its maps are read. */
+/* The state of reading a process's maps. */
 struct reading {
     struct process *process;
-    char program[PATH_MAX]; /* its path, as in the maps; "": unknown */
-    struct elf_file own;    /* of that program, if it could be read */
-    bool has_own;           /* the program itself is a CPython */
-    bool has_needed;        /* a libpython was found that the program needs */
-    const char *gone;       /* a libpython whose file can't be opened any more */
+    char program[PATH_MAX]; /* the program's name in the maps; "": unknown */
+    struct elf_file own;    /* the program's file, if it could be read */
+    bool has_own;           /* the program itself is a CPython, and exports its functions */
+    bool has_needed;        /* the libpython that the program needs was found */
+    const char *gone;       /* the name of a libpython that has no path for us any more */
 };
 
 static void note_libc(struct reading *reading, const struct mapping *mapping)
@@ -158,9 +157,9 @@ static void note_libc(struct reading *reading, const struct mapping *mapping)
     process->libc_bias = address < 0 ? 0 : mapping->start - (unsigned long)address;
 }
 
-/* Notes a CPython.  Of several in a process that one runs whose symbols the dynamic linker finds
- * first: the program's own, or that of a library that the program needs.  Of those that were loaded
- * with dlopen() the first is taken, which the kernel has placed above the others. */
+/* If several CPythons are mapped, the one runs whose symbols the dynamic linker finds first: the
+ * program's own, else that of the libpython that the program needs.  Else it is taken to be the one
+ * with the highest address, as the kernel places the first dlopen() above the others. */
 static void note_python(struct reading *reading, const struct mapping *mapping)
 {
     struct process *process = reading->process;
@@ -184,14 +183,13 @@ static void note_python(struct reading *reading, const struct mapping *mapping)
     else
         reading->has_needed = is_needed;
     process->pythons = reading->has_own || reading->has_needed ? 1 : process->pythons + 1;
-    /* file's own name may have no version, as in map_files. */
+    /* elf_read() finds no version in a path of map_files: use the name in the maps. */
     if (elf.minor < 0)
         sscanf(strstr(name, "python3.") ? strstr(name, "python3.") : "", "python3.%2d", &elf.minor);
     process->python = (struct interpreter){strdup(reading->program), file, elf, 0, 0};
     process->code_name = strdup(mapping->name);
 }
 
-/* Whether the file at that path is the one where this program's tracers look for the shim. */
 static bool is_where_tracers_look(const char *path)
 {
     struct stat ours, its;
@@ -199,7 +197,7 @@ static bool is_where_tracers_look(const char *path)
            ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
-/* By its code: a program may have mapped the file as data, too. */
+/* Called for executable mappings: a program may map the shim's file as data, too. */
 static void note_shim(struct reading *reading, const struct mapping *mapping)
 {
     struct process *process = reading->process;
@@ -221,7 +219,7 @@ static bool is_shims_name(const char *path)
     return strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0;
 }
 
-/* The first mapping of a file other than the shim. */
+/* Called for the first mapping of each file but the shim. */
 static void note_mapping(struct reading *reading, const struct mapping *mapping)
 {
     const char *name = strrchr(mapping->name, '/') + 1;
@@ -233,7 +231,6 @@ static void note_mapping(struct reading *reading, const struct mapping *mapping)
         note_python(reading, mapping);
 }
 
-/* Whether it runs as our user; if so, something else denies us access. */
 static bool is_our_users(pid_t pid)
 {
     unsigned user;
@@ -279,7 +276,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     struct reading reading = {0};
     read_maps(process, maps, &reading);
     free(maps);
-    /* Also a zombie, or a thread of the kernel. */
+    /* Also for a zombie, or a kernel thread. */
     *why = "it does not run CPython";
     if (!process->python.code && reading.gone) {
         process->is_hidden = true;
@@ -293,7 +290,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     return process->python.code != NULL;
 }
 
-/* ---------------------------------------------------------------- questions about it */
+/* ---------------------------------------------------------------- the shim in a process */
 
 bool process_has_shim(const struct process *process)
 {
@@ -313,8 +310,8 @@ static bool is_watchers_name(const char *name)
     return false;
 }
 
-/* Whether the thread is the shim's, as its name says: the program may have one of that name.  The
- * shim's is never the first, and blocks all signals that the C library lets it. */
+/* Whether a thread with a watcher's name is the watcher: the program may use the name, too.  The
+ * watcher is never the main thread, and blocks each signal that the C library lets it block. */
 static bool is_watcher(pid_t pid, pid_t thread)
 {
     enum { SIGKILL_BIT = 1 << 8, SIGSTOP_BIT = 1 << 18 };
@@ -324,7 +321,7 @@ static bool is_watcher(pid_t pid, pid_t thread)
            (strtoull(blocked, NULL, 16) | SIGKILL_BIT | SIGSTOP_BIT | libcs) == ~0ull;
 }
 
-/* The shim's thread, and its name; 0: there is none. */
+/* The watcher's TID, and its name in *watcher; 0: there is none. */
 static pid_t watcher_of(pid_t pid, char **watcher)
 {
     glob_t threads;
@@ -518,7 +515,7 @@ char *proc_command_line(pid_t pid)
     for (char **word = proc_strings(pid, "cmdline"), **first = word; *word; word++)
         fprintf(out, "%s%s", word == first ? "" : " ", *word);
     fclose(out);
-    /* Of a program that has overwritten it, the rest may be blanks. */
+    /* A program that has overwritten its command line may have filled it with blanks. */
     for (size_t end = strlen(line); end && line[end - 1] == ' ';)
         line[--end] = '\0';
     return line;
@@ -541,15 +538,15 @@ bool started_environment_is_whole(pid_t pid)
     return true;
 }
 
-/* Whether its program is called python, and is not only one that has a libpython. */
+/* Whether its program's name begins with python: others may contain CPython, too. */
 static bool is_called_python(const struct process *process)
 {
     const char *name = strrchr(process->python.path, '/');
     return name && strncmp(name, "/python", 7) == 0;
 }
 
-/* Whether its program takes a Python's command line: it is called python, or has or calls CPython's
- * main function. */
+/* Whether its program takes Python's command line: it is called python, or contains or needs
+ * CPython's main function. */
 static bool is_pythons_program(const struct process *process)
 {
     static const char *const mains[] = {"Py_BytesMain", "Py_Main"};
@@ -562,7 +559,8 @@ static bool is_pythons_program(const struct process *process)
     return false;
 }
 
-/* A command line begins with a word by which a program can be called, and ends with a NUL. */
+/* An unchanged command line is taken to have several words, of which the first can be a program's
+ * name: a title is one string, or contains a blank, a colon or a bracket, and no slash. */
 char *started_title(const struct process *process)
 {
     char **words = proc_strings(process->pid, "cmdline"), *first = words[0];
@@ -570,11 +568,11 @@ char *started_title(const struct process *process)
     return !first || whole ? NULL : proc_command_line(process->pid);
 }
 
-/* ---------------------------------------------------------------- its script */
+/* ---------------------------------------------------------------- a process's script */
 
-/* What Python's option in word is about: 's' and 'm' and the place of the script or module in what
- * follows (0: in the word itself, behind *at); 'c': there is none; 'o': an option, with how many
- * words. */
+/* The kind of a word in Python's command line: 's': a script; 'm': -m; 'c': -c or stdin; 'o':
+ * another option.  *words: how many words it takes.  The module of 'm' is in the next word, or if
+ * *words is 1 in this word at *at. */
 static char option_kind(const char *word, size_t *at, int *words)
 {
     *words = 1;
@@ -593,7 +591,8 @@ static char option_kind(const char *word, size_t *at, int *words)
     return option == 'c' || option == 'm' ? option : 'o';
 }
 
-/* The path, from the root of the process whose working directory it starts in. */
+/* An absolute path for a path relative to the process's working directory, in the process's root.
+ */
 static char *absolute(pid_t pid, char *path)
 {
     char cwd[PATH_MAX] = "";
@@ -628,18 +627,18 @@ char *proc_script(const struct process *process)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- its virtual environment */
+/* ---------------------------------------------------------------- a virtual environment */
 
-/* Whether there is a file of any kind at path in the process's root: a link's target need not exist
- * for us. */
+/* Whether a file of any kind is at path in the process's root.  lstat(): a link there may lead to a
+ * file that does not exist in our root. */
 static bool is_there(pid_t pid, const char *path)
 {
     struct stat status;
     return lstat(under_root(format("/proc/%d/root%s", pid, path)), &status) == 0;
 }
 
-/* The program as it was called, an absolute path in the process's root; NULL: it does not say that
- * any more. */
+/* The path by which the program was called, absolute in the process's root; NULL: unknown, as the
+ * command line was overwritten. */
 static char *called_as(const struct process *process)
 {
     pid_t pid = process->pid;
@@ -659,7 +658,7 @@ static char *called_as(const struct process *process)
     return path && is_there(pid, path) ? path : NULL;
 }
 
-/* What uwsgi's command line names as its virtual environment. */
+/* The virtual environment in uwsgi's command line; NULL if there is none. */
 static char *uwsgi_venv(pid_t pid)
 {
     static const char *const options[] = {"-H", "--home", "--pyhome", "--venv", "--virtualenv"};
@@ -698,8 +697,8 @@ char *proc_venv(const struct process *process)
 
 /* ---------------------------------------------------------------- container */
 
-/* How managers of containers name control groups, the most special first: what stands before the
- * container's name or id, and what we say for it. */
+/* The control groups of container managers, the most specific first: the text before the
+ * container's name or ID, and our word for its kind. */
 static const struct {
     const char *before, *kind;
 } groups[] = {
@@ -711,14 +710,14 @@ static const struct {
 
 enum { ID = 64, SHORT_ID = 12 };
 
-/* The length of the id, of hexadecimal digits, at text; 0: it is not one. */
+/* The length of the hexadecimal container ID at text; 0: none. */
 static size_t id_at(const char *text)
 {
     size_t length = strspn(text, "0123456789abcdef");
     return length == ID ? length : 0;
 }
 
-/* Under Kubernetes the group may be .../kubepods/.../podUID/ID. */
+/* A Kubernetes group may have no prefix before the ID: .../kubepods/.../podUID/ID. */
 static char *bare_id(const char *line)
 {
     const char *last = strrchr(line, '/');
@@ -735,7 +734,7 @@ static char *container_in(const char *line)
         if (!at)
             continue;
         at += strlen(groups[i].before);
-        /* libpod-conmon-ID is what watches the container. */
+        /* Not libpod-conmon-ID, the container's monitor. */
         size_t length = id_at(at) ? SHORT_ID : strcspn(at, "/.");
         const char *kind = groups[i].kind;
         bool named = strcmp(kind, "lxc") == 0 || strcmp(kind, "nspawn") == 0;

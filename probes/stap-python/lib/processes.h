@@ -1,5 +1,6 @@
 /*
- * Processes that run CPython, by what /proc says of them.
+ * The processes of this machine that run CPython: what /proc shows of each, and the shim's page in
+ * its memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,162 +17,149 @@
 
 /* ---------------------------------------------------------------- process */
 
+/* Names of files are as in /proc/PID/maps.  A path "for us" is one by which this program can open
+ * the file. */
 struct process {
     pid_t pid;
-    unsigned long long start;  /* its start time: the PID alone may be reused */
+    unsigned long long start;  /* its start time: a PID may be reused */
     bool is_hidden;            /* its maps, or its CPython's file, can't be read */
-    char *shim;                /* the shim's file in its maps, or NULL */
-    char *shim_code;           /* the same, as we can open it; NULL: we can't */
-    bool has_other_shim;       /* that is not the file at the path where tracers look for it */
-    bool has_copy;             /* it is another file, in a root or mount namespace of its own */
-    bool has_pages;            /* the shim's page is there: it supports this CPython, and is on */
-    unsigned long shim_start;  /* where that is mapped */
-    unsigned shims;            /* how many such files are */
-    char *libc;                /* the file with dlopen(), as we can open it, or NULL */
-    char *libc_name;           /* the same as in its maps */
-    bool libc_is_gone;         /* its file was deleted, and we can't open it any more */
-    unsigned long libc_bias;   /* from that file's addresses to the process's */
-    struct interpreter python; /* code: as we can open it, NULL: another Python or none */
-    char *code_name;           /* the same as in its maps */
-    unsigned pythons;          /* of which we can't tell which one runs; usually 1 */
-    const char *load_path;     /* where it is to load the shim from: attach sets it */
-    bool is_mounted;           /* attach has mounted the shim at its own path there */
+    char *shim;                /* the name of the shim's file, or NULL */
+    char *shim_code;           /* the shim's path for us, or NULL */
+    bool has_other_shim;       /* deleted, or with our mounts not the file that tracers search */
+    bool has_copy;             /* another file, in a root or mount namespace of its own */
+    bool has_pages;            /* the shim's page is mapped: CPython is supported, the shim on */
+    unsigned long shim_start;  /* the shim's load address */
+    unsigned shims;            /* how many executable mappings of shims there are */
+    char *libc;                /* the path for us of the file with dlopen(), or NULL */
+    char *libc_name;           /* the name of that file */
+    bool libc_is_gone;         /* the C library's file was deleted, and has no path for us */
+    unsigned long libc_bias;   /* an address in the process minus that in the file libc */
+    struct interpreter python; /* code: its path for us; NULL: another Python or none */
+    char *code_name;           /* the name of python.code */
+    unsigned pythons;          /* CPythons of which any may be the one that runs; usually 1 */
+    const char *load_path;     /* from where the process loads the shim: set by attach/mount.c */
+    bool is_mounted;           /* attach has mounted the shim there, at the shim's own path */
 };
 
-/* The PID that word is; 0 if it is not one. */
+/* The PID in word; 0 if word is not one. */
 pid_t parse_pid(const char *word);
 
-/* Fills in *process.  False, and *why is the reason, if there is no such process, it does not run
- * CPython, or /proc does not let us see that: then is_hidden is set. */
+/* Fills in *process.  False, and the reason in *why, if there is no such process, it does not run
+ * CPython, or /proc does not show whether it does (process->is_hidden). */
 bool process_open(pid_t pid, struct process *process, const char **why);
 
-/* When the process started, in the kernel's clock ticks; 0 if there is none. */
+/* The start time in the kernel's clock ticks; 0 if there is no such process. */
 unsigned long long process_start(pid_t pid);
 
-/* Whether it has ended, or is about to and has no memory any more. */
+/* Whether the process has ended, or is ending and has no memory any more. */
 bool process_has_ended(const struct process *process);
 
-/* The text of /proc/PID/name, "" if it can't be read; at most 64 KB. */
+/* The text of /proc/PID/name, at most 64 KB; "" if it can't be read. */
 char *proc_file(pid_t pid, const char *name);
 
-/* Whether the shim is in its maps now, in the same process. */
+/* Whether the same process has the shim in its maps now. */
 bool process_has_shim(const struct process *process);
 
-/* The name of the shim's thread, which says what it does (watcher.h), now or within so many
- * milliseconds; it does not run while the program forks.  NULL: there is none. */
+/* The name of the watcher, which shows the shim's state (shared/offsets_page.h); NULL: no watcher.
+ * Waits up to ms milliseconds for a watcher that is active: none runs while the program forks. */
 char *process_watcher(const struct process *process, long ms);
 
-/* Whether the shim in it is detached: it has neither hooks nor a thread, until attach makes it
- * active again. */
+/* Whether the shim is detached: it has neither hooks nor a watcher until it is attached again. */
 bool process_is_detached(const struct process *process);
 
-/* The shim's thread in it, in whatever state; 0: none runs. */
+/* The TID of the watcher, whatever its state; 0 if there is none. */
 pid_t process_watcher_thread(const struct process *process);
 
-/* Whether its root directory is ours. */
+/* Whether the process's root directory is ours. */
 bool process_has_our_root(const struct process *process);
 
-/* Whether each path leads the process to the same file as us: same root and mounts. */
+/* Whether the process has our root and mounts: every path leads it to the same file as us. */
 bool process_shares_our_mounts(const struct process *process);
 
-/* Whether its program is a CPython that has sys.remote_exec(), from 3.14 on. */
+/* Whether its program is a CPython with sys.remote_exec(): 3.14 and later. */
 bool process_has_remote_exec(const struct process *process);
 
 /* ---------------------------------------------------------------- processes */
-
-/*
- * The processes of this machine, and which descend from which.
- */
 
 struct processes {
     struct process_entry {
         pid_t pid, parent;
         bool chosen; /* false at first: for the caller */
-    } * all;         /* by PID */
+    } * all;         /* sorted by PID */
     size_t count;
 };
 
-/* All processes that /proc shows but ourselves. */
+/* All processes in /proc except this one. */
 struct processes processes_find(void);
 
-/* Chooses the process of that PID; false if it is not there. */
+/* Sets `chosen` of the process; false if there is none with this PID. */
 bool processes_choose(struct processes *processes, pid_t pid);
 
-/* The parent of the process of that PID; 0: there is none, or it is not there. */
+/* The PID of the parent; 0 if the process has no parent, or is not there. */
 pid_t processes_parent(const struct processes *processes, pid_t pid);
 
-/* Whether this program runs in a PID namespace of its own: the PIDs in it are not those by which
- * the kernel, and so a tracer's script, knows the processes. */
+/* Whether this program runs in a PID namespace of its own.  Its PIDs then differ from the kernel's,
+ * and so from those in a tracer's script. */
 bool in_pid_namespace(void);
 
-/* Chooses the descendants of all that are chosen. */
+/* Sets `chosen` of all descendants of chosen processes. */
 void processes_choose_descendants(struct processes *processes);
 
-/* Says on stderr that this many processes could not be looked at, if any. */
+/* If count is not 0, warns that so many processes could not be checked. */
 void processes_warn_of_hidden(size_t count);
 
-/* ---------------------------------------------------------------- started */
+/* ---------------------------------------------------------------- how a process was started */
 
-/*
- * How a process was started, by /proc: its words, its environment, and what follows from these.
- *
- * A program may overwrite both; what is not known then is NULL.
- */
+/* By its command line and environment.  A program may overwrite both; a result that is unknown then
+ * is NULL. */
 
-/* The strings of /proc/PID/name ("cmdline", "environ"), of its first MB, and NULL behind the last;
- * none if it can't be read. */
+/* The strings in the first MB of /proc/PID/name ("cmdline", "environ"), NULL-terminated; none if
+ * the file can't be read. */
 char **proc_strings(pid_t pid, const char *name);
 
-/* The command line, its words with a blank between them; "" if there is none. */
+/* The words of the command line, separated by blanks; "" if there are none. */
 char *proc_command_line(pid_t pid);
 
-/* The value of that variable of its environment as it was at the start; NULL: it was not set, or
- * can't be read. */
+/* The value of a variable in the environment at the start; NULL if it was not set, or is unknown.
+ */
 char *proc_environ(pid_t pid, const char *name);
 
-/* Whether its environment is as it was at the start; else the program has written a title over it
- * or a part of it, and a variable that is not there may have been set. */
+/* Whether /proc shows the environment as at the start.  If not, the program has written a title
+ * over it: a variable that is missing may have been set. */
 bool started_environment_is_whole(pid_t pid);
 
-/* The title that the program has written over its command line, as servers do (setproctitle); NULL:
- * that is as it was at the start, as far as can be told. */
+/* The title that the program has written over its command line, as servers do (setproctitle); NULL
+ * if the command line looks unchanged. */
 char *started_title(const struct process *process);
 
-/* The script that Python was to run, by its absolute path in the process's root, or the module of
- * -m; NULL: there is none, or the program is not a Python of any name. */
+/* The script that Python was started with, as an absolute path in the process's root, or the module
+ * of -m; NULL if there is none, or the program does not take Python's command line. */
 char *proc_script(const struct process *process);
 
-/* The directory of the virtual environment, as the process sees it: by the pyvenv.cfg beside or
- * above the program's directory, as Python itself finds it; for a program that is not called
- * python, or no longer says how it was called, by uwsgi's options, then by VIRTUAL_ENV.  NULL:
- * none. */
+/* The directory of the virtual environment in the process's root, or NULL.  As Python, finds
+ * pyvenv.cfg in the program's directory or the one above.  If the program is not called python, or
+ * its path is unknown, uses uwsgi's options, then VIRTUAL_ENV. */
 char *proc_venv(const struct process *process);
 
 /* ---------------------------------------------------------------- container */
 
-/*
- * What a process sees of the machine: our files, or those of a container.
- */
-
-/* Where a process is that does not see our files: its container ("docker:0123456789ab",
- * "podman:...", "lxc:NAME", "pod:..." for one of Kubernetes) by its control group; else "other
- * root" or, if its root is ours, "other mounts".  NULL: it sees our files. */
+/* For a process that does not see our files: its container by its control group
+ * ("docker:0123456789ab", "podman:...", "lxc:NAME", Kubernetes's "pod:..."); else "other root", or
+ * "other mounts" if its root is ours.  NULL: the process sees our files. */
 const char *container_name(const struct process *process);
 
-/* ---------------------------------------------------------------- page */
+/* ---------------------------------------------------------------- filter page */
 
-/*
- * The shim's page in a process (filter_page.h), by /proc/PID/mem.
- */
+/* The shim's page in a process (shared/filter_page.h), by /proc/PID/mem. */
 
-/* Opens the process's memory; -1, and *why is the reason, if that can't be done. */
+/* Opens the process's memory; -1, and the reason in *why, on failure. */
 int page_open(const struct process *process, const char **why);
 
-/* Reads the page; returns where it is, or 0, and *why is the reason. */
+/* Reads the page and returns its address; 0, and the reason in *why, on failure. */
 uint64_t page_read(int memory, const struct process *process, struct filter_page *page,
                    const char **why);
 
-/* Writes into it.  NULL, or why that fails. */
+/* Writes to the process's memory at this address.  NULL, or the reason for the failure. */
 const char *page_write(int memory, uint64_t at, const void *data, size_t size);
 
 #endif

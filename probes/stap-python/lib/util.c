@@ -31,8 +31,8 @@ char *format(const char *text, ...)
     return result;
 }
 
-/* The length of the UTF-8 character at text, 0 if it is not one: too long a form, half a surrogate
- * pair, or beyond the last. */
+/* The length of the UTF-8 character at text; 0 if the bytes are invalid, overlong, a surrogate, or
+ * above U+10FFFF. */
 static size_t character_at(const unsigned char *text)
 {
     size_t length = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
@@ -44,7 +44,7 @@ static size_t character_at(const unsigned char *text)
     return *text < 0xf5 && !wrong ? length : 0;
 }
 
-/* Whether the character at text would be a command to a terminal: C0, DEL, and C1 in UTF-8. */
+/* Whether a terminal could take the character for a command: C0, DEL, or C1 in UTF-8. */
 static bool is_control(const unsigned char *text)
 {
     return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
@@ -172,7 +172,7 @@ void die(int status, const char *text, ...)
 void warn(const char *text, ...)
 {
     va_list values;
-    /* If stdout can't be written, that is the error, and finish() says so. */
+    /* The error is then that of stdout, which finish() reports. */
     if (fflush(stdout) != 0 || ferror(stdout))
         return;
     va_start(values, text);
@@ -225,7 +225,7 @@ char *program_in_path(const char *word)
     return NULL;
 }
 
-/* In the child: its stdin is /dev/null, its stdout and stderr are this descriptor. */
+/* Runs in the child, with stdin from /dev/null, and stdout and stderr to the descriptor out. */
 static void start_child(const char *const *arguments, int out) __attribute__((noreturn));
 
 static void start_child(const char *const *arguments, int out)
@@ -238,8 +238,8 @@ static void start_child(const char *const *arguments, int out)
     _exit(127);
 }
 
-/* Reads the descriptor until its end, of which text, a zeroed buffer, keeps limit bytes; false if
- * that takes longer than so many seconds. */
+/* Reads the descriptor to its end, and keeps the first limit bytes in text, a zeroed buffer.  False
+ * if reading takes longer than so many seconds. */
 static bool read_to_end(int fd, int seconds, char *text, size_t limit)
 {
     size_t length = 0;
@@ -267,7 +267,7 @@ bool child_has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
 }
 
-/* Ends a child's process group; it has two seconds to remove what it leaves elsewhere. */
+/* Ends a child's process group: the child has two seconds to clean up after SIGTERM. */
 static void end_group(pid_t pid)
 {
     kill(-pid, SIGTERM);
