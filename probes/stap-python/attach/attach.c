@@ -1,4 +1,7 @@
 /*
+ * `stap-python attach`; and for `attach` and `detach` the targets that the arguments name, on each
+ * of which a child process acts.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -16,10 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- attach choose */
+/* ---------------------------------------------------------------- targets */
 
-/* Whether text, which may be NULL, or what follows one of its slashes matches the pattern: of a
- * path users type the end, or that from their directory. */
+/* Whether text (or NULL), or the part of it after a slash, matches the pattern: users type the end
+ * of a path, or a path relative to their directory. */
 static bool matches(const char *pattern, const char *text)
 {
     while (strncmp(pattern, "./", 2) == 0)
@@ -30,8 +33,8 @@ static bool matches(const char *pattern, const char *text)
     return false;
 }
 
-/* Whether a word of the title that a program has written over its command line matches: of
- * "gunicorn: worker [shop]" or "[celeryd: celery@host:Main] -active-" gunicorn, celeryd, celery. */
+/* Whether a word of a started_title() matches: gunicorn of "gunicorn: worker [shop]", celeryd or
+ * celery of "[celeryd: celery@host:Main] -active-". */
 static bool matches_title(const char *pattern, const char *title)
 {
     static const char between[] = " :[](){}<>@,;|\"'";
@@ -42,8 +45,8 @@ static bool matches_title(const char *pattern, const char *title)
     return false;
 }
 
-/* Whether its command name, the word that called it, its program or script matches one of the
- * names.  uwsgi's workers have command names of their own. */
+/* Whether its command name, the first word of its command line, its program, script or title
+ * matches one of the names.  The command name does not suffice: uwsgi's workers have their own. */
 static bool is_wanted_by_name(const struct attach_request *wish, const struct process *process)
 {
     char *command = proc_file(process->pid, "comm");
@@ -85,13 +88,11 @@ static void add_named(struct attach_targets *choice, const struct attach_request
     }
 }
 
-/* A process, as process_open() saw it. */
 struct seen {
     struct process process;
-    bool is_python; /* or another Python, of which attach says so */
+    bool is_python; /* a CPython, or another Python, which attach reports */
 };
 
-/* Chooses the processes of the PIDs and names, or all. */
 static void choose(struct processes *processes, const struct attach_request *wish,
                    const struct seen *seen)
 {
@@ -131,9 +132,7 @@ struct attach_targets attach_find_targets(const struct attach_request *wish)
     return choice;
 }
 
-/* ---------------------------------------------------------------- attach many */
-
-/* ---------------------------------------------------------------- what is asked for */
+/* ---------------------------------------------------------------- arguments */
 
 static void refuse_usage(const char *command) __attribute__((noreturn));
 
@@ -143,7 +142,8 @@ static void refuse_usage(const char *command)
         command);
 }
 
-/* The value of --name at *argument, which moves to its last word; NULL: it is something else. */
+/* The value of the option --name at *argument, which moves to the option's last word; NULL if it is
+ * another argument. */
 static char *name_at(char ***argument)
 {
     static const char option[] = "--name";
@@ -180,13 +180,13 @@ static struct attach_request wish_of(const char *command, char **arguments)
     return wish;
 }
 
-/* ---------------------------------------------------------------- many */
+/* ---------------------------------------------------------------- several processes */
 
-/* How one of them went; the child's exit status. */
+/* The outcome for one process, and the child's exit status. */
 enum { DONE = 0, REFUSED = FAILED, ENDED = 3 };
 
-/* In a child process: if it must leave a thread that does not stop, the kernel releases that when
- * the child ends, and the others have their turn. */
+/* A child process per target: if a thread of the target does not stop, the child exits, the kernel
+ * releases the thread, and the other targets have their turn. */
 static int act_in_child(const struct action *action, const struct attach_target *chosen)
 {
     int status;
@@ -212,7 +212,7 @@ static int act_in_child(const struct action *action, const struct attach_target 
     return REFUSED;
 }
 
-/* The processes that had their turn, and how many went which way. */
+/* The processes that had their turn, and the numbers of their outcomes. */
 struct done {
     struct attach_target *all;
     size_t count, succeeded, refused;
@@ -226,7 +226,7 @@ static bool is_done(const struct done *done, const struct attach_target *chosen)
     return false;
 }
 
-/* Acts on those that had no turn yet; false: there were none.  again: they were started meanwhile.
+/* Acts on the targets that had no turn yet; false: there were none.  again: for action->is_for().
  */
 static bool act_on_chosen(const struct action *action, struct done *done,
                           const struct attach_targets *choice, bool again)
@@ -281,7 +281,7 @@ int attach_many(const struct action *action, char **arguments)
     return 0;
 }
 
-/* ---------------------------------------------------------------- attach */
+/* ---------------------------------------------------------------- stap-python attach */
 
 static const char usage[] =
     "usage: stap-python attach [--children] [--name PATTERN]... PID...\n"
@@ -309,7 +309,7 @@ static const char usage[] =
     "to.\n"
     "A shim that stap-python detach has detached becomes active again. detach undoes attach.\n";
 
-/* What was started meanwhile may have inherited the shim. */
+/* A process that was started meanwhile may have inherited the shim. */
 static bool is_for(const struct attach_target *chosen, bool again)
 {
     return !again || !chosen->has_shim || chosen->is_detached;

@@ -1,5 +1,6 @@
 /*
- * What `stap-python attach` refuses, and why.
+ * Attaching the shim to running processes, and detaching it: the commands, one process, and the
+ * refusals.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,117 +13,100 @@
 #include "attach/inject.h"
 #include "lib/processes.h"
 
-/* ---------------------------------------------------------------- attach refusal */
+/* ---------------------------------------------------------------- refusals */
+
+/* Functions that return a reason return NULL if there is none. */
 
 /* Whether this program has CAP_SYS_PTRACE. */
 bool have_cap_sys_ptrace(void);
 
-/* Why this user may not attach to the process of that PID without CAP_SYS_PTRACE: its real,
- * effective or saved user is another.  NULL: all three are ours. */
+/* The reason why this user may not attach to the process without CAP_SYS_PTRACE: its real,
+ * effective or saved user is another one. */
 const char *user_refusal(pid_t pid);
 
-/* Why the shim does nothing there although it is loaded: the process started with PYTHON_STAP=off.
- * NULL: it did not. */
+/* The reason why a shim in the process is off: PYTHON_STAP in the environment at its start. */
 const char *environment_refusal(const struct process *process);
 
-/* Why a program with a shadow stack is refused. */
+/* The refusal of a program with a shadow stack. */
 extern const char shadow_stack_refusal[];
 
-/* All that forbids attaching to the process, whatever its root, as far as can be known without
- * trying; NULL: nothing. */
+/* The first reason why attaching must fail, found without touching the process.  The process's root
+ * is checked separately (root_refusal()). */
 const char *attach_refusal(const struct process *process);
 
-/* What forbids to ask the process to detach, but for its seccomp filters; NULL: nothing. */
+/* The reason why no detach can be requested of the process, seccomp filters apart. */
 const char *refusal_to_detach(const struct process *process);
 
-/* ---------------------------------------------------------------- attach seccomp */
+/* ---------------------------------------------------------------- seccomp */
 
 /*
- * Which system calls a seccomp filter leaves to a process: those that loading the shim makes in one
- * of its threads, and those that the shim's thread and its hooks make later.
+ * Whether the process's seccomp filters allow the system calls of loading the shim, and the later
+ * ones of its thread and hooks.
  *
- * The kernel gives a thread's filters to a tracer with CAP_SYS_ADMIN; each is evaluated here as the
- * kernel would do it.
+ * The kernel shows a thread's filters to a tracer with CAP_SYS_ADMIN.  This program evaluates each
+ * of them as the kernel does.
  */
 
-/* Whether seccomp filters the system calls of the process's main thread. */
+/* Whether seccomp restricts the system calls of the process's main thread. */
 bool has_seccomp_filter(pid_t pid);
 
-/* Why the process's threads can't have the shim, by /proc: system calls are confined to read() and
- * write(), or some threads have filters that others have not.  NULL: no reason is known. */
+/* The reason, by /proc, why the process's threads can't have the shim: seccomp leaves them only
+ * read() and write(), or their filters differ.  Without HAS_REMOTE_CALLS also any filter. */
 const char *seccomp_refusal(pid_t pid);
 
-/* Why the shim, which is active in the process, installs and removes no hooks any more: a thread
- * has more filters than the shim's own.  NULL: none has. */
+/* The reason why an active shim no longer installs and removes hooks: a thread of the process has
+ * more filters than the watcher. */
 const char *silenced_by_seccomp(pid_t pid);
 
-/* Why the filters of a thread, which we trace and which is stopped, forbid to load the shim there.
- * NULL: they don't, or it has none. */
+/* The reason why the filters of a stopped thread that we trace forbid the shim, or can't be read.
+ * Only with HAS_REMOTE_CALLS. */
 const char *seccomp_filter_refusal(pid_t tid);
 
-/* ---------------------------------------------------------------- attach load */
+/* ---------------------------------------------------------------- one process */
 
-/*
- * Attaching to one process.
- */
-
-/* After it was loaded: for any thread to run Python code, which makes it active. */
+/* How long a loaded shim may take to become active, which needs a thread that runs Python code. */
 enum { ACTIVATION_TIMEOUT_MS = 1000 };
 
-/* Whether the shim in the process is detached, or about to be: attach_process() undoes that. */
+/* Whether the shim in the process is detached or detaching, which attach_process() undoes. */
 bool process_lacks_watcher(const struct process *process);
 
-/* Loads the shim into a process that lacks it, or attaches a detached one again, if nothing forbids
- * that; NULL, or why it is not done. */
+/* Loads the shim into the process, or makes a detached shim active again.  NULL, or the reason why
+ * not.  Exits with an error line if a thread of the process does not stop. */
 const char *attach_process(struct process *process);
 
-/* The same for the process of that PID, unless the shim is there and not detached; prints a line
- * with its state. NULL, or why that fails; exits with an error line if a thread of it does not
- * stop. */
+/* As attach_process(), but leaves a shim that is not detached as it is, and prints a line with the
+ * shim's state. */
 const char *attach_to(pid_t pid);
 
-/* ---------------------------------------------------------------- attach many */
+/* ---------------------------------------------------------------- several processes */
 
-/*
- * What `stap-python attach` and `detach` have in common: the processes that their arguments name,
- * one after another.
+/* What differs between `stap-python attach` and `detach`, which act on one process after another.
  */
-
 struct action {
     const char *name; /* of the command */
-    const char *did;  /* to a process, in the past */
-    /* Acts on the process of that PID, and prints a line of it.  NULL, or why that fails; may exit
-     * with an error line. */
+    const char *did;  /* the participle: "detached" */
+    /* Acts on the process with this PID, and prints a line about it.  NULL, or the reason why it
+     * failed; may exit with an error line. */
     const char *(*act)(pid_t pid);
-    /* Whether that is to be done at all; again: the process was started meanwhile. */
+    /* Whether to act on the process; again: it was started while others had their turn. */
     bool (*is_for)(const struct attach_target *chosen, bool again);
-    const char *none;   /* the line where there is no such process */
-    bool none_is_fine;  /* with --all */
-    bool one_is_enough; /* with --all */
+    const char *none;   /* the line if there is no such process */
+    bool none_is_fine;  /* with --all, no such process is no failure */
+    bool one_is_enough; /* with --all, one success is a success */
 };
 
-/* arguments end with NULL: PIDs, --children, --name PATTERN, or --all.  Returns the exit status, or
- * exits with an error line. */
+/* Acts on the processes that the arguments name (NULL-terminated): PIDs, --children, --name
+ * PATTERN, or --all.  Returns the exit status, or exits with an error line. */
 int attach_many(const struct action *action, char **arguments);
 
-/* ---------------------------------------------------------------- attach */
+/* ---------------------------------------------------------------- commands */
 
-/*
- * `stap-python attach`: loads the shim into running Pythons.
- */
-
-/* arguments end with NULL: PIDs, --children, --name PATTERN, or --all.  Returns the exit status, or
- * exits with an error line: the shim can't be loaded into one of them, or there is none. */
+/* `stap-python attach`: loads the shim into running Pythons.  arguments and result: as
+ * attach_many()'s. */
 int attach_main(char **arguments);
 
-/* ---------------------------------------------------------------- detach process */
-
-/*
- * `stap-python detach`: takes the shim's hooks and its thread out of running Pythons.
- */
-
-/* arguments end with NULL: as attach_main()'s.  Returns the exit status, or exits with an error
- * line. */
+/* `stap-python detach`: takes the shim's hooks and its thread out of running Pythons.  arguments
+ * and result: as attach_many()'s. */
 int detach_main(char **arguments);
 
 #endif

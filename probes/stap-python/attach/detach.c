@@ -1,4 +1,7 @@
 /*
+ * `stap-python detach`: writes a request into the shim's page (shared/filter_page.h), and waits
+ * until the watcher has taken the hooks out and ended.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -37,17 +40,17 @@ static const char usage[] =
     "any more, and the rest ends when Python code next runs there. The exit status is 1 if one is\n"
     "not detached yet, or can't be.\n";
 
-/* No fork takes longer; the shim's thread does not run during one.  For hooks to go: some thread is
- * to run Python code. */
+/* FORK_MS: longer than any fork, during which the watcher does not run.  DETACH_MS: time for a
+ * thread to run Python code, which takes the hooks out. */
 enum { FORK_MS = 300, DETACH_MS = 2000 };
 
-/* Why a filter of system calls may forbid the end of the shim's thread. */
+/* The reason why seccomp may forbid the watcher's end; NULL: it does not. */
 static const char *refused_to_end(const struct process *process, pid_t watcher)
 {
     const char *why = seccomp_refusal(process->pid);
     if (!why && has_seccomp_filter(process->pid))
         why = refused_to_thread(process->pid, watcher);
-    /* Behind the colon is what to do before attach. */
+    /* Without the advice after the colon, which is for attach. */
     return why ? format("%.*s: its hooks and the shim's thread stay", (int)strcspn(why, ":"), why)
                : NULL;
 }
@@ -62,7 +65,6 @@ static pid_t watcher_within(const struct process *process, long ms)
     return watcher;
 }
 
-/* Whether the shim is detached, and its thread has ended, within so many milliseconds. */
 static bool is_detached_within(const struct process *process, long ms)
 {
     long long end = monotonic_ms() + ms;
@@ -74,8 +76,8 @@ static bool is_detached_within(const struct process *process, long ms)
     return true;
 }
 
-/* The shim is there, and not detached: asks it, and waits.  NULL, or why it is not detached;
- * *raised: what the semaphores of its markers add up to. */
+/* Requests the detach of a shim that is not detached, and waits for it.  NULL, or the reason why
+ * the shim is not detached.  *raised: the sum of the shim's semaphores. */
 static const char *ask(const struct process *process, int memory, pid_t watcher, unsigned *raised)
 {
     struct filter_page page;

@@ -1,6 +1,6 @@
 /*
- * From CPython 3.14 on by sys.remote_exec(); before, and if the main thread
- * does not run Python code soon, with ptrace().
+ * Attaches to one process: by sys.remote_exec() from CPython 3.14 on; with ptrace() before 3.14,
+ * and if the main thread does not run Python code soon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,12 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- attach remote exec */
+/* ---------------------------------------------------------------- sys.remote_exec() */
 
 static const char remote_exec[] = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
 
-/* What the process runs.  It imports nothing but the shim that a program does not have already, and
- * may run twice. */
+/* The script that the process runs, perhaps twice.  The shim is the only module that it loads: a
+ * program has the others already. */
 static const char loading[] =
     "def load():\n"
     "    import _frozen_importlib, _imp, posix\n"
@@ -57,8 +57,7 @@ static char *python_string(const char *text)
     return result;
 }
 
-/* The path of a script that only the process's user can read; NULL and errno if it can't be made.
- */
+/* Creates a script that only the process's user can read; NULL and errno on failure. */
 static char *make_script(const struct process *process)
 {
     char *path = strdup("/tmp/stap-python-XXXXXX.py");
@@ -74,7 +73,8 @@ static char *make_script(const struct process *process)
     ssize_t length = (ssize_t)strlen(text);
     if (fd < 0)
         return NULL;
-    /* The sticky bit keeps systemd-tmpfiles from removing it: another user could take the name. */
+    /* The sticky bit keeps systemd-tmpfiles from removing the script: another user could then
+     * create a file of its name. */
     bool done = uids && gids && sscanf(uids, "%*u %u", &uid) == 1 &&
                 sscanf(gids, "%*u %u", &gid) == 1 &&
                 (geteuid() != 0 || fchown(fd, uid, gid) == 0) && fchmod(fd, S_ISVTX | 0600) == 0 &&
@@ -87,7 +87,7 @@ static char *make_script(const struct process *process)
     return done ? path : NULL;
 }
 
-/* What a traceback ends with: the exception. */
+/* The last line of a traceback is the exception. */
 static const char *last_line(char *text)
 {
     size_t end = strlen(text);
@@ -116,9 +116,9 @@ const char *attach_by_remote_exec(const struct process *process, char **script)
     return format("sys.remote_exec() failed: %s", last_line(answer));
 }
 
-/* ---------------------------------------------------------------- attach load */
+/* ---------------------------------------------------------------- one process */
 
-/* For the main thread to run Python code. */
+/* Time for the main thread to run Python code. */
 enum { REMOTE_MS = 2000 };
 
 bool process_lacks_watcher(const struct process *process)
@@ -127,7 +127,7 @@ bool process_lacks_watcher(const struct process *process)
     return state == SHIM_DETACHED || state == SHIM_DETACHES;
 }
 
-/* Whether the shim is loaded, and attached if it was detached. */
+/* Whether the shim is loaded, and no longer detached. */
 static bool is_attached(const struct process *process)
 {
     return process_has_shim(process) && !(process->shim && process_lacks_watcher(process));
@@ -141,7 +141,7 @@ static bool is_attached_within(const struct process *process, long ms)
     return true;
 }
 
-/* since: "already " or "", again: " again" or "".  NULL, or why the shim there does nothing. */
+/* since: "already " or ""; again: " again" or "".  NULL, or the reason why tracers don't see it. */
 static const char *print_state(const char *since, const struct process *process, const char *again,
                                const char *shim)
 {
@@ -155,13 +155,13 @@ static const char *print_state(const char *since, const struct process *process,
     bool active = status.state == SHIM_ACTIVE;
     printf("%d: %s%s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", again,
            printable(shim), active ? "" : "; it becomes active when Python code next runs there");
-    /* Of what was loaded just now print_place() says it. */
+    /* For a shim that was loaded just now, print_place() prints this line. */
     if (status.why && (*since || *again))
         printf("%d: %s\n", process->pid, status.why);
     return NULL;
 }
 
-/* By what the tracers find the shim in another root. */
+/* Prints how tracers find the shim in another root. */
 static void print_place(const struct process *process)
 {
     const char *path = printable(process->load_path), *ours = printable(shim_file());
@@ -177,7 +177,7 @@ static void print_place(const struct process *process)
         printf("%d: that is our file, mounted in its root\n", process->pid);
 }
 
-/* Loads the shim; NULL, or why that fails. */
+/* attach_process() without its checks. */
 static const char *attach(const struct process *process)
 {
     char *script = NULL;
@@ -187,15 +187,15 @@ static const char *attach(const struct process *process)
                  (!process->shim || strcmp(process->shim, shim_file()) == 0);
     if (asked && (why = attach_by_remote_exec(process, &script)))
         return why;
-    /* A main thread that waits in C may do so for long. */
+    /* ptrace() can use another thread, if the main thread waits in C for long. */
     why = asked && is_attached_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
     if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
         why = process->shim ? "it is still detached: try again"
                             : "dlopen() returned, but the shim is not loaded";
     if (!why)
         return NULL;
-    /* While it runs, its main thread still wants the script: another user must not take its name.
-     */
+    /* While the process runs, its main thread may still run the script.  So the script stays:
+     * another user must not create a file of its name. */
     if (process_has_ended(process)) {
         if (script)
             unlink(script);
@@ -218,7 +218,7 @@ const char *attach_to(pid_t pid)
 {
     struct process process;
     const char *why;
-    /* Before process_open(), which would know less of the reason. */
+    /* Before process_open(), whose reason would be less exact. */
     if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
         return why;
     if (!process_open(pid, &process, &why))

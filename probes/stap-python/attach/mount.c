@@ -1,6 +1,9 @@
 /*
- * The process's root belongs to others: no link in it leads out of it (RESOLVE_IN_ROOT), nothing
- * that exists is written to, and what is made there is made with the rights of its own root.
+ * The shim in the root and mount namespace of another process.
+ *
+ * Other users control the process's root.  So links are resolved within it (RESOLVE_IN_ROOT), no
+ * existing file is written to, and files are created with the rights of the process's own root
+ * user.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* System calls of Linux 5.12 and earlier with their flags, which older headers lack. */
+/* System calls up to Linux 5.12 and their flags, which older headers lack. */
 enum { CALL_OPEN_TREE = 428, CALL_MOVE_MOUNT = 429, CALL_OPENAT2 = 437, CALL_MOUNT_SETATTR = 442 };
 enum {
     TREE_CLONE = 1,
@@ -37,7 +40,7 @@ enum {
 
 /* ---------------------------------------------------------------- users */
 
-/* The user and group that are root in the process's user namespace; false: there are none. */
+/* Our IDs of root and its group in the process's user namespace; false: it has no root. */
 static bool root_of(pid_t pid, unsigned *user, unsigned *group)
 {
     char ours[64] = "", its[64] = "";
@@ -50,9 +53,9 @@ static bool root_of(pid_t pid, unsigned *user, unsigned *group)
            sscanf(proc_file(pid, "gid_map"), " 0 %u", group) == 1;
 }
 
-/* The users who may choose what is loaded into the process: root; its own, if it has no more rights
- * than that one; the root of its user namespace.  users has room for three; returns their number.
- */
+/* The users who may decide what is loaded into the process: root; the process's user, if the
+ * process has no more rights than that user; the root of its user namespace.  users has room for
+ * three; returns their number. */
 static size_t users_of(const struct process *process, uid_t *users)
 {
     const char *status = proc_file(process->pid, "status"), *ids = status_field(status, "Uid"),
@@ -68,8 +71,7 @@ static size_t users_of(const struct process *process, uid_t *users)
     return count;
 }
 
-/* Why someone else could change what the path leads to in the process's root; NULL: no one could.
- * *file becomes the last file looked at. */
+/* unsafe_path_in() for the process's root and users_of(). */
 static const char *unsafe_in(const struct process *process, const char *path, char **file)
 {
     uid_t users[3];
@@ -77,9 +79,9 @@ static const char *unsafe_in(const struct process *process, const char *path, ch
                           users_of(process, users), file);
 }
 
-/* ---------------------------------------------------------------- what is there */
+/* ---------------------------------------------------------------- what a path leads to */
 
-/* As open() of an absolute path would do with that root. */
+/* As open() of an absolute path by a process with this root, but follows no magic links. */
 static int open_in(int root, const char *path, int flags)
 {
     const struct {
@@ -93,7 +95,6 @@ static int open_root(const struct process *process)
     return open(format("/proc/%d/root", process->pid), O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Whether the path leads to our shim in the process's root. */
 static bool is_ours_at(const struct process *process, const char *path)
 {
     struct stat ours, its;
@@ -112,7 +113,7 @@ bool load_path_is_our_shim(const struct process *process)
     return !process_shares_our_mounts(process) && is_ours_at(process, process->load_path);
 }
 
-/* As root_refusal(); *lacks: there is no shim at that path. */
+/* root_refusal() for this path; *lacks: no shim is there. */
 static const char *refused_at(const struct process *process, const char *path, bool *lacks)
 {
     struct elf_file elf;
@@ -140,17 +141,17 @@ const char *root_refusal(const struct process *process)
     return refused_at(process, process->load_path, &lacks);
 }
 
-/* ---------------------------------------------------------------- to mount it there */
+/* ---------------------------------------------------------------- mounting */
 
 struct mounting {
-    int tree;             /* our shim, as a mount that is nowhere yet */
+    int tree;             /* our shim, as a mount that is not attached anywhere yet */
     int root, mounts;     /* the process's root and mount namespace */
-    unsigned user, group; /* root there */
-    char *folder;         /* of the place, within that root */
-    const char *name;     /* of the file in it */
+    unsigned user, group; /* root in the process's user namespace */
+    char *folder;         /* of the mount point, a path in the process's root */
+    const char *name;     /* of the mount point in the folder */
 };
 
-/* The mount of our shim; -1 and errno. */
+/* A detached mount of our shim; -1 and errno on failure. */
 static int clone_shim(void)
 {
     const struct {
@@ -165,7 +166,7 @@ static int clone_shim(void)
     return tree;
 }
 
-/* A directory in that root, which is made if it does not exist; -1 and errno. */
+/* Opens a directory in root, and creates it if it is missing; -1 and errno on failure. */
 static int folder_in(int root, const char *path)
 {
     int folder = open_in(root, path, O_PATH | O_DIRECTORY);
@@ -179,7 +180,7 @@ static int folder_in(int root, const char *path)
     return openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Mounts it, in a process of its own, which enters the namespace; 0 or errno. */
+/* Runs in a child process, as it enters the process's mount namespace.  0 or errno. */
 static int enter_and_mount(const struct mounting *mounting)
 {
     struct stat status;
@@ -206,7 +207,7 @@ static int enter_and_mount(const struct mounting *mounting)
                : errno;
 }
 
-/* 0 or errno */
+/* 0 or errno. */
 static int mount_in_child(const struct mounting *mounting)
 {
     int status;
@@ -218,7 +219,7 @@ static int mount_in_child(const struct mounting *mounting)
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN;
 }
 
-/* Mounts the shim at that path in the process's root; NULL, or why that fails. */
+/* Mounts the shim at path in the process's root; NULL, or the reason why not. */
 static const char *mount_at(const struct process *process, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -254,7 +255,7 @@ static const char *mount_at(const struct process *process, const char *path)
 
 const char *mount_shim(struct process *process)
 {
-    /* Where SystemTap does not find it, but others do. */
+    /* Tracers other than SystemTap find the shim there, too. */
     static const char *const folders[] = {"/run", "/dev/shm", "/tmp", "/var/tmp"};
     bool lacks;
     process->load_path = shim_file();

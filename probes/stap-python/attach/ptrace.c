@@ -1,4 +1,7 @@
 /*
+ * Attaching with ptrace(): the registers of each architecture, a call in a stopped thread, and the
+ * search for a thread at a safe point.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -8,7 +11,7 @@
 #include "lib/processes.h"
 #include "lib/util.h"
 
-/* ---------------------------------------------------------------- remote registers */
+/* ---------------------------------------------------------------- registers */
 
 #if HAS_REMOTE_CALLS
 
@@ -21,7 +24,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-/* Reads one of ptrace()'s sets; how much there is of it, or -1 and errno. */
+/* Reads a regset; returns its size, or -1 and errno. */
 static ssize_t set_read(pid_t tid, int set, void *bytes, size_t size)
 {
     struct iovec place = {bytes, size};
@@ -35,7 +38,7 @@ static bool set_write(pid_t tid, int set, const void *bytes, size_t size)
     return ptrace(PTRACE_SETREGSET, tid, (void *)(intptr_t)set, &place) == 0;
 }
 
-/* Reads the set, if the kernel and the processor have it. */
+/* False: the kernel or the processor does not have the regset. */
 static bool read_vectors(pid_t tid, int set, struct registers *registers)
 {
     ssize_t size = set_read(tid, set, registers->vectors, sizeof registers->vectors);
@@ -100,7 +103,7 @@ bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned lo
     return general->orig_rax == number && general->rsp == stack && general->rip == next;
 }
 
-/* The kernel does that when the thread resumes. */
+/* The kernel itself restarts the system call when the thread resumes. */
 bool restarts_syscall(struct user_regs_struct *general, unsigned long next)
 {
     (void)general;
@@ -120,7 +123,6 @@ void set_up_call(struct user_regs_struct *general, unsigned long function, unsig
     general->orig_rax = -1UL;    /* no system call to restart */
 }
 
-/* /proc/PID/status tells of it. */
 bool has_shadow_stack(pid_t tid)
 {
     (void)tid;
@@ -130,16 +132,16 @@ bool has_shadow_stack(pid_t tid)
 #else /* aarch64 */
 
 enum {
-    SVC = 4,           /* the size of the instruction that makes a system call */
-    BTYPE = 0xc00,     /* in pstate: how the next instruction was branched to, for BTI */
-    SVE_SET = 0x405,   /* NT_ARM_SVE, which has the 128-bit registers, too */
-    GCS_SET = 0x410,   /* NT_ARM_GCS, from Linux 6.13 on */
-    GCS_ENABLED = 0x1, /* in its first word */
+    SVC = 4,           /* the size of the instruction SVC, a system call */
+    BTYPE = 0xc00,     /* in pstate: the kind of branch to the next instruction, for BTI */
+    SVE_SET = 0x405,   /* NT_ARM_SVE, which contains the 128-bit registers, too */
+    GCS_SET = 0x410,   /* NT_ARM_GCS, Linux 6.13 and later */
+    GCS_ENABLED = 0x1, /* in the regset's first word */
 };
 
 bool general_read(pid_t tid, struct user_regs_struct *general)
 {
-    errno = ENOTSUP; /* the set of 32-bit code is smaller */
+    errno = ENOTSUP; /* 32-bit code has a smaller regset */
     return set_read(tid, NT_PRSTATUS, general, sizeof *general) == sizeof *general;
 }
 
@@ -164,14 +166,14 @@ unsigned long return_value_of(const struct user_regs_struct *general)
     return general->regs[0];
 }
 
-/* When the thread stops, the kernel has already forgotten that it was in a system call. */
+/* A stopped thread's registers no longer show whether it was in a system call. */
 bool maybe_outside_syscall(const struct user_regs_struct *general)
 {
     (void)general;
     return true;
 }
 
-/* The thread has an error in x0, or is set back to the instruction before. */
+/* When it stops, the kernel has returned an error in x0, or has set pc back to SVC. */
 bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned long number,
                              unsigned long stack, unsigned long next)
 {
@@ -179,9 +181,9 @@ bool was_sleeping_in_syscall(const struct user_regs_struct *general, unsigned lo
            (general->pc == next || general->pc == next - SVC);
 }
 
-/* Whether the system call sleeps for a while that its arguments give, not until some time: the
- * kernel then resumes it as restart_syscall(), which knows what is left, but does not show us that
- * it would. */
+/* Whether the system call sleeps for a duration in its arguments, not until a point in time.  The
+ * kernel resumes it as restart_syscall(), which has the remaining time, but does not show us that.
+ */
 static bool sleeps_for_a_while(const struct user_regs_struct *general)
 {
     const unsigned long long *regs = general->regs;
@@ -192,7 +194,7 @@ static bool sleeps_for_a_while(const struct user_regs_struct *general)
         return !(regs[1] & TIMER_ABSTIME);
     case SYS_futex:
         return (regs[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && regs[3];
-    default: /* these write what is left where their arguments are, or fail with EINTR */
+    default: /* others write the remaining time into their arguments, or fail with EINTR */
         return false;
     }
 }
@@ -227,7 +229,7 @@ bool has_shadow_stack(pid_t tid)
 #endif
 #endif
 
-/* ---------------------------------------------------------------- remote call */
+/* ---------------------------------------------------------------- a call in a thread */
 
 #if HAS_REMOTE_CALLS
 
@@ -243,7 +245,7 @@ bool has_shadow_stack(pid_t tid)
 
 enum { RED_ZONE = 128 }; /* of x86-64, below the stack pointer; aarch64 has none */
 
-/* After so long the user is told that the function has not returned; a test takes less. */
+/* A function that has not returned by then is reported to the user.  A test sets less. */
 #ifndef CALL_MS
 #define CALL_MS 60000
 #endif
@@ -269,7 +271,7 @@ bool thread_save(struct stopped_thread *thread)
                   &thread->blocked) == 0;
 }
 
-/* No handler of the program's may run within the call, nor leave it by longjmp(). */
+/* No signal handler of the program may run during the call, or leave it by longjmp(). */
 static bool block_signals(const struct stopped_thread *thread)
 {
     uint64_t all = ~(1ULL << (SIGSEGV - 1) | 1ULL << (SIGBUS - 1) | 1ULL << (SIGILL - 1) |
@@ -277,7 +279,7 @@ static bool block_signals(const struct stopped_thread *thread)
     return ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof all, &all) == 0;
 }
 
-/* Whether a signal is pending that the thread would take. */
+/* Whether a pending signal will reach the thread when its own signal mask is restored. */
 static bool has_pending_signal(const struct stopped_thread *thread)
 {
     const char *path = format("/proc/%d/task/%d/status", thread->pid, thread->tid);
@@ -294,8 +296,8 @@ static bool sleeps(const struct stopped_thread *thread)
     return text && strncmp(text, "running", 7) != 0;
 }
 
-/* A signal ends a system call, or does not, by what the kernel finds the thread in: so it makes its
- * system call again before it takes signals. */
+/* Before the thread's signals are unblocked, the thread must be in its interrupted system call
+ * again: only there the kernel decides whether a signal ends the call. */
 static bool make_system_call(const struct stopped_thread *thread)
 {
     int status;
@@ -323,7 +325,7 @@ static bool write_to(pid_t pid, unsigned long address, const void *bytes, size_t
     return process_vm_writev(pid, &ours, 1, &its, 1, 0) == (ssize_t)size;
 }
 
-/* Puts the thread at the function's first instruction, as if it had been called from address 0. */
+/* Puts the thread at the function's first instruction, as if called from address 0. */
 static bool enter(struct stopped_thread *thread, unsigned long function, const char *text)
 {
     static const unsigned long nowhere;
@@ -335,7 +337,7 @@ static bool enter(struct stopped_thread *thread, unsigned long function, const c
            general_write(thread->tid, &now);
 }
 
-/* Waits for the thread's next stop, however long that takes. */
+/* Waits for the thread's next stop without a limit. */
 static enum stop_result wait_patiently(const struct stopped_thread *thread, int *status)
 {
     enum stop_result waited = wait_for_stop(thread->tid, CALL_MS, status);
@@ -374,7 +376,7 @@ const char *thread_call(struct stopped_thread *thread, unsigned long function, c
 
 #endif
 
-/* ---------------------------------------------------------------- attach ptrace */
+/* ---------------------------------------------------------------- attaching with ptrace() */
 
 #if HAS_REMOTE_CALLS
 
@@ -389,15 +391,15 @@ const char *thread_call(struct stopped_thread *thread, unsigned long function, c
 
 enum {
     PATIENCE_MS = 5000, /* for a thread to reach a safe point */
-    REST_MS = 25,       /* a thread that stays so long in a system call sleeps there */
+    REST_MS = 25,       /* a thread that is so long in a system call counts as asleep there */
 };
 
-/* The addresses of dlopen(), or what a detached shim has in its place, and dlerror() (or 0) in the
- * process. */
+/* The addresses in the process of dlopen(), or a detached shim's attach_again(), and of dlerror()
+ * or 0.  After exec() name or offset is another one. */
 struct places {
     unsigned long function, dlerror;
     const char *name; /* of the function's file, in the maps */
-    long offset;      /* of the function in its mapping: with the name, what exec() changes */
+    long offset;      /* of the function in its mapping */
 };
 
 static const char another_program[] = "it now runs another program: try again";
@@ -409,7 +411,7 @@ static char *thread_text(pid_t pid, pid_t tid, const char *name, size_t limit)
     return read_file(format("/proc/%d/task/%d/%s", pid, tid, name), limit);
 }
 
-/* The system call in which it sleeps, or "running". */
+/* The line of /proc: the system call in which the thread sleeps, or "running". */
 static char *waiting_in(pid_t pid, pid_t tid)
 {
     char *text = thread_text(pid, tid, "syscall", 256);
@@ -424,7 +426,7 @@ static bool is_running(pid_t pid, pid_t tid)
     return is;
 }
 
-/* R, S and so on; 0: it has ended. */
+/* R, S and so on; 0 if the thread has ended. */
 static char state_of(pid_t pid, pid_t tid)
 {
     char *text = thread_text(pid, tid, "stat", 4096);
@@ -434,14 +436,14 @@ static char state_of(pid_t pid, pid_t tid)
     return state;
 }
 
-/* A line of its status that is a signal set; all signals if there is none. */
+/* The signal set in a line of status; all signals if there is no such line. */
 static unsigned long long signals_of(const char *status, const char *name)
 {
     char *text = status_field(status, name);
     return text ? strtoull(text, NULL, 16) : ~0ULL;
 }
 
-/* A fault in a thread that blocks or ignores SIGSEGV resets the program's handler of that. */
+/* If a thread blocks or ignores SIGSEGV, a fault in it resets the program's handler of SIGSEGV. */
 static bool takes_fault(pid_t pid, pid_t tid)
 {
     char *status = thread_text(pid, tid, "status", 65536);
@@ -449,15 +451,15 @@ static bool takes_fault(pid_t pid, pid_t tid)
            !((signals_of(status, "SigBlk") | signals_of(status, "SigIgn")) >> (SIGSEGV - 1) & 1);
 }
 
-/* Whether it may be in a signal handler, and so in the middle of anything: it blocks a signal that
- * has one. */
+/* Whether the thread may be in a signal handler, which may have interrupted any code: it blocks a
+ * signal that has a handler. */
 static bool handles_signal(pid_t pid, pid_t tid)
 {
     char *status = thread_text(pid, tid, "status", 65536);
     return !status || (signals_of(status, "SigBlk") & signals_of(status, "SigCgt"));
 }
 
-/* The PIDs of the process's threads, at most so many; their number. */
+/* Fills in the TIDs of at most `most` threads; returns their number. */
 static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
 {
     size_t count = 0;
@@ -473,8 +475,8 @@ static size_t threads_of(pid_t pid, pid_t *tids, size_t most)
 
 /* ---------------------------------------------------------------- addresses */
 
-/* How far the address is from the start of its mapping, and the name of that, which is valid until
- * the next call; -1: it is in none. */
+/* The offset of the address in its mapping, and the mapping's name, which is valid until the next
+ * call; -1 if the address is not mapped. */
 static long offset_in_mapping(pid_t pid, unsigned long address, const char **name)
 {
     static char *text;
@@ -490,7 +492,7 @@ static long offset_in_mapping(pid_t pid, unsigned long address, const char **nam
     return -1;
 }
 
-/* After exec() a process has its old PID and start time, but other mappings. */
+/* False after exec(), in which a process keeps its PID and start time, but not its mappings. */
 static bool has_places(const struct process *process, const struct places *places)
 {
     const char *name;
@@ -498,8 +500,7 @@ static bool has_places(const struct process *process, const struct places *place
            strcmp(name, places->name) == 0;
 }
 
-/* dlopen(), or the function by which a detached shim attaches again; NULL, or why that can't be
- * known. */
+/* Finds dlopen(), or a detached shim's attach_again().  NULL, or the reason why it is unknown. */
 static const char *find_function(const struct process *process, struct places *places)
 {
     struct filter_page page;
@@ -524,7 +525,7 @@ static const char *find_function(const struct process *process, struct places *p
     return at ? NULL : why;
 }
 
-/* NULL, or why there are none: the process is not what process_open() saw. */
+/* NULL, or the reason for a failure: for example the process has changed since process_open(). */
 static const char *find_places(const struct process *process, struct places *places)
 {
     struct process now;
@@ -541,8 +542,9 @@ static const char *find_places(const struct process *process, struct places *pla
 
 /* ---------------------------------------------------------------- a stopped thread */
 
-/* Whether it is at a safe point: where it has slept for a while, as waiting_in() said then; without
- * that, in CPython's own code, which neither malloc() nor the dynamic linker calls. */
+/* Whether the thread is at a safe point.  waiting: the result of waiting_in() while it slept, where
+ * it must still be.  NULL: it must be in CPython's own code, which neither malloc() nor the dynamic
+ * linker calls. */
 static bool is_safe(const struct process *process, struct stopped_thread *thread,
                     const char *waiting)
 {
@@ -560,7 +562,7 @@ static bool is_safe(const struct process *process, struct stopped_thread *thread
     return true;
 }
 
-/* Whether the stack has enough room for dlopen(). */
+/* Whether the stack has enough room for dlopen().  [stack] grows. */
 static bool has_room(pid_t pid, unsigned long stack)
 {
     const char *name;
@@ -568,7 +570,6 @@ static bool has_room(pid_t pid, unsigned long stack)
     return room >= 128 * 1024 || (room >= 0 && strcmp(name, "[stack]") == 0);
 }
 
-/* What to do about an error of the dynamic linker's. */
 static const char *cure_of(const char *error)
 {
     return strstr(error, "static TLS") ? ": libraries that it has loaded take all of that; start "
@@ -576,7 +577,7 @@ static const char *cure_of(const char *error)
                                        : "";
 }
 
-/* Why the function returned NULL: the text of dlerror() in it, as far as it can be read. */
+/* The reason why the function returned NULL: the process's dlerror(), as far as it can be read. */
 static const char *call_error(const struct process *process, struct stopped_thread *thread,
                               const struct places *places)
 {
@@ -588,7 +589,7 @@ static const char *call_error(const struct process *process, struct stopped_thre
         return "dlopen() failed in it";
     size_t size = 4096 - message % 4096, room = sizeof text - 1;
     size = size < room ? size : room;
-    /* In two parts, as what follows it may be missing. */
+    /* In two parts, as the page after the message's first page may not be mapped. */
     struct iovec ours = {text, room},
                  its[] = {{(void *)message, size}, {(void *)(message + size), room - size}};
     ssize_t got = process_vm_readv(thread->pid, &ours, 1, its, 2, 0);
@@ -598,13 +599,13 @@ static const char *call_error(const struct process *process, struct stopped_thre
     return format("dlopen() failed in it: %s%s", text, cure_of(text));
 }
 
-/* Makes the call in the saved thread; NULL, or why that fails. */
+/* Makes the call in the saved thread; NULL, or the reason for a failure. */
 static const char *load_in(const struct process *process, struct stopped_thread *thread,
                            const struct places *places)
 {
     unsigned long handle = 0;
     sigset_t all, old;
-    /* Only SIGKILL may end us while the call is made. */
+    /* Only SIGKILL may end this program during the call. */
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &old);
     thread->called = process->shim ? "attaching again" : "dlopen()";
@@ -618,7 +619,7 @@ static const char *load_in(const struct process *process, struct stopped_thread 
     return why;
 }
 
-/* Stops a thread; false, and perhaps *why, if it has ended or can't be traced. */
+/* Traces and stops a thread.  False if it has ended, or with *why if it can't be traced. */
 static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
 {
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
@@ -637,8 +638,9 @@ static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
     return false;
 }
 
-/* Makes the call in this thread if it is at a safe point: *done is set then, and if it can't be
- * traced.  NULL, or why that fails.  waiting: as for is_safe(). */
+/* Makes the call in this thread if it is at a safe point.  *done: no other thread need be tried, as
+ * the call was made or refused, or the thread can't be traced.  NULL, or the reason for a failure.
+ * waiting: for is_safe(). */
 static const char *try_thread(const struct process *process, const struct places *places, pid_t tid,
                               const char *waiting, bool *done)
 {
@@ -670,8 +672,8 @@ static const char *try_thread(const struct process *process, const struct places
 
 /* ---------------------------------------------------------------- which thread */
 
-/* Tries the threads for REST_MS, first those that run Python code: a system call of the others
- * would be interrupted, and restarted.  As try_thread(). */
+/* Tries running threads for REST_MS, then those that slept all the time: to stop a sleeping thread
+ * interrupts its system call, which is restarted.  *done and result: as try_thread()'s. */
 static const char *try_threads(const struct process *process, const struct places *places,
                                bool *done)
 {

@@ -1,4 +1,6 @@
 /*
+ * Reasons not to attach or detach, by /proc.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -47,7 +49,7 @@ static const char *refused_by_yama(void)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- how it was started */
+/* ---------------------------------------------------------------- environment and options */
 
 const char *environment_refusal(const struct process *process)
 {
@@ -72,13 +74,13 @@ static bool forbids_remote_exec(const struct process *process)
     return false;
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- state of the process */
 
 const char shadow_stack_refusal[] =
     "its shadow stack forbids injected calls: start it with stap-python run";
 
-/* A child in vfork() has its parent's memory until it executes a program or ends: what is loaded
- * there stays with the parent, but the thread that it starts ends with the child. */
+/* Until exec() or its end, a child in vfork() has its parent's memory.  A shim that is loaded there
+ * stays in the parent, but the watcher ends with the child. */
 static const char *refused_by_vfork(pid_t pid, const char *status)
 {
     const char *parent = status_field(status, "PPid");
@@ -87,7 +89,6 @@ static const char *refused_by_vfork(pid_t pid, const char *status)
     return format("it is in vfork(), in the memory of its parent: attach to %s", parent);
 }
 
-/* Why nothing runs in it, by its state. */
 static const char *refused_as_stopped(pid_t pid, const char *state)
 {
     if (state && strchr("Tt", *state))
@@ -97,7 +98,6 @@ static const char *refused_as_stopped(pid_t pid, const char *state)
     return NULL;
 }
 
-/* Why its state, by /proc/PID/status, forbids to trace it. */
 static const char *refused_by_state(pid_t pid)
 {
     const char *status = proc_file(pid, "status"), *why;

@@ -1,4 +1,7 @@
 /*
+ * Seccomp: the modes and numbers of filters of a process's threads, by /proc; and for architectures
+ * with HAS_REMOTE_CALLS, whether the filters allow the shim's system calls.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -14,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread's mode, and from Linux 5.9 on the number of its filters; NULL: it has ended. */
+/* A thread's mode and, from Linux 5.9 on, its number of filters; NULL if it has ended. */
 static char *filters_by_status(const char *path)
 {
     char *status = read_file(path, 65536), *mode = status_field(status, "Seccomp"),
@@ -28,7 +31,7 @@ bool has_seccomp_filter(pid_t pid)
     return filters && *filters != '0';
 }
 
-/* As probes/shim/os/process.c compares them: greater for a thread with more filters. */
+/* Greater for a thread with more filters, as in probes/shim/os/process.c: filters_in(). */
 static long number_of_filters(const char *thread)
 {
     char *filters = filters_by_status(format("%s/status", thread));
@@ -99,7 +102,7 @@ const char *seccomp_refusal(pid_t pid)
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* ---------------------------------------------------------------- a filter, evaluated */
+/* ---------------------------------------------------------------- evaluating a filter */
 
 static uint32_t computed(unsigned operation, uint32_t a, uint32_t operand)
 {
@@ -145,7 +148,7 @@ struct machine {
     uint32_t a, x, memory[BPF_MEMWORDS];
 };
 
-/* What BPF_LD or BPF_LDX loads. */
+/* The value that BPF_LD or BPF_LDX loads. */
 static uint32_t loaded(const struct sock_filter *step, const struct machine *machine,
                        const struct seccomp_data *data)
 {
@@ -164,7 +167,8 @@ static uint32_t loaded(const struct sock_filter *step, const struct machine *mac
     }
 }
 
-/* What the filter answers to a system call.  The kernel has checked it: it jumps only forwards. */
+/* The filter's result for a system call.  The loop ends, as the kernel accepts only filters without
+ * backward jumps. */
 static uint32_t answer(const struct sock_filter *filter, size_t length,
                        const struct seccomp_data *data)
 {
@@ -205,7 +209,7 @@ static uint32_t answer(const struct sock_filter *filter, size_t length,
     return SECCOMP_RET_KILL_PROCESS;
 }
 
-/* ---------------------------------------------------------------- what the shim needs */
+/* ---------------------------------------------------------------- system calls of the shim */
 
 enum { ANY_ERROR = -1 };
 
@@ -218,7 +222,7 @@ enum { ANY_ERROR = -1 };
 struct call {
     const char *name;
     int number;
-    int error; /* with which it may fail, as the C library or the shim does without it; 0: none */
+    int error; /* it may fail with this errno: there is a fallback; 0: it must not fail */
     uint64_t arguments[6];
 };
 
@@ -230,7 +234,8 @@ struct call {
         } \
     }
 
-/* What loading the shim, its thread and its hooks call, with the arguments that filters look at. */
+/* The system calls of loading the shim, of its thread and its hooks, with the arguments that
+ * filters check. */
 static const struct call calls[] = {
     CALL(openat, 0, 0, 0, O_RDONLY | O_CLOEXEC),
     CALL(read, 0),
@@ -267,7 +272,6 @@ static const struct call calls[] = {
     CALL(sched_yield, ANY_ERROR), /* CPython's own locks, in free-threaded builds (Python/lock.c) */
 };
 
-/* Whether a filter lets the system call be made, or fail as it may. */
 static bool allows(const struct sock_filter *filter, size_t length, const struct call *call)
 {
     struct seccomp_data data = {.nr = call->number, .arch = ARCHITECTURE};
@@ -285,7 +289,7 @@ static bool allows(const struct sock_filter *filter, size_t length, const struct
     }
 }
 
-/* The name of a system call that the filter forbids, or NULL. */
+/* The name of the first system call that the filter forbids, or NULL. */
 static const char *forbidden_by(const struct sock_filter *filter, size_t length)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)

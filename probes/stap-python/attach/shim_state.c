@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- another file */
+/* ---------------------------------------------------------------- a shim elsewhere */
 
 const char *shim_elsewhere(const struct process *process)
 {
@@ -30,7 +30,7 @@ char *shim_place(const struct process *process, const char *path)
                   process->pid, printable(path));
 }
 
-/* Tracers find probes by the file: that at the shim's path, which the process does not run. */
+/* Tracers find probes by the file at the shim's path, and the process runs another file. */
 static char *why_elsewhere(const struct process *process)
 {
     bool deleted = strstr(process->shim, " (deleted)");
@@ -41,14 +41,13 @@ static char *why_elsewhere(const struct process *process)
                   printable(shim_file()), process->pid);
 }
 
-/* ---------------------------------------------------------------- what its thread says */
+/* ---------------------------------------------------------------- the state */
 
 static struct shim_status silent(const char *why)
 {
     return (struct shim_status){SHIM_SILENT, why};
 }
 
-/* The shim is loaded, and no thread of it runs. */
 static struct shim_status without_watcher(const struct process *process)
 {
     const char *why = environment_refusal(process);
@@ -65,8 +64,8 @@ static struct shim_status without_watcher(const struct process *process)
                   "program's environment says why");
 }
 
-/* The page, which needs the right to trace the process, has what is so now; the name may be older.
- */
+/* The page has the current state, but reading it needs the right to trace the process.  The
+ * watcher's name may be older. */
 static bool lacks_id(const struct process *process, const char *name)
 {
     struct filter_page page;

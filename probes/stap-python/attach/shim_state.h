@@ -1,6 +1,6 @@
 /*
- * Whether the shim in a process does what users expect of it: whether an event that is fired there
- * now reaches a tracer that is attached now, by one of this program's commands or scripts.
+ * The state of the shim in a process: whether an event reaches the tracer of a command or script of
+ * this program.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,32 +10,32 @@
 #include "lib/processes.h"
 
 enum shim_state {
-    SHIM_ABSENT,   /* it is not loaded */
-    SHIM_ACTIVE,   /* its events reach tracers; why: of a copy elsewhere not all */
+    SHIM_ABSENT,   /* not loaded */
+    SHIM_ACTIVE,   /* events reach tracers; why, if not NULL: not all tracers, as it is a copy */
     SHIM_DETACHED, /* by stap-python detach; attach makes it active again */
-    SHIM_DETACHES, /* it will be when Python code next runs there */
-    SHIM_WAITS,    /* loaded: it becomes active when Python code next runs there */
-    SHIM_SILENT,   /* tracers see nothing of it, or not all: why has the cause and the cure */
-    SHIM_UNKNOWN,  /* it can't be told: why says that */
+    SHIM_DETACHES, /* becomes detached when Python code next runs there */
+    SHIM_WAITS,    /* loaded; becomes active when Python code next runs there */
+    SHIM_SILENT,   /* no or not all events reach tracers; why: the cause and the remedy */
+    SHIM_UNKNOWN,  /* why: the reason */
 };
 
 struct shim_status {
     enum shim_state state;
-    const char *why; /* one line; NULL: there is nothing to say */
+    const char *why; /* one line, or NULL */
 };
 
-/* The state now.  A shim that does not watch for tracers yet has so many milliseconds to begin. */
+/* Waits up to ms milliseconds for a loaded shim to become active. */
 struct shim_status shim_status(const struct process *process, long ms);
 
-/* The sentence that says why a shim is silent, or that it can't be told. */
+/* The message for SHIM_SILENT and SHIM_UNKNOWN. */
 char *shim_complaint(const struct shim_status *status);
 
-/* By what tracers find a copy of the shim that is at this path in a root or mount namespace of the
- * process's own. */
+/* How tracers find a copy of the shim, at this path in a root or mount namespace of the process's
+ * own. */
 char *shim_place(const struct process *process, const char *path);
 
-/* A shim of the process that tracers don't find at its path: the path by which bpftrace, as root,
- * finds it.  NULL: there is none, or it is where tracers look. */
+/* The path by which bpftrace, as root, finds a shim that is not where tracers search for it; NULL
+ * if there is none. */
 const char *shim_elsewhere(const struct process *process);
 
 #endif
