@@ -1,4 +1,6 @@
 /*
+ * Runs bpftrace on the bpftrace script of the same name as one of SystemTap's.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -23,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The directory of the bpftrace scripts, in which the path of the shim stands. */
+/* The directory of the bpftrace scripts in which make has filled in the shim's path. */
 static const char *bpftrace_scripts(void)
 {
     return source_tree ? format("%s/build/bpftrace", source_tree) : SCRIPTS_DIR "/bpftrace";
@@ -48,7 +50,7 @@ static char *names(void)
     return *all ? all : "none";
 }
 
-/* The bpftrace script of the name of SystemTap's script at path. */
+/* The bpftrace script of the same name as SystemTap's script at path; exits if there is none. */
 static char *script_for(const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -63,9 +65,9 @@ static char *script_for(const char *path)
 /* ---------------------------------------------------------------- -x and -c */
 
 struct target {
-    const char *process; /* the word behind -x: the PID, or NULL */
-    const char *command; /* that of -c, or NULL */
-    char **rest;         /* the script's own arguments, and NULL */
+    const char *process; /* value of -x, or NULL */
+    const char *command; /* value of -c, or NULL */
+    char **rest;         /* the script's own arguments; end with NULL */
 };
 
 static struct target read_arguments(char **arguments)
@@ -84,7 +86,8 @@ static struct target read_arguments(char **arguments)
     return target;
 }
 
-/* The path of the shim in the process where bpftrace finds no other: NULL: at its own path. */
+/* Exits if tracers don't see the shim in the process of -x.  The path to probe, if bpftrace does
+ * not find this shim at its own path: below /proc/PID/map_files; else NULL. */
 static const char *check_process(const char *word)
 {
     struct process process;
@@ -116,7 +119,7 @@ static const char *check_process(const char *word)
     return elsewhere;
 }
 
-/* The text of the script, which probes the shim at that path. */
+/* The text of the script, with path in its probes ("usdt:PATH:python:"). */
 static char *script_with_shim(const char *script, const char *path)
 {
     static const char before[] = "usdt:", behind[] = ":python:";
@@ -134,7 +137,7 @@ static char *script_with_shim(const char *script, const char *path)
 
 enum { STEP_US = 10000 };
 
-/* Whether bpftrace waits for events. */
+/* Whether bpftrace is in poll(), where it waits for events. */
 static bool waits(pid_t tracer)
 {
     char *where = read_file(format("/proc/%d/wchan", tracer), 128);
@@ -152,8 +155,8 @@ static size_t open_files(pid_t tracer)
     return count;
 }
 
-/* Waits until bpftrace has attached: it waits for events all the time then.  Before, it does so for
- * 100 ms, after its BEGIN. */
+/* Waits until bpftrace has attached, or has ended: until it has been in poll() for STEPS * STEP_US.
+ * Before it attaches, it polls for only 100 ms, after its BEGIN. */
 static void wait_until_attached(pid_t tracer)
 {
     enum { STEPS = 30 };
@@ -161,9 +164,9 @@ static void wait_until_attached(pid_t tracer)
         steps = waits(tracer) ? steps + 1 : 0;
 }
 
-/* Ends bpftrace, which prints its maps then.  It only takes note of an interrupt while it waits for
- * events, and of a second one by ending without its maps; so that is sent only if it has not begun
- * to detach, which closes files. */
+/* Interrupts bpftrace, which then prints its maps and ends.  It notices a SIGINT only in poll(),
+ * and a second one ends it without its maps.  SIGINT is therefore repeated only while bpftrace has
+ * not begun to detach, which closes files. */
 static void end_tracer(pid_t tracer)
 {
     size_t attached = open_files(tracer);
@@ -175,7 +178,7 @@ static void end_tracer(pid_t tracer)
     }
 }
 
-/* Starts the command, with the shim, which begins when *go is closed. */
+/* Forks a process that executes the command, with the shim, when *go is closed. */
 static pid_t start_command(const char *command, int *go)
 {
     int ends[2];
@@ -198,7 +201,7 @@ static pid_t start_command(const char *command, int *go)
     _exit(127);
 }
 
-/* Runs bpftrace while the command runs; its exit status. */
+/* Runs bpftrace while the command runs; returns bpftrace's exit status. */
 static int trace_command(char **tracing, const char *command)
 {
     int go, status = 0;
@@ -211,7 +214,7 @@ static int trace_command(char **tracing, const char *command)
         die(FAILED, "fork: %s", strerror(error));
     }
     if (tracer == 0) {
-        /* It would ignore an interrupt if we do, as what a script starts with & does. */
+        /* If this program ignores SIGINT, as one that a script starts with &, bpftrace must not. */
         signal(SIGINT, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGINT);
         set_tracers_umask();
@@ -229,7 +232,7 @@ static int trace_command(char **tracing, const char *command)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Its words; the one before the script's own arguments is the PID. */
+/* bpftrace's command line.  The PID, or 0 for all Pythons, precedes the script's own arguments. */
 static char **bpftrace_command(char *script, const char *shim, const struct target *target)
 {
     size_t count = 0, at = 0;
@@ -255,7 +258,7 @@ int script_backend(const char *path, char **arguments)
     struct target target = read_arguments(arguments + 1);
     if (!program_in_path("bpftrace"))
         die(127, "bpftrace not found: install the package bpftrace");
-    /* As many bytes of each name as fit on BPF's stack. */
+    /* As many bytes of each name as BPF's stack has room for. */
     setenv("BPFTRACE_STRLEN", "128", 0);
     const char *elsewhere = target.process ? check_process(target.process) : NULL;
     char **tracing = bpftrace_command(script, elsewhere, &target);

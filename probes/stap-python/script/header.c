@@ -1,4 +1,6 @@
 /*
+ * Reads stap's arguments and the header comment of a script, and checks the arguments by it.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -17,7 +19,7 @@
 /* stap's options that take a value, in the same word or the next. */
 static const char with_value[] = "aBcdDeEGIlLmopRrsSTx";
 
-/* An option of one or more letters, the last of which may take a value. */
+/* Reads a word of option letters; the last one may take a value.  False: the value is missing. */
 static bool read_letters(struct stap_argument *argument)
 {
     char *word = *argument->word;
@@ -49,7 +51,7 @@ bool next_stap_argument(struct stap_argument *argument)
     return !is_option || argument->value[1] == '-' || read_letters(argument);
 }
 
-/* An option without a value of one letter. */
+/* A long option, or letters without a value. */
 static void note_option(struct stap_arguments *arguments, const struct stap_argument *argument)
 {
     arguments->help |= strcmp(argument->value, "--help") == 0 || strcmp(argument->value, "-h") == 0;
@@ -57,8 +59,8 @@ static void note_option(struct stap_arguments *arguments, const struct stap_argu
         arguments->is_run = false;
 }
 
-/* Whether the word before a script's argument is a long option, whose value that may be: which ones
- * take one differs among stap's versions. */
+/* Whether the argument may be the value of a long option in the word before it.  Which long options
+ * take a value differs among stap's versions. */
 static bool may_be_value(const struct stap_argument *argument, char **first)
 {
     const char *before = argument->word > first ? argument->word[-1] : "";
@@ -94,11 +96,9 @@ struct stap_arguments stap_arguments(char **words)
     return all;
 }
 
-/* ---------------------------------------------------------------- script head */
+/* ---------------------------------------------------------------- reading a header */
 
-/* ---------------------------------------------------------------- reading it */
-
-/* Removes what makes the lines a comment: " * " before each. */
+/* Removes the " * " before each line. */
 static void uncomment(char *text)
 {
     char *to = text;
@@ -135,9 +135,9 @@ struct script_header script_header(const char *path)
     return head;
 }
 
-/* ---------------------------------------------------------------- printing it */
+/* ---------------------------------------------------------------- printing a header */
 
-/* A line of the usage: "stap -o FILE NAME.stp" is "stap-python NAME -o FILE". */
+/* Prints a line of the header, with "stap-python NAME -o FILE" for "stap -o FILE NAME.stp". */
 static void print_line(const struct script_header *head, const char *line, size_t length)
 {
     char *text = format("%.*s", (int)length, line);
@@ -174,8 +174,7 @@ static size_t name_length(const char *text)
     return length;
 }
 
-/* The next "-G NAME=" at the beginning of a line of text, whose name's length *length becomes;
- * NULL: there is none. */
+/* The NAME of the next line "-G NAME=..." in text, and its *length; NULL: there is none. */
 static const char *next_global(const char *text, size_t *length)
 {
     while ((text = strstr(text, "\n-G "))) {
@@ -187,7 +186,7 @@ static const char *next_global(const char *text, size_t *length)
     return NULL;
 }
 
-/* Whether NAME=VALUE names one of the script's parameters; *names becomes the list of them. */
+/* Whether word, "NAME=VALUE", names a parameter of the script; *names lists all parameters. */
 static bool is_global(const struct script_header *head, const char *word, const char **names)
 {
     bool found = false;
@@ -219,8 +218,8 @@ static void check_global(const struct script_header *head, const char *word)
             length, word, value + 1, head->name);
 }
 
-/* What the usage has behind the script's name, up to two blanks: "[cfunctions] [SECONDS]"; "" if
- * nothing. */
+/* The arguments in the first usage line: what follows the script's name up to two blanks, such as
+ * "[cfunctions] [SECONDS]"; "" if that does not begin with [ or a capital letter. */
 static char *usage_of(const struct script_header *head)
 {
     const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
@@ -237,15 +236,15 @@ static char *usage_of(const struct script_header *head)
     return format("%.*s", end && end < start + length ? (int)(end - start) : (int)length, start);
 }
 
-/* A word of it: "WORD", "[WORD]" if it may be left out, "[WORD [...]]" if all that follows is left
- * out with it, or "[WORD...]" if it may come again. */
+/* One argument of a usage line: WORD, optional [WORD], optional with all that follows (leads)
+ * [WORD [...]], repeatable (again) [WORD...]. */
 struct usage_word {
     const char *word;
     int length;
     bool optional, leads, again;
 };
 
-/* The first one; its length is 0 if there is none. */
+/* The first argument of usage; its length is 0 if there is none. */
 static struct usage_word usage_word(const char *usage)
 {
     struct usage_word word = {.optional = *usage == '['};
@@ -267,8 +266,8 @@ static bool is_word(struct usage_word word, const char *text)
     return (int)strlen(text) == word.length && strncmp(text, word.word, strlen(text)) == 0;
 }
 
-/* Whether it may be this argument of a script: PATTERN, REGEX and EXPRESSION are any, another one
- * in capitals a number, and the rest is the word itself. */
+/* Whether the argument fits the word: PATTERN, REGEX and EXPRESSION accept any text, other words in
+ * capitals a number, all other words only themselves. */
 static bool may_be(const char *argument, struct usage_word word)
 {
     if (is_word(word, "PATTERN") || is_word(word, "REGEX") || is_word(word, "EXPRESSION"))
@@ -282,7 +281,7 @@ void script_check_arguments(const struct script_header *head,
     const char *all = usage_of(head), *usage = all;
     for (char **word = arguments->globals; *word; word++)
         check_global(head, *word);
-    /* They are in this order. */
+    /* The arguments are in the order of the usage line. */
     for (char **word = arguments->own; *word; word++) {
         while (usage_word(usage).optional && !may_be(*word, usage_word(usage)))
             usage = usage_word(usage).leads ? "" : after_word(usage);

@@ -1,4 +1,6 @@
 /*
+ * Finds the project's scripts and runs stap on them, after it has prepared the processes to trace.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -18,11 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- script target */
+/* ---------------------------------------------------------------- native markers for a script */
 
-/* ---------------------------------------------------------------- CPython's own markers */
-
-/* The marker that python.POINT probes: function__entry for function.entry. */
+/* The marker of the probe point python.POINT: function__entry for function.entry. */
 static char *marker_of(const char *point, size_t length)
 {
     const char *dot = memchr(point, '.', length);
@@ -42,8 +42,8 @@ static bool has_live_marker(const struct process *process, const char *marker)
     return false;
 }
 
-/* Passes over what stands in a probe point for a script with more than N arguments: "%( $# > N %?
- * filtered. %)".  Whether it has as many. */
+/* Skips "%( $# > N %? filtered. %)" in a probe point.  Whether the script has more than N
+ * arguments, and therefore probes a filtered marker. */
 static bool is_filtered(const char **point, size_t arguments)
 {
     unsigned least;
@@ -54,7 +54,7 @@ static bool is_filtered(const char **point, size_t arguments)
     return arguments > least;
 }
 
-/* How much of what a script probes CPython's own markers give it in a process. */
+/* How many of the markers that a script probes are live native ones in a process. */
 enum own { NATIVE_NONE, NATIVE_SOME, NATIVE_ALL };
 
 static enum own own_markers_for(const struct script_probes *script, const struct process *process)
@@ -70,15 +70,15 @@ static enum own own_markers_for(const struct script_probes *script, const struct
         size_t length = strspn(probe, "abcdefghijklmnopqrstuvwxyz.");
         live += has_live_marker(process, marker_of(probe, length));
     }
-    /* None of CPython's own passes a frame. */
+    /* Native markers pass no frameptr. */
     return live == 0                                   ? NATIVE_NONE
            : live < probed || strstr(code, "frameptr") ? NATIVE_SOME
                                                        : NATIVE_ALL;
 }
 
-/* ---------------------------------------------------------------- with -x */
+/* ---------------------------------------------------------------- the process of -x */
 
-/* A process in which no CPython is seen. */
+/* For a process in which process_open() found no CPython. */
 static void say_why_unknown(const struct process *process, const char *why)
 {
     if (!process->start)
@@ -89,7 +89,7 @@ static void say_why_unknown(const struct process *process, const char *why)
         warn("%d: whether it has the shim is unknown: %s", process->pid, why);
 }
 
-/* The Pythons among the chosen processes but for that one. */
+/* How many of the processes that are marked (chosen) are Pythons, except pid. */
 static unsigned pythons_beside(const struct processes *processes, pid_t pid)
 {
     unsigned pythons = 0;
@@ -102,8 +102,8 @@ static unsigned pythons_beside(const struct processes *processes, pid_t pid)
     return pythons;
 }
 
-/* Of a worker whose parent, a master, is the same program: which of its siblings does the work is
- * not known. */
+/* Warns if pid's parent runs the same program: pid is then one of several workers, and which of
+ * them does the work is unknown. */
 static void say_what_works_beside(pid_t pid)
 {
     struct process process, parent;
@@ -124,7 +124,7 @@ static void say_what_works_beside(pid_t pid)
     }
 }
 
-/* SystemTap traces what a process starts from then on, but not what it has started. */
+/* -x traces the children that a process starts from now on, not those that it started before. */
 static void say_what_is_left_out(pid_t pid)
 {
     struct processes processes = processes_find();
@@ -137,7 +137,8 @@ static void say_what_is_left_out(pid_t pid)
              pythons, pythons == 1 ? "" : "s", pid, pythons == 1 ? "it" : "them", pid);
 }
 
-/* The shim is loaded: whether tracers see it. */
+/* Warns if tracers don't see the loaded shim; exits if no native marker serves the script either.
+ */
 static void look_at_shim(const struct process *process, enum own own)
 {
     struct shim_status status = shim_status(process, ACTIVATION_TIMEOUT_MS);
@@ -203,7 +204,7 @@ void script_prepare_target(const struct script_probes *script, pid_t pid)
     say_what_works_beside(pid);
 }
 
-/* ---------------------------------------------------------------- without */
+/* ---------------------------------------------------------------- without -x */
 
 void script_list_running(const struct script_probes *script)
 {
@@ -230,7 +231,7 @@ void script_list_running(const struct script_probes *script)
         else if (own_markers_for(script, &process) == NATIVE_ALL)
             with_own++;
     }
-    /* Others may have some that we can't look into. */
+    /* This user may be unable to read other users' processes. */
     const char *whose = geteuid() == 0 ? "" : " of yours";
     if (!all)
         warn("no Python%s runs; stap-python run CMD starts one with the shim", whose);
@@ -247,14 +248,12 @@ void script_list_running(const struct script_probes *script)
              others == 1 ? " runs" : "es run", other, others == 1 ? "it" : "them");
 }
 
-/* ---------------------------------------------------------------- script */
+/* ---------------------------------------------------------------- the list of scripts */
 
 static const char *scripts_folder(void)
 {
     return source_tree ? format("%s/scripts", source_tree) : SCRIPTS_DIR;
 }
-
-/* ---------------------------------------------------------------- which there are */
 
 static int is_script(const struct dirent *entry)
 {
@@ -297,7 +296,8 @@ char *script_file(const char *name)
 
 /* ---------------------------------------------------------------- the command of -c */
 
-/* The same command, with the shim.  stap splits it into words itself unless it needs a shell. */
+/* The command with the shim preloaded.  A command that needs a shell is given to sh here: env would
+ * otherwise set LD_PRELOAD for its first program only. */
 static char *with_shim(const char *command, const char *stap)
 {
     char *preload = shell_quoted(format("LD_PRELOAD=%s", preload_value()));
@@ -306,7 +306,7 @@ static char *with_shim(const char *command, const char *stap)
     return with_callers_umask(format("env %s %s", preload, command), stap);
 }
 
-/* Puts the shim into the command of each -c among stap's arguments. */
+/* Adds the shim to the command of each -c in stap's arguments. */
 static void add_shim(char **arguments, const char *stap)
 {
     struct stap_argument argument = {.next = arguments};
@@ -320,7 +320,7 @@ static void add_shim(char **arguments, const char *stap)
 
 /* ---------------------------------------------------------------- running */
 
-/* Says what the script will see of the Pythons that run, and makes that of -x visible. */
+/* Prepares the process of -x, or warns of what the script will not see. */
 static void look_at_processes(const struct script_header *head, const struct stap_arguments *given)
 {
     struct script_probes script = {.code = head->code};
@@ -334,8 +334,8 @@ static void look_at_processes(const struct script_header *head, const struct sta
         script_list_running(&script);
 }
 
-/* stap's command line.  On a terminal it has a second script, which says when the first begins;
- * with -c the command's own start shows that. */
+/* stap's command line.  says: on a terminal, a second script (-E) prints when tracing begins.  With
+ * -c, the start of the command shows that. */
 static char **stap_command(const char *stap, const char *path, char **arguments, bool says)
 {
     char *begins[] = {"-E", "probe begin { __python_output_begins() }"};
@@ -352,7 +352,7 @@ static char **stap_command(const char *stap, const char *path, char **arguments,
     return command;
 }
 
-/* The same, once all is looked at that stap needs. */
+/* Checks all that stap needs, exits if it is missing, and returns stap's command line. */
 static char **prepared_command(const char *path, const struct script_header *head, char **arguments)
 {
     const char *stap = secure_getenv("STAP");
