@@ -1,4 +1,6 @@
 /*
+ * The order of doctor's checks, and the check of what `stap-python enable` has created.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -11,15 +13,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- doctor enabled */
+/* ---------------------------------------------------------------- what is enabled */
 
-/* The interpreter that reads a .pth file: of /usr/lib/python3.11/site-packages/x.pth it is
- * /usr/bin/python3.11, or python3 there.  NULL if it is gone. */
+/* The interpreter that reads a .pth file: for /usr/lib/python3.11/site-packages/x.pth,
+ * /usr/bin/python3.11 or /usr/bin/python3.  NULL: neither exists. */
 static char *python_of(const char *pth)
 {
     char *folder = dirname(strdup(pth)), *library = dirname(strdup(folder));
     const char *version = basename(strdup(library)), *prefix = dirname(dirname(library));
-    /* Distributions' own interpreters have theirs below /usr/local. */
+    /* The distribution's interpreters, in /usr, have local packages below /usr/local. */
     bool is_local = strcmp(prefix, "/usr/local") == 0;
     if (is_local && strcmp(basename(folder), "dist-packages") == 0)
         prefix = "/usr";
@@ -32,7 +34,7 @@ static char *python_of(const char *pth)
     return NULL;
 }
 
-/* Enables it again; or forgets it, if the interpreter is gone, too. */
+/* The command that enables the path again, or disables it if its interpreter is gone. */
 static char *fix_of(const char *path)
 {
     if (is_service(path)) {
@@ -58,7 +60,7 @@ void check_enabled(void)
     }
 }
 
-/* ---------------------------------------------------------------- doctor */
+/* ---------------------------------------------------------------- the command */
 
 static const char usage[] =
     "usage: stap-python doctor\n"

@@ -1,4 +1,6 @@
 /*
+ * Checks the running kernel: its headers, whether it loads modules, and whether it has uprobes.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -38,7 +40,7 @@ bool has_headers(void)
 
 static char *install_headers(const char *release)
 {
-    /* openSUSE's packages have the version without the flavour: 6.4.0-150600.23.7 */
+    /* openSUSE's version lacks the flavour: 6.4.0-150600.23.7 for 6.4.0-150600.23.7-default. */
     size_t version = strcspn(release, "-");
     size_t length = version + strcspn(release + version + 1, "-") + 1;
     return install_command(format("linux-headers-%s", release), format("kernel-devel-%s", release),
@@ -60,9 +62,9 @@ static void check_headers(void)
                release);
 }
 
-/* ---------------------------------------------------------------- its configuration */
+/* ---------------------------------------------------------------- configuration */
 
-/* y, m, n; 0: unknown. */
+/* The option's value, y, m or n; 0: unknown. */
 static char option_value(const char *config, const char *option)
 {
     size_t length = strlen(option);
@@ -85,7 +87,7 @@ static const char *kernel_config(void)
                                   format("%s/.config", kernel_headers()), "/proc/config"};
     if (file_exists(under_root("/proc/config.gz"))) {
         int status;
-        /* run_and_capture() keeps 64 KB; the whole file has more. */
+        /* Only three lines: run_and_capture() keeps 64 KB, and the whole file has more. */
         const char *const command[] = {
             "sh", "-c",
             "gzip -dc \"$0\" | grep -E '^(# )?CONFIG_(MODULES|UPROBES|UPROBE_EVENTS)[ =]'",
@@ -115,7 +117,7 @@ static bool secure_boot(void)
     glob_t found;
     bool on = false;
     if (glob(under_root("/sys/firmware/efi/efivars/SecureBoot-*"), 0, NULL, &found) == 0) {
-        /* Four bytes of attributes, then the value. */
+        /* Four bytes of attributes precede the value. */
         unsigned char *text = (unsigned char *)read_file(found.gl_pathv[0], 8);
         on = text && text[4] == 1;
         globfree(&found);

@@ -1,4 +1,6 @@
 /*
+ * Checks the interpreters, the shim, and what attach can do on this architecture.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -17,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The names of an interpreter's own markers that native_marker_state() gives that worth. */
+/* The names of the native markers for which native_marker_state() returns worth. */
 static char *own_markers(const struct interpreter *python, const char *worth)
 {
     char *names = "";
@@ -54,7 +56,8 @@ void check_interpreters(void)
                "no interpreter has live markers or can load the shim");
 }
 
-/* Loads the file in a child process, which is not a Python; NULL, or why that fails. */
+/* Loads the file in a child process, which has no CPython; NULL, or why that fails.  *tried: whether
+ * there could be a child. */
 static const char *load_error(const char *file, bool *tried)
 {
     int ends[2];

@@ -1,4 +1,6 @@
 /*
+ * Prints doctor's lines, and makes the commands that fix what they report.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -13,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- doctor fix */
+/* ---------------------------------------------------------------- commands that fix */
 
 enum manager { APT, DNF, ZYPPER, UNKNOWN };
 
@@ -77,7 +79,7 @@ char *reinstall_command(void)
     }
 }
 
-/* How Debian names its kernel for this architecture. */
+/* The suffix of Debian's kernel packages for this architecture. */
 #if defined(__x86_64__)
 #define DEBIAN_KERNEL "amd64"
 #elif defined(__i386__)
@@ -109,7 +111,7 @@ char *stock_kernel_command(void)
                   sudo_prefix());
 }
 
-/* ---------------------------------------------------------------- doctor report */
+/* ---------------------------------------------------------------- report */
 
 static bool colours;
 static unsigned problems;

@@ -1,4 +1,7 @@
 /*
+ * Checks SystemTap: stap, the tapset that it reads, its runtime, cache and rights, and whether it
+ * compiles a probe of a program.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -18,11 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- doctor compile */
+/* ---------------------------------------------------------------- compiling a probe */
 
 enum { SECONDS = 60 };
 
-/* The first line of stap's that names an error; without one, the first. */
+/* The first line of stap's output that names an error; if none does, the first line. */
 static char *first_error(char *said)
 {
     static const char *const words[] = {"error: ", "ERROR: "};
@@ -36,17 +39,17 @@ static char *first_error(char *said)
     return first ? first : "stap says nothing";
 }
 
-/* stap's output, and its exit status as run_and_capture() gives it; what it takes long for is said
- * on a terminal meanwhile. */
+/* Compiles a probe; returns stap's output, and *status as run_and_capture() sets it.  On a
+ * terminal, a line shows meanwhile why doctor waits. */
 static char *compile(const char *shim, int *status)
 {
     static const char doing[] = "compiling a probe, which takes up to 60 s the first time ...";
     bool said = isatty(1) && isatty(2);
-    /* stap leaves out a probe that does nothing. */
+    /* stap leaves out a probe that does nothing: this one prints. */
     char *script =
         format("probe process(\"%s\").mark(\"function__entry\") { println($arg3) }", shim);
     const char *const command[] = {stap_found(), "-p4", "-e", script, NULL};
-    /* Its errors, and the compiler's, as first_error() knows them. */
+    /* first_error() needs the untranslated errors of stap and the compiler. */
     setenv("LC_ALL", "C", 1);
     fflush(stdout);
     if (said)
@@ -79,9 +82,9 @@ void check_compile(void)
                first_error(output));
 }
 
-/* ---------------------------------------------------------------- doctor tapset */
+/* ---------------------------------------------------------------- tapset */
 
-/* The directories that stap reads, in its order; NULL ends them. */
+/* The directories in which stap reads tapsets, in its order; end with NULL. */
 static char **tapset_folders(void)
 {
     enum { MOST = 64 };
@@ -96,7 +99,7 @@ static char **tapset_folders(void)
     return folders;
 }
 
-/* The first file of that name, which is the only one that stap reads; NULL: there is none. */
+/* The first file of that name in these directories: stap reads no other.  NULL: there is none. */
 static char *tapset_file(const char *name)
 {
     for (char **folder = tapset_folders(); *folder; folder++) {
@@ -107,7 +110,7 @@ static char *tapset_file(const char *name)
     return NULL;
 }
 
-/* Whether *path, the shim's in that file of the tapset and perhaps a pattern, leads to a file. */
+/* Whether the shim's path in the tapset file paths exists; *path is the path or pattern, or "". */
 static bool tapset_finds_shim(const char *paths, char **path)
 {
     glob_t found;
@@ -165,9 +168,10 @@ static void check_ours(void)
                              : "neither the shim nor python.line and so on");
 }
 
-/* ---------------------------------------------------------------- files of others */
+/* ---------------------------------------------------------------- probe points in other files */
 
-/* stap resolves a probe point in every file that defines it. */
+/* Reports other files with python.function probe points: stap resolves a probe point in every file
+ * that defines it. */
 static void check_others_in(const char *pattern)
 {
     glob_t found;
@@ -198,11 +202,11 @@ void check_tapset(void)
     }
 }
 
-/* ---------------------------------------------------------------- doctor stap */
+/* ---------------------------------------------------------------- stap */
 
-static char *stap_path; /* NULL: there is none */
+static char *stap_path; /* set by check_stap(); NULL: there is none */
 
-/* A file of stap's cache, and who else can write to it, as it was before stap first ran. */
+/* A file of stap's folder or cache that others could write to before stap ran, and who; or NULL. */
 static char *open_file;
 static const char *open_to;
 
@@ -249,7 +253,7 @@ void check_stap(void)
         report(OK, "stap", NULL, "SystemTap %d.%d, %s", major, minor, stap_path);
 }
 
-/* ---------------------------------------------------------------- its runtime */
+/* ---------------------------------------------------------------- runtime */
 
 static const char *runtime_folder(void)
 {
@@ -257,14 +261,15 @@ static const char *runtime_folder(void)
     return named && *named ? named : stap_data_dir("runtime");
 }
 
-/* From 6.1.113, 6.6.54, 6.11 and so on the kernel's function is called task_work_cancel_func. */
+/* Whether the kernel has renamed task_work_cancel() to task_work_cancel_func(): from 6.11 on, and
+ * in stable releases such as 6.1.113 and 6.6.54. */
 static bool kernel_has_renamed(void)
 {
     char *makefile = read_file(under_root(format("%s/Makefile", kernel_headers())), 65536);
     char common[PATH_MAX] = "";
-    /* Debian's build tree includes the Makefile of a common one. */
+    /* Debian's build tree includes the Makefile of a common tree, which has the header. */
     if (makefile && sscanf(makefile, "include %4000[^\n]", common) == 1 && strlen(common) > 9)
-        common[strlen(common) - 9] = '\0'; /* /Makefile */
+        common[strlen(common) - 9] = '\0'; /* without "/Makefile" */
     const char *const trees[] = {kernel_headers(), format("%s/source", kernel_headers()), common};
     for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
         if (*trees[i] &&
@@ -273,7 +278,7 @@ static bool kernel_has_renamed(void)
     return false;
 }
 
-/* stap's cache does not notice that its runtime has changed. */
+/* The command that edits the file and empties stap's cache: stap does not notice the edit. */
 static char *edit_runtime(const char *sed, const char *file)
 {
     return format("%ssed -i %s %s && rm -rf ~/.systemtap/cache", sudo_prefix(), sed, file);
@@ -288,7 +293,7 @@ bool check_runtime(void)
          *relay = format("%s/transport/relay_v2.c", runtime);
     bool renamed = file_exists(under_root(work)) && kernel_has_renamed() &&
                    !file_has(work, "task_work_cancel_func");
-    /* sourceware PR31117; versions with a magic number in each message recover. */
+    /* sourceware PR31117.  Versions with a magic number in each message recover from the loss. */
     bool loses = file_has(relay, "if (buf->offset >= buf->chan->subbuf_size) {") &&
                  !file_has(format("%s/transport/transport_msgs.h", runtime), "magic");
     if (renamed)
@@ -311,7 +316,7 @@ bool check_runtime(void)
     return !renamed;
 }
 
-/* ---------------------------------------------------------------- its cache */
+/* ---------------------------------------------------------------- cache */
 
 void check_cache(void)
 {
@@ -330,7 +335,7 @@ void check_cache(void)
 
 /* ---------------------------------------------------------------- rights */
 
-/* False: /etc/group has no such group.  *id is its, *listed whether it lists the user. */
+/* Finds a group in /etc/group: its *id, and whether it lists the user.  False: no such group. */
 static bool find_group(const char *name, const char *user, gid_t *id, bool *listed)
 {
     FILE *file = fopen(under_root("/etc/group"), "re");
