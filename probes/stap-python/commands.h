@@ -1,5 +1,6 @@
 /*
- * `stap-python run`: starts a command with the shim.
+ * stap-python's commands.  Each COMMAND_main() takes the arguments after the command, which end
+ * with NULL, and returns the exit status or exits, with an error line if something is wrong.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,111 +9,68 @@
 
 /* ---------------------------------------------------------------- run */
 
-/* Runs the command in arguments, which end with NULL, perhaps after "--".  Does not return: exits
- * with an error line if the command can't be started. */
+/* `stap-python run`: starts a command with the shim preloaded.  Does not return. */
 int run_main(char **arguments);
 
 /* ---------------------------------------------------------------- enable */
 
-/*
- * `stap-python enable` and `disable`: whether every start of an interpreter, or of a service, loads
- * the shim.
- */
-
-/* arguments end with NULL: an interpreter, or none for python3; "--service" and a unit; "--list" or
- * "--all".  Both return the exit status, or exit with an error line: if there is no such
- * interpreter or service, the shim does not support it, root must not run it, the files can't be
- * written or recorded, or are not stap-python's. */
+/* `stap-python enable` and `disable`: make every start of an interpreter or a service load the
+ * shim, and undo that.  Exit if the shim does not support the interpreter, root must not run it, or
+ * the files can't be written or recorded, or are not stap-python's. */
 int enable_main(char **arguments);
 int disable_main(char **arguments);
 
-/* ---------------------------------------------------------------- enable python */
-
-/*
- * `stap-python enable` and `disable` for an interpreter: a .pth file and a link in its
- * site-packages.
- */
-
-/* Makes the interpreter, a name in PATH or a path, load the shim at each start; returns the exit
- * status.  Exits with an error line if it can't. */
+/* enable and disable for an interpreter, a name in PATH or a path: by a .pth file and a link in its
+ * site-packages. */
 int enable_python(const char *word);
-
-/* Undoes that, in the same way. */
 int disable_python(const char *word);
 
-/* ---------------------------------------------------------------- enable service */
-
-/*
- * `stap-python enable --service` and `disable --service`: a drop-in by which systemd starts a
- * service with the shim preloaded.
- */
-
-/* Makes each start of the service load the shim; returns the exit status.  unit: its name, with
- * ".service" or without.  Exits with an error line if it can't. */
+/* enable and disable for a service, its name with ".service" or without: by a drop-in with which
+ * systemd preloads the shim. */
 int enable_service(const char *unit);
-
-/* Undoes that, in the same way. */
 int disable_service(const char *unit);
 
-/* Makes systemd, if it runs, read its units again.  Exits with an error line if that fails. */
+/* Makes systemd, if it runs, reload its units.  Exits with an error line if that fails. */
 void reload_services(void);
 
-/* ---------------------------------------------------------------- filter process */
+/* ---------------------------------------------------------------- filter */
 
-/*
- * stap-python filter: which functions the filtered markers of a process are for.
- */
-
-/* The arguments after the command, which end with NULL; returns the exit status. */
+/* `stap-python filter`: shows or sets the patterns of functions for which the filtered markers of a
+ * process fire. */
 int filter_main(char **arguments);
 
 /* ---------------------------------------------------------------- flamegraph */
 
-/*
- * The flame graph of `stap-python record`: flamegraph.pl draws it from folded stacks.
- */
-
-/* The path of flamegraph.pl.  Exits with an error line, which names the packages that have it, if
- * it is not installed, or if root must not run it. */
+/* The path of flamegraph.pl, which draws the flame graph of `stap-python record` from folded
+ * stacks.  Exits with an error line if it is not installed, or root must not run it. */
 char *flamegraph_program(void);
 
-/* A path for the folded stacks, in a new folder, which is removed with it when this process exits.
- * Exits with an error line if it can't be made. */
+/* A path for the folded stacks, in a new folder.  Both are removed when this process exits.  Exits
+ * with an error line if the folder can't be made. */
 char *flamegraph_folded(void);
 
-/* Runs stap's command (its name or path, its arguments, NULL), which writes the folded stacks, to
- * its end: signals that end this process end stap.  Then the program draws them to the descriptor
- * output.  Returns stap's exit status; exits with an error line if nothing was sampled or drawn. */
+/* Runs stap's command line (ends with NULL), which writes folded.  SIGINT, SIGTERM and SIGHUP are
+ * passed on to stap.  After stap, program draws folded to the descriptor output.  Returns stap's
+ * exit status.  Exits with an error line if stap succeeds without samples, or program fails. */
 int flamegraph_draw(const char *program, char **stap, const char *folded, int output);
 
 /* ---------------------------------------------------------------- list */
 
-/*
- * `stap-python list`: the markers of interpreters and processes, and who provides them.
- */
-
-/* arguments end with NULL: an interpreter, PID or file, or none for every interpreter found.  Exits
- * with an error line if it is not there, or not a CPython. */
+/* `stap-python list`: prints the markers of an interpreter, process or file, and who provides them;
+ * without an argument, a line for each interpreter found.  FAILED: the shim does not support the
+ * process, is silent in it, or its state is unknown. */
 int list_main(char **arguments);
 
 /* ---------------------------------------------------------------- ps */
 
-/*
- * `stap-python ps`: the Pythons that run, and whether the shim is active in them.
- */
-
-/* arguments end with NULL: --json or none. */
+/* `stap-python ps`: prints the Pythons that run, and whether the shim is active in them. */
 int ps_main(char **arguments);
 
-/* ---------------------------------------------------------------- sampler */
+/* ---------------------------------------------------------------- record, top, dump */
 
-/*
- * `stap-python record`, `top` and `dump`: pyprof and pydump with the options that py-spy's commands
- * of these names have.
- */
-
-/* Run the script with the options in arguments, which end with NULL.  Exit with an error line if
- * one of them is wrong; else they don't return, as script_main() doesn't. */
+/* `stap-python record`, `top` and `dump`: run the scripts pyprof and pydump, with the options that
+ * py-spy's commands of these names have.  They return only after a flame graph: else
+ * script_main() replaces this program. */
 int record_main(char **arguments);
 int top_main(char **arguments);
 int dump_main(char **arguments);

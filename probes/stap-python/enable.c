@@ -1,4 +1,7 @@
 /*
+ * `stap-python enable` and `disable`.  Code that root runs or files that it changes must not be
+ * another user's: unsafe_path() decides.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -17,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Who may write where enable does. */
+/* Who may write the files, for error lines. */
 static const char owner[] = "the owner of that directory", root[] = "root";
 
 static void fail(const char *path, int error, const char *who) __attribute__((noreturn));
@@ -28,7 +31,7 @@ static void fail(const char *path, int error, const char *who)
     die(FAILED, "%s: %s%s", path, strerror(error), denied ? format(": run this as %s", who) : "");
 }
 
-/* ---------------------------------------------------------------- enable python */
+/* ---------------------------------------------------------------- an interpreter */
 
 struct site {
     const char *python;
@@ -36,8 +39,8 @@ struct site {
     char *folder, *pth, *link;
 };
 
-/* What the interpreter is asked, with -S: no file in its site-packages runs.  So the script finds a
- * virtual environment itself, as site.py does. */
+/* The script by which an interpreter prints its site-packages.  With -S, no file in site-packages
+ * runs; the script therefore detects a virtual environment itself, as site.py does. */
 static const char question[] =
     "import os, site, sys\n"
     "folder = os.path.dirname(sys.executable)\n"
@@ -51,8 +54,8 @@ static const char question[] =
     "print('\\nsite:', sys.version_info[0], sys.version_info[1], sys.version.split()[0] "
     "if 't' in getattr(sys, 'abiflags', '') else '-', folders[0])\n";
 
-/* The interpreter's site-packages, as it says itself, and what it says that it is.  Exits if the
- * shim does not support that CPython. */
+/* Runs the interpreter: its site-packages and *implementation.  Exits if it is not a working
+ * Python 3.6 or later, or the shim does not support its version. */
 static char *ask_for_folder(const char *python, char **implementation)
 {
     int status, major, minor, at = 0;
@@ -74,7 +77,7 @@ static char *ask_for_folder(const char *python, char **implementation)
     return folder;
 }
 
-/* The interpreter that word names, by an absolute path. */
+/* The absolute path of the interpreter that word names.  Exits if there is none. */
 static const char *find_python(const char *word)
 {
     const char *why;
@@ -87,7 +90,7 @@ static const char *find_python(const char *word)
     return *python == '/' ? python : format("%s/%s", getcwd(NULL, 0), python);
 }
 
-/* The interpreter with its files. */
+/* The paths of the files for an interpreter.  Exits if root must not run it or write there. */
 static struct site find_site(const char *python)
 {
     struct site site = {.python = python};
@@ -121,16 +124,15 @@ static char *target_of(const char *path)
     return strndup(target, length < 0 ? 0 : (size_t)length);
 }
 
-/* Whether `make install` or a package has put both there: its link is a relative one. */
+/* Whether `make install` or a package has created both files: only they make a relative link. */
 static bool is_installed(const struct site *site)
 {
     const char *target = target_of(site->link);
     return is_our_pth(site->pth) && *target && *target != '/';
 }
 
-/* Exits; error is an errno. */
-/* Creates both files: a Python that starts meanwhile finds both or no .pth.  False, with errno and
- * *at, if that fails; then there is no .pth. */
+/* Creates both files: a Python that starts meanwhile finds both, or no .pth.  False, with errno and
+ * the failed path in *at: no .pth was created. */
 static bool create_pth(const struct site *site, const char *shim, const char **at)
 {
     char *link = format("%s.%d", site->link, getpid());
@@ -142,7 +144,7 @@ static bool create_pth(const struct site *site, const char *shim, const char **a
         return false;
     }
     *at = site->pth;
-    /* Other users must be able to read it. */
+    /* 0644: other users must be able to read it. */
     if (file_replace(site->pth, pth_text, 0644))
         return true;
     int error = errno;
@@ -173,7 +175,7 @@ int enable_python(const char *word)
     }
     if (access(site.folder, W_OK) != 0)
         fail(site.link, errno, owner);
-    /* First, so that nothing is there that is not listed. */
+    /* Recorded first, so that no file exists that is not recorded. */
     bool was_listed = enabled_find(site.pth);
     enabled_add(site.pth);
     if (is_our_pth(site.pth) && strcmp(target_of(site.link), shim) == 0) {
@@ -210,8 +212,6 @@ int disable_python(const char *word)
     return 0;
 }
 
-/* ---------------------------------------------------------------- enable service */
-
 /* ---------------------------------------------------------------- systemd */
 
 static bool systemd_runs(void)
@@ -219,7 +219,7 @@ static bool systemd_runs(void)
     return file_exists(under_root("/run/systemd/system"));
 }
 
-/* Runs systemctl with these arguments (the last may be NULL), and returns its output. */
+/* Runs systemctl; the last arguments may be NULL.  Returns its output; exits if it fails. */
 static char *systemctl(const char *verb, const char *properties, const char *unit)
 {
     int status;
@@ -241,15 +241,14 @@ void reload_services(void)
         systemctl("daemon-reload", NULL, NULL);
 }
 
-/* The value of a line "name=value" of what systemctl shows; NULL if there is none. */
+/* The value of a line "name=value" in systemctl's output; NULL: there is none. */
 static char *property(const char *shown, const char *name)
 {
     char *line = strstr(format("\n%s", shown), format("\n%s=", name));
     return line ? strndup(line + strlen(name) + 2, strcspn(line + strlen(name) + 2, "\n")) : NULL;
 }
 
-/* The next word of *text, without the double quotes that systemctl puts around it; NULL at the end.
- */
+/* The next word of *text, without systemctl's double quotes and backslashes; NULL: the end. */
 static char *next_word(const char **text)
 {
     *text += strspn(*text, " ");
@@ -267,7 +266,7 @@ static char *next_word(const char **text)
     return word;
 }
 
-/* The value of LD_PRELOAD among the assignments that systemctl shows, "" if it is not set. */
+/* The value of LD_PRELOAD among the assignments that systemctl prints; "": it is not set. */
 static char *preload_in(const char *assignments)
 {
     static const char key[] = "LD_PRELOAD=";
@@ -278,8 +277,8 @@ static char *preload_in(const char *assignments)
     return value;
 }
 
-/* Exits if one of the EnvironmentFiles=/etc/default/x (ignore_errors=yes) sets LD_PRELOAD: it would
- * override the drop-in's. */
+/* Exits if a file of a line "EnvironmentFiles=/etc/default/x (ignore_errors=yes)" sets LD_PRELOAD:
+ * that would override the drop-in's value. */
 static void refuse_environment_files(const char *shown)
 {
     static const char key[] = "EnvironmentFiles=";
@@ -297,10 +296,10 @@ static void refuse_environment_files(const char *shown)
     }
 }
 
-/* The LD_PRELOAD that a service has from its unit.  Exits if there is no such unit. */
+/* The service's present LD_PRELOAD, drop-ins included.  Exits if systemd has no such unit. */
 static char *preload_of(const char *unit)
 {
-    /* A template is not a unit that systemd could show. */
+    /* systemctl can't show a template. */
     if (!systemd_runs() || strstr(unit, "@.service"))
         return "";
     char *shown = systemctl("show", "--property=LoadState,Environment,EnvironmentFiles", unit);
@@ -311,9 +310,9 @@ static char *preload_of(const char *unit)
     return preload_in(set ? set : "");
 }
 
-/* ---------------------------------------------------------------- the drop-in */
+/* ---------------------------------------------------------------- the drop-in of a service */
 
-/* The name of a service, with its suffix.  Exits if it can't be one. */
+/* The name of the service with ".service".  Exits if word can't be the name of one. */
 static char *unit_of(const char *word)
 {
     static const char allowed[] =
@@ -330,7 +329,7 @@ static char *drop_in_of(const char *unit)
     return format("%s/%s.d/50-systemtap-cpython.conf", under_root("/etc/systemd/system"), unit);
 }
 
-/* LD_PRELOAD's value without other shims: those of a checkout, or of the drop-in that is there. */
+/* LD_PRELOAD's value without shims: a checkout's, or the one of the present drop-in. */
 static char *without_shims(const char *value)
 {
     char *rest = strdup(value), *kept = "";
@@ -340,7 +339,7 @@ static char *without_shims(const char *value)
     return kept;
 }
 
-/* The drop-in's text.  % begins a specifier of systemd's; in quotes \ and " are escaped. */
+/* The drop-in's text.  To systemd, % begins a specifier; in quotes, \ and " are escaped. */
 static char *text_for(const char *preload)
 {
     char *escaped = "";
@@ -353,7 +352,7 @@ static char *text_for(const char *preload)
     return format("%s%s\"\n", drop_in_head, escaped);
 }
 
-/* Creates the drop-in and what leads to it. */
+/* Creates the drop-in and its directory, and records its path.  Exits if that fails. */
 static void create_drop_in(const char *path, const char *text)
 {
     char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
@@ -425,7 +424,7 @@ int disable_service(const char *word)
     return 0;
 }
 
-/* ---------------------------------------------------------------- enable */
+/* ---------------------------------------------------------------- the commands */
 
 static const char enable_usage[] =
     "usage: stap-python enable [PYTHON]\n"
@@ -473,7 +472,7 @@ static int list_enabled(void)
     return 0;
 }
 
-/* Removes a file of the list, and prints what became of it; whether that worked. */
+/* Removes a recorded file, and prints the result.  False: it could not be removed. */
 static bool undo(const char *path)
 {
     const char *why = enabled_remove(path);
@@ -501,20 +500,20 @@ static int disable_all(void)
     return done ? 0 : FAILED;
 }
 
-/* Whether the arguments are this option alone. */
+/* Whether the option is the only argument. */
 static bool is_option(char **arguments, const char *option)
 {
     return arguments[0] && strcmp(arguments[0], option) == 0 && !arguments[1];
 }
 
-/* The unit of "--service UNIT"; NULL if the arguments are others. */
+/* The unit, if the arguments are "--service UNIT"; else NULL. */
 static const char *service_of(char **arguments)
 {
     bool is = arguments[0] && strcmp(arguments[0], "--service") == 0 && arguments[1];
     return is && !arguments[2] ? arguments[1] : NULL;
 }
 
-/* The interpreter that the arguments name. */
+/* The interpreter that the arguments name; "python3" if there are none. */
 static const char *python_of(const char *command, char **arguments)
 {
     const char *word = arguments[0] ? arguments[0] : "python3";

@@ -1,4 +1,6 @@
 /*
+ * `stap-python filter`: shows or writes the patterns in a process's filter page.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -32,7 +34,7 @@ static const char usage[] =
     "from\n"
     "its start gets them in PYTHON_STAP_FILTER, with spaces between.\n";
 
-/* The shim reads the patterns while the generation is even, and when it is another one. */
+/* A new generation makes the shim read the patterns; an odd one makes it wait for the writer. */
 static const char *write_patterns(int memory, uint64_t page, uint32_t generation,
                                   const char *patterns)
 {

@@ -1,4 +1,6 @@
 /*
+ * `stap-python list` and `ps`: who provides the markers, and the state of the shim in processes.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -36,13 +38,13 @@ static const char ps_usage[] =
     "\n"
     "--json prints an array of objects instead, whole, with null for -.\n";
 
-/* What is shown of a process; NULL: a dash. */
+/* The columns of a process; NULL is printed as a dash. */
 struct row {
     pid_t pid;
     const char *user, *version, *shim, *reason, *venv, *container, *command;
 };
 
-/* ---------------------------------------------------------------- a process */
+/* ---------------------------------------------------------------- ps: a process */
 
 static const char *user_of(pid_t pid)
 {
@@ -90,7 +92,7 @@ static struct row row_of(const struct process *process)
     return row;
 }
 
-/* A process that runs another Python than CPython, for that reason not to be seen. */
+/* The row of a process that runs another Python; reason: why the shim can't be in it. */
 static struct row row_of_other(const struct process *process, const char *reason)
 {
     return (struct row){.pid = process->pid,
@@ -103,12 +105,12 @@ static struct row row_of_other(const struct process *process, const char *reason
                         .command = command_of(process->pid)};
 }
 
-/* ---------------------------------------------------------------- the table */
+/* ---------------------------------------------------------------- ps: the table */
 
 enum { COLUMNS = 7, WIDEST = 32 };
 
-/* The first part of a reason, up to one of these characters, without what it begins with in a
- * sentence. */
+/* A reason for the table: up to one of the characters in ends or a bracket, and without a leading
+ * "it is ", "it was " or "it ". */
 static const char *short_reason(const char *reason, const char *ends)
 {
     static const char *const starts[] = {"it is ", "it was ", "its ", "it "};
@@ -127,22 +129,22 @@ static const char *cell(const struct row *row, int column)
     const char *texts[COLUMNS] = {
         format("%d", row->pid), row->user,   row->version, row->shim, row->venv,
         row->container,         row->command};
-    /* Why attach refuses may be a sentence with a comma; why a shim is silent goes on with the
-     * cure. */
+    /* A refusal of attach may contain a comma; in the reason of a silent shim, the cure follows a
+     * comma or colon. */
     bool cannot = row->shim && strcmp(row->shim, "can't") == 0;
     if (column == 3 && row->reason)
         texts[3] = format("%s: %s", row->shim, short_reason(row->reason, cannot ? ":" : ",:"));
     return texts[column] ? printable(texts[column]) : "-";
 }
 
-/* How many columns the terminal at stdout has; 0: it is none. */
+/* The number of columns of the terminal at stdout; 0: stdout is no terminal. */
 static size_t terminal_width(void)
 {
     struct winsize size;
     return isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* rows: the first is the header. */
+/* rows[0] is the header. */
 static void print_table(const char *(*rows)[COLUMNS], size_t count)
 {
     size_t widths[COLUMNS] = {0}, terminal = terminal_width();
@@ -183,7 +185,7 @@ static void print_rows(const struct row *rows, size_t count)
     print_table(cells, count + 1);
 }
 
-/* ---------------------------------------------------------------- JSON */
+/* ---------------------------------------------------------------- ps: JSON */
 
 static void print_field(const char *name, const char *value)
 {
@@ -232,7 +234,7 @@ int ps_main(char **arguments)
     return 0;
 }
 
-/* ---------------------------------------------------------------- list */
+/* ---------------------------------------------------------------- list: markers */
 
 static const char usage[] =
     "usage: stap-python list [PYTHON|PID|FILE]\n"
@@ -255,10 +257,10 @@ static const char usage[] =
     "In a process the shim is active: an event that is fired now reaches a tracer that attaches\n"
     "now; silent, or unknown, with the reason and what to do: then the exit status is 1.\n";
 
-/* No fork takes longer; the shim's thread does not run during one. */
+/* The watcher does not run during a fork, which is assumed to end within this time. */
 enum { FORK_MS = 300 };
 
-/* The shim's markers, by its file. */
+/* The markers in the shim's file, a bit each; 0: it can't be read. */
 static unsigned shim_markers(void)
 {
     struct elf_file shim;
@@ -266,7 +268,7 @@ static unsigned shim_markers(void)
     return elf_read(under_root(shim_file()), &shim, &why) ? shim.markers : 0;
 }
 
-/* What users read for what native_marker_state() says. */
+/* The printed word for a result of native_marker_state(). */
 static const char *provider_text(const char *worth)
 {
     return strcmp(worth, "fires") == 0 ? "unusable" : worth;
@@ -347,7 +349,7 @@ static void print_shim(const struct process *process, const struct shim_status *
         printf("  the shim: unknown, %s\n    %s\n", file, status->why);
 }
 
-/* The exit status. */
+/* Returns the exit status. */
 static int print_process(const struct process *process)
 {
     const struct elf_file *file = &process->python.file;
@@ -367,9 +369,9 @@ static int print_process(const struct process *process)
     return reason || status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN ? FAILED : 0;
 }
 
-/* ---------------------------------------------------------------- all interpreters */
+/* ---------------------------------------------------------------- list: all interpreters */
 
-/* What the names of its own live markers begin with, each once: "gc, import, audit"; "-": none. */
+/* The prefixes of the live native markers, each once: "gc, import, audit"; "-": none. */
 static char *live_families(const struct interpreter *python)
 {
     char *families = "";
@@ -382,7 +384,7 @@ static char *live_families(const struct interpreter *python)
     return *families ? families : "-";
 }
 
-/* How it gets the shim. */
+/* How the interpreter gets the shim. */
 static char *shim_state(const struct interpreter *python)
 {
     const char *reason = unsupported_reason(&python->file);

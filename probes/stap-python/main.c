@@ -1,6 +1,6 @@
 /*
- * stap-python, the launcher: its command line, which names a subcommand or a script.  It is a
- * program of its own; the shim has none of this code.
+ * stap-python, the launcher: runs the subcommand or script that its first argument names.  The
+ * launcher is a program of its own, and single-threaded; the shim has none of its code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -74,7 +74,7 @@ static const char usage[] =
     "\n"
     "environment: STAP is the stap to run.\n";
 
-/* "help" and "help COMMAND" as "--help" and "COMMAND --help". */
+/* Turns "help" into "--help", and "help COMMAND" into "COMMAND --help". */
 static char **without_help(char **arguments)
 {
     static char *with_option[3], option[] = "--help";

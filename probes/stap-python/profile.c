@@ -1,4 +1,7 @@
 /*
+ * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof and
+ * pydump, and draw flame graphs.
+ *
  * SPDX-License-Identifier: MIT
  */
 
@@ -18,9 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- flamegraph */
+/* ---------------------------------------------------------------- flame graph: its files */
 
-/* Where packages have it that is not in PATH: Debian's and Fedora's Perl modules. */
+/* flamegraph.pl in packages that have it outside of PATH: Debian's and Fedora's Perl modules. */
 static const char *const elsewhere[] = {
     "/usr/share/perl5/Devel/NYTProf/flamegraph.pl",
     "/usr/lib64/perl5/vendor_perl/Devel/NYTProf/flamegraph.pl",
@@ -61,11 +64,11 @@ char *flamegraph_folded(void)
     return format("%s/folded", folder);
 }
 
-/* ---------------------------------------------------------------- running */
+/* ---------------------------------------------------------------- flame graph: its programs */
 
 static volatile pid_t child;
 
-/* What a terminal sends to both has reached stap already. */
+/* Passes on what a process sent (si_code <= 0): a terminal's signals have reached stap already. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
     (void)context;
@@ -73,7 +76,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
         kill(child, signal);
 }
 
-/* The exit status of a program that runs, as a shell has it. */
+/* Waits for a program.  Its exit status, or, as in a shell, 128 plus the signal that ended it. */
 static int wait_for(pid_t pid)
 {
     int status;
@@ -91,7 +94,7 @@ static int run_stap(char **command)
     sigemptyset(&all);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&all, signals[i]);
-    /* what comes before there is a child reaches it, too */
+    /* A signal that arrives before the child exists stays pending, and is then passed on to it. */
     sigprocmask(SIG_BLOCK, &all, &before);
     child = fork();
     if (child < 0)
@@ -134,7 +137,7 @@ int flamegraph_draw(const char *program, char **stap, const char *folded, int ou
     return status;
 }
 
-/* ---------------------------------------------------------------- sampler */
+/* ---------------------------------------------------------------- options */
 
 static const char record_usage[] =
     "usage: stap-python record [OPTION...] -p PID\n"
@@ -181,13 +184,13 @@ static const char dump_usage[] =
     "\n"
     "  -p, --pid PID          the process\n";
 
-/* One of the commands, and its options; getopt()'s words. */
+/* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
     const char *name, *usage, *script, *letters;
     bool runs_commands;
 };
 
-/* The command line of the script, as it grows; and what is added to it at the end. */
+/* The script's arguments so far, and options whose arguments are added last. */
 struct line {
     char *words[32];
     size_t count;
@@ -206,7 +209,7 @@ static void add_two(struct line *line, char *option, char *value)
     add(line, value);
 }
 
-/* A whole number, from 1 on, of that many digits at most. */
+/* word, a whole number from 1 to 999999; exits if it is another one. */
 static char *number_for(const struct sampler *sampler, const char *what, char *word)
 {
     if (!*word || word[0] == '0' || strlen(word) > 6 || word[strspn(word, "0123456789")])
@@ -214,7 +217,7 @@ static char *number_for(const struct sampler *sampler, const char *what, char *w
     return word;
 }
 
-/* The words as stap and a shell split them again. */
+/* A command line that stap and a shell split into these words. */
 static char *command_of(char **words)
 {
     char *command = "";
@@ -233,7 +236,6 @@ static void add_format(struct line *line, const char *name)
             name);
 }
 
-/* Adds what one option stands for. */
 static void add_option(const struct sampler *sampler, int letter, struct line *line)
 {
     switch (letter) {
@@ -271,7 +273,7 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
     }
 }
 
-/* The file at path for the results: it must be there, and writable, before minutes of sampling. */
+/* Opens the file for the results, before minutes of sampling: path may be unwritable. */
 static int open_output(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
@@ -280,7 +282,7 @@ static int open_output(const char *path)
     return fd;
 }
 
-/* The path as stap's -o has it, in which % begins a part of the date. */
+/* The path for stap's -o, with each % doubled: there, % begins a part of the date. */
 static char *for_stap(const char *path)
 {
     char *text = calloc(2, strlen(path) + 1), *at = text;
@@ -294,7 +296,7 @@ static char *for_stap(const char *path)
     return text;
 }
 
-/* What ends the script, and what shows meanwhile how far it is. */
+/* Adds a probe that ends the script; if shows, on a terminal, those that print the progress. */
 static void add_duration(struct line *line, bool shows)
 {
     if (line->duration)
@@ -306,7 +308,7 @@ static void add_duration(struct line *line, bool shows)
                        line->duration ? line->duration : "0"));
 }
 
-/* Runs the script; for a flame graph as a child. */
+/* Runs the script: as a child for a flame graph, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
     char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
@@ -329,7 +331,7 @@ static int run(const struct sampler *sampler, struct line *line)
                            output >= 0 ? output : STDOUT_FILENO);
 }
 
-/* shows: progress, which a table would be mixed with. */
+/* shows: whether to print the progress, which would disturb a table. */
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
 {
     static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
@@ -348,7 +350,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
     while (arguments[count])
         count++;
     opterr = 0;
-    /* getopt() begins behind the command's name. */
+    /* getopt() skips the first word, the command's name. */
     while ((letter = getopt_long(count + 1, arguments - 1, sampler->letters, options, NULL)) >= 0) {
         if (line.count > 16)
             die(USAGE, "%s: too many options", sampler->name);

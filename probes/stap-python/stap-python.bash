@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 
-# The processes that run a python3.
+# Prints the PIDs of the processes whose program is called python3*.
 _stap_python_pids() {
   local program pid
   for program in /proc/[0-9]*/exe; do
@@ -13,12 +13,12 @@ _stap_python_pids() {
   done
 }
 
-# The parameters of the script that the line names, as its help has them: -G NAME=VALUE.
+# Prints NAME= for each line "-G NAME=VALUE" in the help of the script in the command line.
 _stap_python_globals() {
   "${COMP_WORDS[0]}" "${COMP_WORDS[1]}" --help 2>/dev/null | sed -nE 's/^-G ([A-Za-z0-9_]+=).*/\1/p'
 }
 
-# What may follow in the line of a script: the options that matter, of stap and of ours.
+# Sets words to what may follow a script: stap's most common options, and --backend.
 _stap_python_script() {
   case ${COMP_WORDS[COMP_CWORD - 1]} in
     -x) words=$(_stap_python_pids) ;;
@@ -35,7 +35,7 @@ _stap_python() {
   local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach detach ps filter record top dump enable disable'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    # names only: what compgen -W is given, it expands
+    # only names of letters, digits, _ and -: compgen -W expands its words
     words="$commands help --help --version --list-scripts $("${COMP_WORDS[0]}" --list-scripts 2>/dev/null | grep -oE '^[A-Za-z0-9_-]+')"
   else
     case ${COMP_WORDS[1]} in
