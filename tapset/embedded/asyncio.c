@@ -1,41 +1,39 @@
 /*
- * Coroutines, generators and tasks of asyncio: where they are, and what they await.
+ * Reads coroutines and the tasks of asyncio: which task runs in a thread, where the others wait, and for what.  Without
+ * a lock: what other threads change meanwhile may be "<unknown>", or wrong.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* ---------------------------------------------------------------- coroutines */
-
-/* Coroutines, generators and asynchronous generators: where they stand, and what they await there. */
+/* ---------------------------------------------------------------- types of awaitable objects */
 
 /* What an object is, by its type. */
 enum python_awaitable_kind {
     PYTHON_KIND_OTHER = 1,
-    PYTHON_KIND_FRAME,  /* it has a frame */
-    PYTHON_KIND_WRAPS,  /* behind its head is what it stands for */
-    PYTHON_KIND_FUTURE, /* of _asyncio, or derived from that */
-    PYTHON_KIND_TASK,
-    PYTHON_KIND_CLASS, /* of a class statement */
+    PYTHON_KIND_FRAME,  /* a coroutine, generator or asynchronous generator, which has a frame */
+    PYTHON_KIND_WRAPS,  /* a wrapper: the wrapped object is behind its head */
+    PYTHON_KIND_FUTURE, /* of _asyncio.Future, or of a class derived from it */
+    PYTHON_KIND_TASK,   /* of _asyncio.Task, or of a class derived from it */
+    PYTHON_KIND_CLASS,  /* of another heap type */
 };
 struct python_awaitable_type {
     unsigned long type;
     enum python_awaitable_kind kind;
-    int value; /* of one with a frame: where; of a future or a task: which of future_offsets */
+    int value; /* KIND_FRAME: the frame's offset; KIND_FUTURE, KIND_TASK: the row of future_offsets[] */
 };
 
-/* All that is looked up for tasks. */
 struct python_task_reader {
     struct python_text text;
     struct python_frames frames; /* with the layout */
     unsigned long budget;        /* for line tables */
     int minor;
-    unsigned long state, interpreter; /* a PyThreadState, and its PyInterpreterState */
-    struct python_awaitable_type kinds[8];
-    unsigned looked; /* up for the table of kinds */
+    unsigned long state, interpreter; /* the thread's PyThreadState, and its PyInterpreterState */
+    struct python_awaitable_type kinds[8]; /* cache of python_awaitable_type() */
+    unsigned looked; /* types that were read for kinds */
 };
 
-/* Up to 3.10 a frame is a PyFrameObject of its own; from 3.11 on a part of the generator. */
+/* Up to 3.10 a generator's frame is a PyFrameObject; from 3.11 on it is a part of the generator. */
 static int python_frames_are_objects(const struct python_task_reader *tasks)
 {
     return generator_offsets[tasks->minor].awaits_format == AWAITS_BY_OPCODE;
@@ -48,7 +46,7 @@ static int python_type_named(const struct python_type *type, const char *name)
     return size <= (int)sizeof known && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
 
-/* Which of future_offsets a type of that size, without python_ob_base_offset(), is; -1: none. */
+/* The row of future_offsets[] for a type of this size, less python_ob_base_offset(); -1: none. */
 static int python_future_at(int minor, u64 size, int is_task)
 {
     int i;
@@ -59,7 +57,7 @@ static int python_future_at(int minor, u64 size, int is_task)
     return -1;
 }
 
-/* Whether a type is one of _asyncio's, which are static to 3.11, or derived from one. */
+/* Whether a type is _asyncio.Future or _asyncio.Task (static types up to 3.11), or derived from one. */
 static int python_look_up_future(struct python_awaitable_type *kind, struct python_type type, int minor)
 {
     int level, is_task;
@@ -76,7 +74,7 @@ static int python_look_up_future(struct python_awaitable_type *kind, struct pyth
     return 0;
 }
 
-/* Where a coroutine has its gi_frame, or gi_iframe. */
+/* The offset of gi_frame, or gi_iframe, in a generator. */
 static int python_frame_within(const struct python_task_reader *tasks, const struct python_type *type)
 {
     if (python_frames_are_objects(tasks))
@@ -93,7 +91,7 @@ static void python_read_awaitable_type(struct python_task_reader *tasks, struct 
     kind->kind = PYTHON_KIND_OTHER;
     if (!python_read_type_at(&type, kind->type, tasks->frames.layout.ob_base_offset))
         return;
-    /* not those of class statements, which may have these names, too */
+    /* static types only: a class statement may use these names, too */
     for (i = 0; i < (int)ARRAY_SIZE(frames) && !(type.flags & Py_TPFLAGS_HEAPTYPE); i++)
         if (python_type_named(&type, frames[i])) {
             kind->value = python_frame_within(tasks, &type);
@@ -101,7 +99,7 @@ static void python_read_awaitable_type(struct python_task_reader *tasks, struct 
                 kind->kind = PYTHON_KIND_FRAME;
             return;
         }
-    /* Objects/genobject.c, Objects/iterobject.c, Modules/_asynciomodule.c: in all of them it is behind the head */
+    /* each has the wrapped object behind its head: Objects/genobject.c, Objects/iterobject.c, Modules/_asynciomodule.c */
     for (i = 0; i < (int)ARRAY_SIZE(wraps) && !(type.flags & Py_TPFLAGS_HEAPTYPE); i++)
         if (python_type_named(&type, wraps[i]))
             kind->kind = PYTHON_KIND_WRAPS;
@@ -127,15 +125,15 @@ static struct python_awaitable_type python_awaitable_type(struct python_task_rea
     return *kind;
 }
 
-/* ---- what it awaits */
+/* ---------------------------------------------------------------- what a coroutine awaits */
 
 struct python_coroutine {
     unsigned long frame; /* 0: it has ended */
-    int runs;            /* or what it awaits does */
+    int runs;            /* it, or what it awaits, runs */
     unsigned long awaits; /* 0: it runs, has not begun, or yields something */
 };
 
-/* As _PyGen_yf() of Objects/genobject.c finds it up to 3.10: the instructions are in a bytes, co_code. */
+/* Up to 3.10, as Objects/genobject.c: _PyGen_yf().  The instructions are in the bytes object co_code. */
 static void python_awaited_by_opcode(const struct python_task_reader *tasks, struct python_coroutine *coroutine)
 {
     const struct offsets_page *layout = &tasks->frames.layout;
@@ -191,7 +189,7 @@ static void python_awaited_by_state(const struct python_task_reader *tasks, stru
             python_word(frame + layout->frame_localsplus + (count - generator->awaited_before_top) * sizeof(u64));
 }
 
-/* Whether it is a coroutine or the like. */
+/* False: not a coroutine, generator or asynchronous generator. */
 static int python_read_coroutine(struct python_task_reader *tasks, struct python_coroutine *coroutine, unsigned long object)
 {
     struct python_awaitable_type kind = python_awaitable_type(tasks, object);
@@ -209,12 +207,13 @@ static int python_read_coroutine(struct python_task_reader *tasks, struct python
     return 1;
 }
 
-/* The frames in which a task waits, the innermost last: the last ones of so many, if it's more than there is room for. */
+/* The frames in which a task waits, the innermost last.  Frame number N is frames[N % PYTHON_CHAIN]: of more frames the
+ * innermost stay. */
 enum { PYTHON_CHAIN = 64 };
 struct python_await_chain {
     unsigned long frames[PYTHON_CHAIN];
     int count;
-    int runs; /* one of them does */
+    int runs; /* one of the coroutines runs */
 };
 
 /* Follows the awaits from a coroutine inwards. */
@@ -235,7 +234,7 @@ static void python_follow_awaits(struct python_task_reader *tasks, struct python
     }
 }
 
-/* Goes to the frame of the chain with this number: whether it is one. */
+/* Makes the frame of the chain with this number the current one; false: not a frame. */
 static int python_chain_frame(struct python_task_reader *tasks, const struct python_await_chain *chain, int at)
 {
     struct python_frames *frames = &tasks->frames;
@@ -244,7 +243,7 @@ static int python_chain_frame(struct python_task_reader *tasks, const struct pyt
     return frames->code && python_is_code(frames);
 }
 
-/* Whole lines, the innermost frame first, and a line of dots if there are more of them. */
+/* Writes whole lines, the innermost frame first, then a line of dots if frames are left. */
 static void python_put_await_chain(struct python_task_reader *tasks, const struct python_await_chain *chain, s64 depth)
 {
     int at;
@@ -262,15 +261,12 @@ static void python_put_await_chain(struct python_task_reader *tasks, const struc
     }
 }
 
-/* ---------------------------------------------------------------- tasks */
+/* ---------------------------------------------------------------- reading tasks */
 
-/* The tasks of asyncio: which of them runs in a thread, and for what the others wait. */
-
-/* At most so many tasks and threads are looked at, so many objects and entries for one name or for a list of all tasks,
- * and so many modules. */
+/* Limits: tasks and threads; objects and entries for one name, and for a list of all tasks; modules. */
 enum { PYTHON_TASKS = 1000, PYTHON_TASK_EFFORT = 20000, PYTHON_TASKS_EFFORT = 60000, PYTHON_MODULES = 15000 };
 
-/* What a thread needs that is looked at first; 0: it runs no Python, or this CPython is not known. */
+/* Begins a read of tasks.  False: no offsets page, or an unsupported CPython. */
 static int python_begin_tasks(struct python_task_reader *tasks, int effort)
 {
     memset(tasks, 0, sizeof *tasks);
@@ -286,7 +282,7 @@ static int python_begin_tasks(struct python_task_reader *tasks, int effort)
            tasks->frames.layout.tstate_interp;
 }
 
-/* Goes to a thread of this process, which runs Python. */
+/* Makes a thread of this process the current one; false: it runs no Python. */
 static int python_enter_thread(struct python_task_reader *tasks, struct task_struct *thread)
 {
     if (!python_read_state(&tasks->frames.layout, thread, &tasks->state) || !tasks->state)
@@ -295,7 +291,7 @@ static int python_enter_thread(struct python_task_reader *tasks, struct task_str
     return tasks->interpreter != 0;
 }
 
-/* ---- names in dicts, by the place where they were last time */
+/* ---------------------------------------------------------------- names in dicts, with hints */
 
 enum python_hint {
     PYTHON_HINT_MODULE,
@@ -305,8 +301,8 @@ enum python_hint {
     PYTHON_HINTS,
 };
 
-/* By process: the place of the entry; and a hash of the dict, with the number of its entries, that had none.  Another
- * process may use the same ones: an entry is always looked at. */
+/* By process: the index of the entry that a name had last time, and a hash of the dict, with its number of entries, in
+ * which the name was absent.  Another process may share both: the entry is always compared, the hash has the PID. */
 static struct {
     u32 at[PYTHON_HINTS];
     u64 absent_hash[PYTHON_HINTS];
@@ -340,17 +336,17 @@ static int python_dict_item_by_hint(struct python_task_reader *tasks, unsigned l
     return 0;
 }
 
-/* What asyncio.tasks has under a name; 0: nothing, as it is not imported. */
+/* A variable of the module asyncio.tasks; 0: none, or the module is not imported. */
 static unsigned long python_asyncio_item(struct python_task_reader *tasks, const char *name, enum python_hint which)
 {
     unsigned long modules = python_word(tasks->interpreter + tasks->frames.layout.interp_modules), module, value;
     if (!python_dict_item_by_hint(tasks, modules, "asyncio.tasks", PYTHON_HINT_MODULE, &module))
         return 0;
-    /* Objects/moduleobject.c: the dict is behind the head */
+    /* a module has its dict behind the head (Objects/moduleobject.c) */
     return python_dict_item_by_hint(tasks, python_word(module + tasks->frames.layout.ob_base_offset + sizeof(struct PyObject_head)), name, which, &value) ? value : 0;
 }
 
-/* ---- the items of lists, tuples and sets */
+/* ---------------------------------------------------------------- items of lists, tuples and sets */
 
 struct python_items {
     unsigned long at;
@@ -358,7 +354,7 @@ struct python_items {
     int size;
 };
 
-/* Whether it is one. */
+/* False: not a list, tuple or set. */
 static int python_find_all_items(struct python_task_reader *tasks, struct python_items *items, unsigned long object)
 {
     struct python_type type;
@@ -382,7 +378,7 @@ static int python_find_all_items(struct python_task_reader *tasks, struct python
     return 1;
 }
 
-/* The next one; 0: there is none, or it can't be read. */
+/* The next item; 0: the end, budget spent, or unreadable. */
 static unsigned long python_next_item(struct python_task_reader *tasks, struct python_items *items)
 {
     u64 entry[2];
@@ -391,20 +387,20 @@ static unsigned long python_next_item(struct python_task_reader *tasks, struct p
             return 0;
         items->count--;
         items->at += items->size;
-        if (entry[0] && (items->size == 8 || entry[1] != ~0ULL)) /* not free, nor deleted: no hash is -1 */
+        if (entry[0] && (items->size == 8 || entry[1] != ~0ULL)) /* not free or deleted: no key has the hash -1 */
             return entry[0];
     }
     return 0;
 }
 
-/* ---- futures and tasks */
+/* ---------------------------------------------------------------- futures and tasks */
 
 struct python_future {
     int is_task, pending;
-    unsigned long coroutine, name, waits; /* of a task; waits: 0 where it waits for nothing */
+    unsigned long coroutine, name, waits; /* of a task; waits: the future for which it waits, or 0 */
 };
 
-/* One of class statements, as asyncio.futures._PyFuture and asyncio.tasks._PyTask are. */
+/* Reads a future or task of a class in Python, such as asyncio.futures._PyFuture and asyncio.tasks._PyTask. */
 static int python_read_python_future(struct python_task_reader *tasks, struct python_future *future, unsigned long object)
 {
     unsigned long state;
@@ -419,7 +415,7 @@ static int python_read_python_future(struct python_task_reader *tasks, struct py
     return 1;
 }
 
-/* Whether it is a future. */
+/* False: not a future or task. */
 static int python_read_future(struct python_task_reader *tasks, struct python_future *future, unsigned long object)
 {
     struct python_awaitable_type kind = python_awaitable_type(tasks, object);
@@ -444,7 +440,7 @@ static int python_read_future(struct python_task_reader *tasks, struct python_fu
     return 1;
 }
 
-/* From 3.12 on the number of a task without a name is an int until it is asked for. */
+/* From 3.12 on the name of a task that was made without one is an int, its number, until the program reads the name. */
 static void python_put_task_name(struct python_text *text, unsigned long name)
 {
     struct python_type type;
@@ -456,7 +452,7 @@ static void python_put_task_name(struct python_text *text, unsigned long name)
         python_put_attribute(text, name);
 }
 
-/* ---- the task that runs in a thread */
+/* ---------------------------------------------------------------- the task that runs in a thread */
 
 /* The frame of a task's coroutine; 0: it has none. */
 static unsigned long python_task_frame(struct python_task_reader *tasks, unsigned long task)
@@ -468,7 +464,7 @@ static unsigned long python_task_frame(struct python_task_reader *tasks, unsigne
     return coroutine.frame;
 }
 
-/* Goes to the innermost frame of the thread. */
+/* Makes the innermost frame of the thread the current one. */
 static enum python_frame_status python_enter_frames(struct python_task_reader *tasks)
 {
     tasks->frames.passed_over = 0;
@@ -484,8 +480,8 @@ static int python_frame_is_on_stack(struct python_task_reader *tasks, unsigned l
     return 0;
 }
 
-/* By the loops that run, and their tasks: it is on the thread's stack, or its loop says that it is the thread's (before
- * and after its coroutine runs, and where that has no frame). */
+/* Up to 3.13: of the tasks that the running loops run, the one whose frame is on the thread's stack, or whose loop has the
+ * thread's id (before and after the coroutine runs, and for a coroutine without a frame). */
 static unsigned long python_running_by_loop(struct python_task_reader *tasks)
 {
     unsigned long current_tasks = python_asyncio_item(tasks, "_current_tasks", PYTHON_HINT_CURRENT), loop, task, frame, number;
@@ -505,7 +501,7 @@ static unsigned long python_running_by_loop(struct python_task_reader *tasks)
     return 0;
 }
 
-/* The task that runs in the thread, which may itself be asleep in it; 0: none. */
+/* The task that runs in the thread, even if the thread sleeps in it; 0: none. */
 static unsigned long python_running_task(struct python_task_reader *tasks, struct python_future *future)
 {
     unsigned long task;
@@ -529,7 +525,7 @@ static void python_task_text(char *to)
     *tasks.text.at = '\0';
 }
 
-/* ---- for scripts that follow tasks, by their addresses */
+/* ---------------------------------------------------------------- tasks by their addresses, for scripts that follow tasks */
 
 static unsigned long python_task_here(void)
 {
@@ -540,9 +536,9 @@ static unsigned long python_task_here(void)
     return python_running_task(&tasks, &future);
 }
 
-/* How many bytes behind the start of one of the objects by which a loop calls a task's step is the task; 0: it is none of
- * them.  Modules/_asynciomodule.c; PyCFunctionObject: Include/cpython/methodobject.h, its function's name is what
- * PyMethodDef begins with; PyMethodObject: Include/cpython/classobject.h. */
+/* The offset of the task in an object by which a loop calls the task's step; 0: another object.  Such objects are: wrappers
+ * of Modules/_asynciomodule.c; PyCFunctionObject (Include/cpython/methodobject.h), whose PyMethodDef begins with the
+ * function's name; PyMethodObject (Include/cpython/classobject.h). */
 static int python_callback_task_offset(struct python_task_reader *tasks, unsigned long callback)
 {
     static const char *const wrappers[] = {"_asyncio.TaskStepMethWrapper", "TaskStepMethWrapper", "TaskWakeupMethWrapper"};
@@ -568,7 +564,7 @@ static int python_callback_task_offset(struct python_task_reader *tasks, unsigne
                head - callback + sizeof(u64) : 0;
 }
 
-/* The task whose step a callback of a loop is; 0: that is another one. */
+/* The task whose step a callback of a loop calls; 0: another callback. */
 static unsigned long python_callback_task(unsigned long callback)
 {
     struct python_task_reader tasks;
@@ -581,7 +577,7 @@ static unsigned long python_callback_task(unsigned long callback)
     return task && python_read_future(&tasks, &future, task) && future.is_task ? task : 0;
 }
 
-/* 1: it has not ended; 0: it has, or is none. */
+/* False: the task has ended, or is no task. */
 static int python_task_is_pending(unsigned long task)
 {
     struct python_task_reader tasks;
@@ -589,7 +585,7 @@ static int python_task_is_pending(unsigned long task)
     return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task && future.pending;
 }
 
-/* Its name, or the qualified name of its coroutine. */
+/* Writes the task's name, or the qualified name of its coroutine. */
 static void python_named_task_text(char *to, unsigned long task, int of_coroutine)
 {
     struct python_task_reader tasks;
@@ -609,15 +605,12 @@ static void python_named_task_text(char *to, unsigned long task, int of_coroutin
     *tasks.text.at = '\0';
 }
 
-/* ---------------------------------------------------------------- task list */
+/* ---------------------------------------------------------------- for what a task waits */
 
-/* All tasks of asyncio in a process, with where and for what they wait. */
-
-/* The tasks that were printed as those of threads, and how many were printed in all. */
 enum { PYTHON_RUNNING = 32 };
 struct python_list {
-    unsigned long running[PYTHON_RUNNING];
-    int running_count, printed;
+    unsigned long running[PYTHON_RUNNING]; /* tasks that were printed as running in a thread */
+    int running_count, printed;            /* printed: of all tasks */
     s64 depth;
 };
 
@@ -628,9 +621,7 @@ static void python_put_quoted_name(struct python_text *text, unsigned long name)
     python_puts(text, "\"");
 }
 
-/* ---- for what it waits */
-
-/* One of several; those that are done are left out. */
+/* Writes a future or task that is awaited, unless it is done. */
 static void python_put_wait(struct python_task_reader *tasks, unsigned long object, int *count)
 {
     struct python_future future;
@@ -647,7 +638,7 @@ static void python_put_wait(struct python_task_reader *tasks, unsigned long obje
     ++*count;
 }
 
-/* All of a list or a set, or the one; whether there was something to be named. */
+/* Writes the items of a list, tuple or set, or the one object; returns how many are not done. */
 static int python_put_waits(struct python_task_reader *tasks, unsigned long object)
 {
     struct python_items items;
@@ -661,13 +652,13 @@ static int python_put_waits(struct python_task_reader *tasks, unsigned long obje
     return count;
 }
 
-/* Where a coroutine of asyncio's waits for a future that it has made for several others, or for another one: a variable
- * of it, or an attribute of that, has those. */
+/* Coroutines of asyncio that wait for a future of their own in place of others: the variable of the coroutine, or the
+ * variable's attribute, that holds the others. */
 static const struct {
     const char *module, *function, *variable, *attribute;
 } python_waits[] = {
     {"asyncio.tasks", "_wait", "fs", NULL},
-    {"asyncio.tasks", "wait_for", "fut", NULL}, /* to 3.11 */
+    {"asyncio.tasks", "wait_for", "fut", NULL}, /* up to 3.11 */
     {"asyncio.taskgroups", "__aexit__", "self", "_tasks"},
     {"asyncio.taskgroups", "_aexit", "self", "_tasks"},
 };
@@ -699,7 +690,7 @@ static int python_put_waits_of_frame(struct python_task_reader *tasks, const str
     return 0;
 }
 
-/* What a task that is not a thread's does. */
+/* Writes what a task does that was not printed as running in a thread. */
 static void python_put_state(struct python_task_reader *tasks, const struct python_future *task, const struct python_await_chain *chain)
 {
     struct python_future waits;
@@ -717,7 +708,7 @@ static void python_put_state(struct python_task_reader *tasks, const struct pyth
         python_puts(&tasks->text, ", waits for <unknown>");
 }
 
-/* ---- the list */
+/* ---------------------------------------------------------------- the list of all tasks */
 
 static void python_begin_task(struct python_task_reader *tasks, unsigned long name)
 {
@@ -732,7 +723,7 @@ static void python_end_task(struct python_task_reader *tasks, struct python_list
     list->printed++;
 }
 
-/* A task of the thread, with the thread's stack from the task's coroutine on. */
+/* Prints the task that runs in the thread, and the thread's stack from the innermost frame to the task's coroutine. */
 static void python_print_running(struct python_task_reader *tasks, struct python_list *list, struct task_struct *thread)
 {
     struct python_future future;
@@ -762,7 +753,7 @@ static void python_print_running(struct python_task_reader *tasks, struct python
     python_end_task(tasks, list);
 }
 
-/* One that no thread runs, unless it is done. */
+/* Prints a task, unless it is done or was printed as running in a thread. */
 static void python_print_task(struct python_task_reader *tasks, struct python_list *list, unsigned long task)
 {
     struct python_future future;
@@ -781,7 +772,7 @@ static void python_print_task(struct python_task_reader *tasks, struct python_li
     python_end_task(tasks, list);
 }
 
-/* Those of a set, or of a WeakSet. */
+/* Prints the tasks of a set, or of a WeakSet. */
 static void python_print_set(struct python_task_reader *tasks, struct python_list *list, unsigned long set, int weak)
 {
     struct python_items items;
@@ -789,11 +780,11 @@ static void python_print_set(struct python_task_reader *tasks, struct python_lis
     if (!set || (weak && python_attribute(&tasks->text, set, "data", 4, &set) != PYTHON_LOOKUP_OK) || !python_find_all_items(tasks, &items, set))
         return;
     while ((item = python_next_item(tasks, &items)))
-        /* Include/weakrefobject.h, Include/cpython/weakrefobject.h: wr_object is behind the head */
+        /* wr_object is behind the head (Include/weakrefobject.h, Include/cpython/weakrefobject.h) */
         python_print_task(tasks, list, weak ? python_word(item + tasks->text.shift + sizeof(struct PyObject_head)) : item);
 }
 
-/* From 3.14 on: those of a list (Include/internal/pycore_llist.h: next, previous), of which two words of each are a part. */
+/* 3.14 and later: prints the tasks of a linked list, whose node (Include/internal/pycore_llist.h) is a part of each task. */
 static void python_print_linked(struct python_task_reader *tasks, struct python_list *list, unsigned long head)
 {
     int within = tasks->frames.layout.ob_base_offset + TASK_NODE_OFFSET;
@@ -810,8 +801,8 @@ static void python_print_linked(struct python_task_reader *tasks, struct python_
     }
 }
 
-/* From 3.14 on each thread state has a list of the tasks that were made there (they are linked in both directions:
- * Include/cpython/pystate.h); the interpreter has those of threads that have ended. */
+/* 3.14 and later: each thread state has a list of the tasks that were made in its thread, the interpreter one of those of
+ * ended threads.  Thread states begin with prev and next (Include/cpython/pystate.h). */
 static void python_print_lists(struct python_task_reader *tasks, struct python_list *list)
 {
     const struct offsets_page *layout = &tasks->frames.layout;
@@ -840,7 +831,7 @@ static void python_print_waiting_tasks(struct python_task_reader *tasks, struct 
     python_flush(&tasks->text);
 }
 
-/* The number of tasks. */
+/* Prints the tasks of the process; returns how many. */
 static int python_print_tasks(s64 depth)
 {
     char buffer[128];

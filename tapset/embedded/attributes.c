@@ -1,8 +1,6 @@
 /*
- * Dicts, attributes and items of objects.
- *
- * No code of the program runs: an object's attributes are what its dict, its slots and the dicts of its
- * classes hold.
+ * Looks up items of tuples and dicts, and attributes of objects.  No code of the program runs: attributes are those
+ * that the object's dict, its slots and the dicts of its classes hold.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +23,7 @@ static unsigned long python_type_address(unsigned long object, unsigned shift)
     return object ? python_word(object + shift + offsetof(struct PyObject_head, ob_type)) : 0;
 }
 
-/* The items of a tuple, and how many; whether it is one. */
+/* Finds the items of a tuple; false: unreadable.  Doesn't check that the object is a tuple. */
 static int python_find_items(const struct offsets_page *layout, unsigned long tuple, unsigned long *items, u64 *count)
 {
     *items = tuple + layout->tuple_ob_item;
@@ -33,9 +31,9 @@ static int python_find_items(const struct offsets_page *layout, unsigned long tu
            python_read(count, tuple + layout->ob_base_offset + offsetof(struct PyVarObject_head, ob_size), sizeof *count);
 }
 
-/* ---- dicts */
+/* ---------------------------------------------------------------- dicts */
 
-/* Whether the dict can be walked. */
+/* Begins an iteration over the keys and values of a keys object; false: unreadable. */
 static int python_dict_iter_keys(struct python_dict_iter *walk, const struct offsets_page *layout, unsigned long keys)
 {
     u8 bytes[3];
@@ -60,19 +58,19 @@ static int python_dict_iter_keys(struct python_dict_iter *walk, const struct off
     return 1;
 }
 
-/* Values that are apart from the keys, in the order in which they were set. */
+/* Continues python_dict_iter_keys() for values that are apart from the keys: in the order in which they were set. */
 static int python_dict_iter_values(struct python_dict_iter *walk, const struct offsets_page *layout, unsigned long values)
 {
     u8 head[2];
     walk->values = values + layout->dv_values;
     if (layout->dv_format == VALUES_IN_ORDER)
         return 1;
-    if (layout->dv_format == VALUES_BEHIND_ORDER) { /* ..., 2nd, 1st, how many, size of this */
+    if (layout->dv_format == VALUES_BEHIND_ORDER) { /* before the values: ..., 2nd, 1st, count, size of this prefix */
         walk->order = values - 3;
         if (!python_read(head, values - 2, 1))
             return 0;
         walk->count = head[0];
-    } else { /* room for how many, how many, two flags; the values; 1st, 2nd, ... */
+    } else { /* capacity, count, two flags; the values; 1st, 2nd, ... */
         if (!python_read(head, values, 2))
             return 0;
         walk->order = values + layout->dv_values + head[0] * sizeof(u64);
@@ -89,7 +87,7 @@ static int python_dict_iter_init(struct python_dict_iter *walk, const struct off
            (!values || python_dict_iter_values(walk, layout, values));
 }
 
-/* The next entry; 0 at the end; -1 if it can't be read, or after too many. */
+/* 1: the next entry; 0: the end; -1: unreadable, or beyond a limit. */
 static int python_dict_iter_next(struct python_dict_iter *walk, struct python_text *text, unsigned long *key, unsigned long *value)
 {
     u64 entry[2];
@@ -129,7 +127,7 @@ static u32 python_next_of_name(const char **at, const char *end)
     return character;
 }
 
-/* Whether an object is a str of that text, of so many bytes in UTF-8. */
+/* Whether an object is a str with this name, which has length bytes of UTF-8. */
 static int python_is_named(struct python_text *text, unsigned long object, const char *name, int length)
 {
     static const unsigned offsets[] = {offsetof(struct PyObject_head, ob_type), offsetof(struct PyVarObject_head, ob_size)};
@@ -141,7 +139,7 @@ static int python_is_named(struct python_text *text, unsigned long object, const
     int i;
     for (i = 0; i < length; i++)
         characters += (name[i] & 0xc0) != 0x80;
-    /* most are of another length, which is where other objects have a size, too */
+    /* the length first: most str differ in it, and other objects have ob_size at this offset */
     if (!python_read_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] != characters)
         return 0;
     if (words[0] != text->name_type) {
@@ -169,7 +167,7 @@ static enum python_lookup python_dict_iter_find(struct python_dict_iter *walk, s
     return more < 0 ? PYTHON_LOOKUP_UNREADABLE : PYTHON_LOOKUP_ABSENT;
 }
 
-/* What a dict has under a key that is a str. */
+/* Looks up a key that is a str. */
 static enum python_lookup python_dict_item(struct python_text *text, unsigned long dict, const char *name, int length,
                                         unsigned long *value)
 {
@@ -179,9 +177,9 @@ static enum python_lookup python_dict_item(struct python_text *text, unsigned lo
     return python_dict_iter_find(&walk, text, name, length, value);
 }
 
-/* ---- attributes */
+/* ---------------------------------------------------------------- attributes */
 
-/* What the dicts of its classes have under that name, and of which type it is. */
+/* Looks a name up in the dicts of a type and its bases, in the order of the MRO. */
 static enum python_lookup python_class_attribute(struct python_text *text, unsigned long type, const char *name, int length,
                                               unsigned long *value)
 {
@@ -204,7 +202,7 @@ static enum python_lookup python_class_attribute(struct python_text *text, unsig
     return PYTHON_LOOKUP_ABSENT;
 }
 
-/* Where an instance has its attributes: a dict, or values for the keys that its class has; 0: neither. */
+/* Begins an iteration over an instance's attributes: its dict, or its values, whose keys its class has; false: neither. */
 static int python_find_attributes(struct python_dict_iter *walk, const struct offsets_page *layout, unsigned long object,
                                   unsigned long type_address, const struct python_type *type)
 {
@@ -222,7 +220,7 @@ static int python_find_attributes(struct python_dict_iter *walk, const struct of
         } else if (layout->dv_format == VALUES_BEFORE_ORDER && !dict && type->flags & Py_TPFLAGS_INLINE_VALUES)
             values = object + type->basicsize;
     } else if (python_read(&offset, type_address + layout->ob_base_offset + offsetof(struct PyTypeObject, tp_dictoffset), sizeof offset) && offset) {
-        /* from the end of an object with items: Objects/object.c, _PyObject_GetDictPtr() */
+        /* negative: from the end of an object with items (Objects/object.c: _PyObject_GetDictPtr()) */
         if (offset < 0 && python_read(&size, object + layout->ob_base_offset + offsetof(struct PyVarObject_head, ob_size), sizeof size))
             offset += ALIGN(type->basicsize + (size < 0 ? -size : size) * type->itemsize, sizeof(u64));
         if (offset > 0)
@@ -233,7 +231,8 @@ static int python_find_attributes(struct python_dict_iter *walk, const struct of
     return values && python_dict_iter_keys(walk, layout, keys) && python_dict_iter_values(walk, layout, values);
 }
 
-/* An attribute of an object as its dict, its slots or its classes hold it. */
+/* Looks an attribute up in the object's dict, then in its classes, whose slots lead to a value in the object.
+ * PYTHON_LOOKUP_COMPUTED: another descriptor. */
 static enum python_lookup python_attribute(struct python_text *text, unsigned long object, const char *name, int length,
                                         unsigned long *value)
 {

@@ -1,6 +1,9 @@
 /*
- * What the files of this folder, and the embedded C of the tapset, have in common: types, and a prototype of each
- * function that is used outside of its file.  Each of them includes this first.
+ * Types that the files of this folder and the embedded C of the tapset share, and a prototype of each function that
+ * is used outside its file.  Each of them includes this file first.
+ *
+ * All functions run in a probe, perhaps in an interrupt: they don't sleep, take no page fault, and use little stack.
+ * What the program controls is read with limits, because a probe must end soon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,11 +20,11 @@
 
 /* ---------------------------------------------------------------- memory.c */
 
-/* Bytes one after another, read by the piece. */
+/* Reads consecutive bytes of the process, a piece at a time. */
 struct python_bytes {
-    unsigned long at, end;
-    unsigned have, used;
-    int failed; /* something could not be read */
+    unsigned long at, end; /* the bytes behind the piece */
+    unsigned have, used;   /* of the piece */
+    int failed;            /* bytes are missing: unreadable, or over a budget */
     unsigned char piece[64];
 };
 
@@ -30,48 +33,46 @@ struct python_type {
     unsigned shift; /* python_ob_base_offset(), of types and objects */
 };
 
-/* Where text is written: to a string of limited length, or through a small buffer to the output. */
+/* A text that is being written: a string of limited length, or a small buffer that is printed whenever it is full. */
 struct python_text {
-    char *start, *at, *end; /* there is room for a NUL at the end */
-    int print;              /* to the output */
-    int full;               /* something had no room, and nothing more is taken */
-    int reserve;            /* so many bytes after the end are for the last word */
+    char *start, *at, *end; /* behind end is room for a NUL */
+    int print;              /* it is a buffer to print */
+    int full;               /* a piece had no room; later ones are dropped */
+    int reserve;            /* bytes behind end, for python_put_last() */
     unsigned shift;         /* python_ob_base_offset() */
 
-    /* For values (python_values.h); NULL and 0 otherwise. */
+    /* For values: layout and effort are set by python_begin_values(); else NULL and 0. */
     const struct offsets_page *layout;
-    int effort; /* so many more objects, entries and items are looked at */
-    int raw;    /* characters are not escaped */
-    /* The type of the last name that was compared, and the built-in one that it is derived from. */
+    int effort; /* the budget: how many more objects, entries and items may be read */
+    int raw;    /* ASCII characters are not escaped */
+    /* Cache of python_is_named(): the type of the last str that it compared, and the built-in base of this type. */
     unsigned long name_type;
     struct python_type name_base;
 };
 
 /* ---------------------------------------------------------------- objects.c */
 
-/* ---------------------------------------------------------------- objects.c */
-
-enum { PYTHON_INT_MOST = 20 }; /* digits: an int that has more is not written out */
+enum { PYTHON_INT_MOST = 20 }; /* digits of 30 bits: of an int with more only the size is written */
 
 /* ---------------------------------------------------------------- attributes.c */
 
-/* All that one text may look at: objects, entries and items. */
+/* Limits: objects, entries and items for one text; entries of a dict, or variables of a frame; classes of an MRO. */
 enum { PYTHON_BUDGET = 5000, PYTHON_ENTRIES = 1000, PYTHON_CLASSES = 64 };
 
 struct python_dict_iter {
-    unsigned long entries, values, order; /* values, order: 0 unless they are apart from the keys */
+    unsigned long entries, values, order; /* addresses; values, order: 0 if the entries hold the values, in order */
     u64 count, at;
-    u64 most; /* not more of them */
+    u64 most; /* the limit for at */
     int size; /* of an entry */
 };
 
-/* What was looked for: an object, or why there is none. */
+/* The result of a lookup: an object, or the reason why there is none. */
 enum python_lookup {
     PYTHON_LOOKUP_OK,
     PYTHON_LOOKUP_ABSENT,
     PYTHON_LOOKUP_UNREADABLE,
     PYTHON_LOOKUP_COMPUTED, /* code of the program would have to run */
-    PYTHON_LOOKUP_UNSET,    /* a variable that has no value yet, or no more */
+    PYTHON_LOOKUP_UNSET,    /* a variable that is not assigned yet, or is deleted */
 };
 
 /* ---------------------------------------------------------------- repr.c */
@@ -80,32 +81,31 @@ enum { PYTHON_DEPTH = 4, PYTHON_ITEMS = 16, PYTHON_CHARACTERS = 256 };
 
 /* ---------------------------------------------------------------- frames.c */
 
-/* At most so many bytes of line tables are read for one stack, and so many frames: the traced process
- * controls them, and a probe must end soon. */
+/* Limits for one stack: bytes of line tables, and frames. */
 enum { PYTHON_TABLES = 128 * 1024, PYTHON_STACK = 1000 };
 
-/* What the line of a frame follows from. */
+/* What determines the line of a frame. */
 struct python_code_position {
-    int first_line, offset;    /* of the def; of the instruction, in bytes */
+    int first_line, offset;    /* line of the def; offset of the instruction in bytes */
     unsigned long table, size; /* the line table */
 };
 
-/* What can be said of a thread's Python frames. */
+/* Whether a frame was found. */
 enum python_frame_status {
     PYTHON_FRAME_OK,
-    PYTHON_FRAME_NONE,    /* it has none: no Python, or a thread that runs no Python code */
-    PYTHON_FRAME_UNKNOWN, /* they can't be read */
+    PYTHON_FRAME_NONE,    /* the stack ends, or the thread runs no Python code */
+    PYTHON_FRAME_UNKNOWN, /* a frame can't be read */
 };
 
-/* The frames of a process, from one of them outwards. */
+/* An iteration over frames, from one frame outwards. */
 struct python_frames {
     struct offsets_page layout;
-    unsigned long frame, code; /* the present one: 0 where there is none */
-    unsigned long code_type;   /* the type of code objects, once it is known */
-    unsigned long back;        /* its caller's */
-    unsigned long last_code;   /* the last code of that type, which a recursive function has many times */
-    unsigned long name, file;  /* what that has; 0: not known */
-    int passed_over;
+    unsigned long frame, code; /* the current frame and its code object; 0: none */
+    unsigned long code_type;   /* the type of code objects, once python_is_code() has found it */
+    unsigned long back;        /* the caller's frame */
+    unsigned long last_code;   /* the last code object that was checked: a recursive function repeats it */
+    unsigned long name, file;  /* co_name and co_filename of last_code; 0: unreadable */
+    int passed_over;           /* frames between C and Python */
 };
 
 /* ---------------------------------------------------------------- functions */
@@ -219,13 +219,13 @@ static struct python_sleep_time python_next_asleep(u32 *number);
 /* python_json.stp */
 static void python_json_print(const char *text, size_t length);
 
-/* python_samples.stp */
+/* python_samples.stp.in */
 static int python_label_sample(unsigned long state, int style, int user);
 static int python_labels_here(void);
 static u32 python_join_labels(u32 number);
 static s64 python_number_sample(const char *root, int style, int user);
 
-/* python_stacks.stp */
+/* python_stacks.stp.in */
 static struct python_stack *python_stack_of(s64 number);
 static u32 python_outer_stack(u32 number);
 static struct python_name *python_name_of(u32 number);
@@ -241,7 +241,7 @@ static void python_keep_stack(u32 number);
 /* python_target.stp */
 static int python_is_users_file(const char *name);
 
-/* The lock of the stacks: python_stacks.stp. */
+/* Protects the table of stacks (python_stacks.stp.in), and the static variables of samples.c and sleep_files.c. */
 static raw_spinlock_t python_stacks_lock;
 
 #endif

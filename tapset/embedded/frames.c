@@ -1,15 +1,14 @@
 /*
- * Frames: the page with their offsets, their lines and names, and the stack of a thread as text.
+ * Reads the offsets page, and with it the frames of a thread, their lines and names.  A thread other than the running
+ * one may change its frames meanwhile: what is read of it may be wrong, or PYTHON_FRAME_UNKNOWN.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* ---------------------------------------------------------------- frames */
+/* ---------------------------------------------------------------- offsets page and line tables */
 
-/* ---- frames */
-
-/* Whether the process has published its layout. */
+/* Reads the offsets page; false: the process has none, or has 32 bits. */
 static int python_read_layout(struct offsets_page *layout)
 {
     return !python_is_narrow() &&
@@ -17,7 +16,7 @@ static int python_read_layout(struct offsets_page *layout)
             (python_read(layout, (unsigned long)OFFSETS_LOW_ADDRESS, sizeof *layout) && layout->magic == OFFSETS_MAGIC));
 }
 
-/* A varint of six bits a byte, the lowest first. */
+/* Reads a varint of six bits a byte, the lowest first. */
 static u32 python_varint(struct python_bytes *bytes)
 {
     u32 value = 0;
@@ -39,20 +38,19 @@ static int python_signed_varint(struct python_bytes *bytes)
     return value & 1 ? -(int)(value >> 1) : (int)(value >> 1);
 }
 
-/* The line of the instruction at that offset, in bytes, by a table that begins with this line;
- * -1 if it has none. */
+/* The line of the instruction at an offset in bytes, by a line table that begins with this line; -1: no line. */
 static int python_line_of(int lines, struct python_bytes *table, int line, int offset)
 {
     int at = 0, first = python_byte(table), no_line = 0;
     if (offset < 0) /* the frame has not begun */
         return line;
     while (first >= 0) {
-        if (lines == LINES_LNOTAB) { /* Objects/codeobject.c, PyCode_Addr2Line() */
+        if (lines == LINES_LNOTAB) { /* CPython 3.9 Objects/codeobject.c: PyCode_Addr2Line() */
             at += first;
             if (at > offset)
                 return line;
-            line += (signed char)python_byte(table); /* if that fails, so does the next one */
-        } else if (lines == LINES_LINETABLE) { /* advance() */
+            line += (signed char)python_byte(table); /* if this read fails, so does the next */
+        } else if (lines == LINES_LINETABLE) { /* CPython 3.10 Objects/codeobject.c: advance() */
             int delta = (signed char)python_byte(table);
             no_line = delta == -128;
             if (!no_line)
@@ -60,7 +58,7 @@ static int python_line_of(int lines, struct python_bytes *table, int line, int o
             at += first;
             if (at > offset)
                 return no_line ? -1 : line;
-        } else { /* get_line_delta(), in advance() */
+        } else { /* CPython 3.11 Objects/codeobject.c: get_line_delta(), in advance() */
             int form = first >> 3 & 15;
             at += ((first & 7) + 1) * 2;
             if (form == 13 || form == 14)
@@ -76,12 +74,12 @@ static int python_line_of(int lines, struct python_bytes *table, int line, int o
         }
         first = python_byte(table);
     }
-    /* 3.9 and before: the last line has no end */
+    /* up to 3.9: the last line has no end in the table */
     return lines == LINES_LNOTAB && !table->failed ? line : -1;
 }
 
-/* The first of the instructions in which the frame stands: the code's own, or the copy that its thread has of them; 0: it
- * can't be read. */
+/* The first of the instructions that the frame executes: the code object's own, or in a free-threaded build the copy that
+ * its thread has; 0: unreadable. */
 static unsigned long python_first_instr(const struct offsets_page *layout, unsigned long frame, unsigned long code)
 {
     unsigned long table;
@@ -96,7 +94,7 @@ static unsigned long python_first_instr(const struct offsets_page *layout, unsig
     return python_word(table + sizeof count + copy * sizeof(u64));
 }
 
-/* 0 if some of it can't be read; first_line may be known then. */
+/* False: not all of it can be read; first_line may be set even then. */
 static int python_frame_position(const struct offsets_page *layout, unsigned long frame, unsigned long code,
                               struct python_code_position *place)
 {
@@ -120,8 +118,8 @@ static int python_frame_position(const struct offsets_page *layout, unsigned lon
     return object != 0;
 }
 
-/* The line of a place, and how much of the table was read for it; 0 if it can't be had: *line is that of the
- * def then. */
+/* Finds the line of a position.  *used: how many bytes of the line table were read.  False: no line is found, and *line is
+ * that of the def. */
 static int python_place_line(const struct offsets_page *layout, const struct python_code_position *place, int *line,
                              unsigned long *used, unsigned long *budget)
 {
@@ -129,7 +127,7 @@ static int python_place_line(const struct offsets_page *layout, const struct pyt
     int found;
     table.at = place->table;
     table.end = place->table + min(place->size, *budget);
-    table.failed = place->size > *budget; /* the table is longer */
+    table.failed = place->size > *budget; /* the table is longer than what is read of it */
     found = python_line_of(layout->lines, &table, place->first_line, place->offset);
     *used = table.at - place->table;
     *budget -= *used;
@@ -137,7 +135,7 @@ static int python_place_line(const struct offsets_page *layout, const struct pyt
     return found >= 0;
 }
 
-/* The current line of a frame; 0 if it can't be had: *line is that of the def then. */
+/* Finds the current line of a frame; false: no line is found, and *line is that of the def. */
 static int python_frame_line(const struct offsets_page *layout, unsigned long frame,
                              unsigned long code, int *line, unsigned long *budget)
 {
@@ -149,7 +147,7 @@ static int python_frame_line(const struct offsets_page *layout, unsigned long fr
     return 0;
 }
 
-/* A str that an object points to. */
+/* Writes a str without quotes, any other object as "<unknown>". */
 static void python_put_attribute(struct python_text *text, unsigned long object)
 {
     struct python_type type;
@@ -158,7 +156,7 @@ static void python_put_attribute(struct python_text *text, unsigned long object)
         python_puts(text, "<unknown>");
 }
 
-/* ---------------------------------------------------------------- backtrace */
+/* ---------------------------------------------------------------- frames of a thread */
 
 static void python_put_frame(struct python_text *text, const struct offsets_page *layout,
                              unsigned long frame, unsigned long code, unsigned long *budget)
@@ -174,7 +172,8 @@ static void python_put_frame(struct python_text *text, const struct offsets_page
     python_puts(text, "\n");
 }
 
-/* Its name is in the program's file: in a child that has just been forked that page may not be there yet. */
+/* Whether frames->code is a code object.  In a child that has just been forked, the page of the program's file with the
+ * type's name may not be in memory yet: then the type's size suffices. */
 static int python_is_code(struct python_frames *frames)
 {
     const unsigned shift = frames->layout.ob_base_offset;
@@ -200,7 +199,7 @@ static int python_is_code(struct python_frames *frames)
     return 1;
 }
 
-/* Passes over the frames between C and Python. */
+/* Skips frames between C and Python; reads the code and the caller of the next other frame. */
 static enum python_frame_status python_skip_c_frames(struct python_frames *frames)
 {
     const struct offsets_page *layout = &frames->layout;
@@ -230,14 +229,14 @@ static enum python_frame_status python_next_frame(struct python_frames *frames)
     return python_skip_c_frames(frames);
 }
 
-/* Threads of the kernel's that have the memory, and perhaps the registers, of the one that made them: io_uring's. */
+/* Kernel threads.  Those of io_uring have the memory, and perhaps the registers, of the thread that made them. */
 #ifdef PF_IO_WORKER
 enum { PYTHON_KERNELS = PF_KTHREAD | PF_IO_WORKER };
 #else
 enum { PYTHON_KERNELS = PF_KTHREAD };
 #endif
 
-/* What the kernel has as the thread's own address: an offset from it leads to the thread's variables. */
+/* The thread pointer of a thread, from which offsets_page.tstate_tls counts; 0: unknown. */
 static unsigned long python_thread_pointer(struct task_struct *thread)
 {
     if (thread->flags & PYTHON_KERNELS)
@@ -251,14 +250,14 @@ static unsigned long python_thread_pointer(struct task_struct *thread)
 #endif
 }
 
-/* The name of the program's file; "" in a thread of the kernel's.  Under rcu_read_lock(). */
+/* The name of the program's file; "" in a kernel thread.  Under rcu_read_lock(). */
 static const char *python_program(void)
 {
     struct file *file = current->mm ? rcu_dereference(current->mm->exe_file) : NULL;
     return file && file->f_path.dentry ? (const char *)file->f_path.dentry->d_name.name : "";
 }
 
-/* Says once, of a Python that has no page for more than two seconds, what to do: one that starts has none yet. */
+/* Warns once of a Python that has had no offsets page for more than two seconds: while it starts it has none yet. */
 static void python_warn_no_shim(void)
 {
     static struct {
@@ -282,7 +281,7 @@ static void python_warn_no_shim(void)
                   current->tgid, current->tgid);
 }
 
-/* The PyThreadState of a thread of this process; *state is 0 where it has none. */
+/* Reads the address of the PyThreadState of a thread of this process: 0 if it has none.  False: unknown. */
 static int python_read_state(const struct offsets_page *layout, struct task_struct *thread, unsigned long *state)
 {
     unsigned long pointer = python_thread_pointer(thread);
@@ -290,7 +289,7 @@ static int python_read_state(const struct offsets_page *layout, struct task_stru
     return layout->tstate_tls && pointer && python_read(state, pointer + layout->tstate_tls, sizeof *state);
 }
 
-/* The innermost frame of the thread whose state that is, which may not be the running one. */
+/* Begins with the innermost frame of the thread with this PyThreadState, which may be another than the running one. */
 static enum python_frame_status python_state_frame(struct python_frames *frames, unsigned long state)
 {
     const struct offsets_page *layout = &frames->layout;
@@ -300,7 +299,7 @@ static enum python_frame_status python_state_frame(struct python_frames *frames,
     return python_skip_c_frames(frames);
 }
 
-/* The innermost frame of a thread of this process: of the running one, or one that sleeps. */
+/* Begins with the innermost frame of a thread of this process. */
 static enum python_frame_status python_thread_frame(struct python_frames *frames, struct task_struct *thread)
 {
     unsigned long state;
@@ -309,7 +308,7 @@ static enum python_frame_status python_thread_frame(struct python_frames *frames
     return state ? python_state_frame(frames, state) : PYTHON_FRAME_NONE;
 }
 
-/* The frame at the address; without one the innermost of the running thread. */
+/* Begins with the frame at the address or, if it is 0, with the innermost frame of the running thread. */
 static enum python_frame_status python_first_frame(struct python_frames *frames, unsigned long frame)
 {
     enum python_frame_status found;
@@ -327,7 +326,7 @@ static enum python_frame_status python_first_frame(struct python_frames *frames,
     return found == PYTHON_FRAME_NONE ? PYTHON_FRAME_UNKNOWN : found;
 }
 
-/* The str that the frame's code has there. */
+/* Writes the str at this offset of the frame's code object. */
 static void python_put_code_str(struct python_text *text, enum python_frame_status found,
                                 const struct python_frames *frames, unsigned offset)
 {
@@ -337,7 +336,7 @@ static void python_put_code_str(struct python_text *text, enum python_frame_stat
         python_puts(text, "<unknown>");
 }
 
-/* The name that the frame's module has. */
+/* Writes __name__ of the frame's globals. */
 static void python_put_module(struct python_text *text, enum python_frame_status found, const struct python_frames *frames)
 {
     unsigned long globals = 0, name;

@@ -1,22 +1,21 @@
 /*
- * The GIL: whether a thread waits for it, and who has it meanwhile.
- *
- * A thread that waits sleeps by futex, on a condition or a mutex that is a part of the GIL (Python/ceval_gil.h,
- * take_gil() and drop_gil()); no other futex is there.
+ * Finds the GIL, the thread that holds it, and whether the running thread waits for it.  A thread that waits for the
+ * GIL sleeps on a futex, of a condition or a mutex within struct _gil_runtime_state (Python/ceval_gil.h, from 3.12 on
+ * ceval_gil.c: take_gil(), drop_gil()).  The struct has no other futexes.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* What is in a GIL. */
+/* A GIL as it was read. */
 struct python_gil {
     unsigned long address;
     unsigned long last;   /* the PyThreadState that took it last */
-    unsigned long holder; /* the holder's; 0: there is none, or it is not known */
-    u64 switches;         /* how often it got to another one; 0: not known */
+    unsigned long holder; /* the PyThreadState that holds it; 0: none, or unknown */
+    u64 switches;         /* how often another thread took it; 0: unknown */
 };
 
-/* Where the GIL of a thread's interpreter is, by its PyThreadState; 0: not known. */
+/* The address of the GIL of a PyThreadState's interpreter; 0: unknown. */
 static unsigned long python_gil_address(const struct offsets_page *layout, unsigned long state)
 {
     unsigned long interpreter = python_word(state + layout->tstate_interp), modules, type;
@@ -29,7 +28,7 @@ static unsigned long python_gil_address(const struct offsets_page *layout, unsig
     return type ? type + layout->gil_from_dict_type : 0;
 }
 
-/* 0: it can't be read. */
+/* False: unreadable. */
 static int python_read_gil(struct python_gil *gil, const struct offsets_page *layout)
 {
     u32 locked = 1;
@@ -42,7 +41,8 @@ static int python_read_gil(struct python_gil *gil, const struct offsets_page *la
     return 1;
 }
 
-/* The system call that the running thread, one of a process, is in, with its six arguments; less than 0: none. */
+/* The number of the system call in which the running thread is, and its six arguments; negative: none.  Not for kernel
+ * threads. */
 static long python_system_call(unsigned long *arguments)
 {
     struct pt_regs *registers = task_pt_regs(current);
@@ -54,14 +54,14 @@ static long python_system_call(unsigned long *arguments)
     return syscall_get_nr(current, registers);
 }
 
-/* In a context switch, or while the thread sleeps: the futex on which its system call waits; 0: that is another one. */
+/* The futex on which the running thread, which is leaving its CPU or sleeps, waits; 0: it is in another system call. */
 static unsigned long python_futex(void)
 {
     unsigned long arguments[6];
     return current->mm && python_system_call(arguments) == __NR_futex ? arguments[0] : 0;
 }
 
-/* The GIL of the running thread's interpreter, or the known one at this address; 0: it can't be read. */
+/* Reads the GIL at this address or, if it is 0, that of the running thread's interpreter; false: unreadable. */
 static int python_this_gil(struct python_gil *gil, struct offsets_page *layout, unsigned long known)
 {
     unsigned long state;
@@ -73,7 +73,7 @@ static int python_this_gil(struct python_gil *gil, struct offsets_page *layout, 
     return gil->address && python_read_gil(gil, layout);
 }
 
-/* The address of that GIL, if this futex is a part of it, and what is in it; 0: it is not. */
+/* The address of that GIL, its holder and its switches, if the futex is a part of it; 0: it isn't. */
 static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches)
 {
     struct offsets_page layout;
@@ -85,8 +85,8 @@ static unsigned long python_gil_waited_for(unsigned long futex, unsigned long kn
     return gil.address;
 }
 
-/* Whether the running thread, which waited for the GIL when that had got to another thread so often, cannot have had it
- * since then: at most one has got it, another one. */
+/* Whether the running thread, which waited for the GIL when its switches were so many, cannot have had the GIL since:
+ * no thread has taken it, or only one, which is another thread. */
 static int python_cannot_have_had_gil(unsigned long known, u64 switches)
 {
     struct offsets_page layout;
@@ -98,7 +98,7 @@ static int python_cannot_have_had_gil(unsigned long known, u64 switches)
            (gil.switches == switches + 1 && python_read_state(&layout, current, &state) && gil.last != state);
 }
 
-/* The GIL that the running thread has; 0: it has none. */
+/* The address of the GIL that the running thread holds; 0: none. */
 static unsigned long python_has_gil(void)
 {
     struct offsets_page layout;
@@ -108,7 +108,7 @@ static unsigned long python_has_gil(void)
                gil.address : 0;
 }
 
-/* Whether the running thread's process is one of a free-threaded build, in which there is no GIL now. */
+/* Whether the process is one of a free-threaded build, and runs without a GIL now. */
 static int python_gil_is_off(void)
 {
     struct offsets_page layout;
@@ -117,7 +117,7 @@ static int python_gil_is_off(void)
     return python_this_gil(&gil, &layout, 0) && layout.gil_enabled && python_read(&enabled, gil.address, sizeof enabled) && !enabled;
 }
 
-/* Says of a Python that it has no shim, or one that has not found the GIL; or that the process has none. */
+/* Warns of a Python without the shim, of a shim that has not found the GIL, or of a process that runs without one. */
 static void python_warn_no_gil(void)
 {
     struct offsets_page layout;

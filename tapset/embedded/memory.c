@@ -1,16 +1,14 @@
 /*
- * The memory of the process in which the probe runs, the types of the objects in it, and text for a probe.
+ * Reads the memory of the process in which the probe runs, and the types of its objects; writes text for the probe.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* ---------------------------------------------------------------- memory */
+/* ---------------------------------------------------------------- memory of the process */
 
-/* ---- the process's memory */
-
-/* Whether all of it could be read.  Also in an interrupt, where SystemTap's own functions don't read.  Inline, because
- * the kernel checks what it copies to unless the size is a constant (CONFIG_HARDENED_USERCOPY). */
+/* False unless all bytes can be read.  Works in an interrupt, too, where SystemTap's own functions don't read.  Inline:
+ * the kernel checks the destination unless the size is a constant (CONFIG_HARDENED_USERCOPY). */
 static __always_inline int python_read(void *to, unsigned long from, unsigned long size)
 {
     unsigned long left;
@@ -22,14 +20,14 @@ static __always_inline int python_read(void *to, unsigned long from, unsigned lo
     return left == 0;
 }
 
-/* Whether the process is one of 32 bits: what is known here of objects is of 64. */
+/* Whether the process has 32 bits: the tapset knows the objects of 64-bit processes only. */
 static int python_is_narrow(void)
 {
     return (u64)TASK_SIZE <= 1ULL << 32;
 }
 
-/* Words at these offsets, which are u16, and perhaps a byte: the kernel opens the process's memory once for all of
- * them, which takes longer than to read them.  Whether all could be read. */
+/* Reads words at offsets of at most 16 bits, and a byte unless it is NULL; false unless all can be read.  The kernel
+ * opens the process's memory once for all of them, because to open it takes longer than to read them. */
 static int python_read_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset)
 {
     int i;
@@ -62,7 +60,7 @@ closed:
 #endif
 }
 
-/* 0 if it can't be read.  As above, which is quicker than a copy. */
+/* 0: unreadable.  python_read_words() is faster than a copy. */
 static unsigned long python_word(unsigned long at)
 {
     static const unsigned here[] = {0};
@@ -70,7 +68,7 @@ static unsigned long python_word(unsigned long at)
     return python_read_words(&word, here, 1, at, NULL, 0) ? word : 0;
 }
 
-/* Its first four bytes. */
+/* The u32 at the address from which the word was read. */
 static u32 python_low_u32(u64 word)
 {
     u32 half;
@@ -78,11 +76,11 @@ static u32 python_low_u32(u64 word)
     return half;
 }
 
-/* -1 at the end, and if nothing can be read. */
+/* The next byte; -1: the end, or unreadable. */
 static int python_byte(struct python_bytes *bytes)
 {
     if (bytes->used == bytes->have) {
-        /* not beyond a page that may be the last one */
+        /* not beyond the page: the next one may be unreadable */
         unsigned long left = bytes->end - bytes->at;
         unsigned long page = PAGE_SIZE - (bytes->at & (PAGE_SIZE - 1));
         bytes->have = min3(left, page, (unsigned long)sizeof bytes->piece);
@@ -98,9 +96,9 @@ static int python_byte(struct python_bytes *bytes)
     return bytes->piece[bytes->used++];
 }
 
-/* ---- types */
+/* ---------------------------------------------------------------- types */
 
-/* What the page has that may be at this address; 0: it is not there. */
+/* Reads ob_base_offset of the offsets page; false: the page is not at this address. */
 static int python_ob_base_offset_at(unsigned long address, u16 *shift)
 {
     static const unsigned offsets[] = {offsetof(struct offsets_page, magic), offsetof(struct offsets_page, ob_base_offset)};
@@ -111,7 +109,8 @@ static int python_ob_base_offset_at(unsigned long address, u16 *shift)
     return python_low_u32(words[0]) == OFFSETS_MAGIC;
 }
 
-/* How much longer the head of each object is in this process (layout_page.h): 0 but in a free-threaded build. */
+/* By how many bytes the head of each object is longer in this process (offsets_page.ob_base_offset): 0 except in a
+ * free-threaded build with the shim. */
 static unsigned python_ob_base_offset(void)
 {
     u16 shift;
@@ -121,7 +120,7 @@ static unsigned python_ob_base_offset(void)
                0;
 }
 
-/* The CPython 3.N that it is; 0: not known. */
+/* The N of CPython 3.N; 0: unknown. */
 static int python_minor(const struct offsets_page *layout)
 {
     const char *at = layout->version + 2;
@@ -145,7 +144,7 @@ static int python_read_type(struct python_type *type, unsigned long object, unsi
     return python_read_type_at(type, python_word(object + shift + offsetof(struct PyObject_head, ob_type)), shift);
 }
 
-/* Follows the bases to the built-in type that has the flag. */
+/* Replaces *type by the built-in type that introduces the flag: a base, or *type itself. */
 static int python_find_base(struct python_type *type, u64 flag)
 {
     int levels;
@@ -160,7 +159,8 @@ static int python_find_base(struct python_type *type, u64 flag)
     return 0;
 }
 
-/* The same as an object shows it, in a process without the shim: the type of types is its own. */
+/* python_ob_base_offset() for a process without the shim: with the right offset, the type of the object's type is
+ * `type`, which is its own type. */
 static unsigned python_ob_base_offset_of(unsigned long object)
 {
     static const unsigned shifts[] = {0, 16};
@@ -175,15 +175,15 @@ static unsigned python_ob_base_offset_of(unsigned long object)
     return 0;
 }
 
-/* Whether it is the built-in type of that name. */
+/* Whether *type is the static type of this name. */
 static int python_type_is(const struct python_type *type, const char *name)
 {
     char known[24] = "";
-    int size = strlen(name) + 1; /* of ours: at most as large */
+    int size = strlen(name) + 1; /* callers' names fit into known */
     return !(type->flags & Py_TPFLAGS_HEAPTYPE) && python_read(known, type->name, size) && memcmp(known, name, size) == 0;
 }
 
-/* Whether it is bool: the built-in type that is derived from int, where its name is not in memory. */
+/* Whether *type is bool: by its name or, where the name is not in memory, as the static type derived from int. */
 static int python_type_is_bool(const struct python_type *type)
 {
     struct python_type base;
@@ -197,9 +197,7 @@ static int python_type_is_bool(const struct python_type *type)
 
 /* ---------------------------------------------------------------- text */
 
-/* ---- text */
-
-/* Begins a string of SystemTap's. */
+/* Begins a string of SystemTap, with room for the word that python_put_last() will write. */
 static void python_begin(struct python_text *text, char *string, const char *last)
 {
     memset(text, 0, sizeof *text);
@@ -216,7 +214,7 @@ static void python_flush(struct python_text *text)
     text->at = text->start;
 }
 
-/* All of the bytes, or none of them. */
+/* Writes all of the bytes, or none of them. */
 static void python_put(struct python_text *text, const char *bytes, int count)
 {
     if (text->print && text->end - text->at < count)
@@ -234,7 +232,7 @@ static void python_puts(struct python_text *text, const char *string)
     python_put(text, string, strlen(string));
 }
 
-/* The last word, for which room is reserved. */
+/* Writes the word for which python_begin() has reserved room. */
 static void python_put_last(struct python_text *text, const char *string)
 {
     text->full = 0;
@@ -248,7 +246,7 @@ static void python_put_number(struct python_text *text, int negative, u64 value)
     python_put(text, digits, scnprintf(digits, sizeof digits, "%s%llu", negative ? "-" : "", value));
 }
 
-/* A character as in Python's repr(): what could be a terminal's control character is escaped. */
+/* Writes a character as repr() does: control characters, on which a terminal would act, are escaped. */
 static void python_put_character(struct python_text *text, u32 c, char quote)
 {
     char bytes[12];
@@ -269,9 +267,9 @@ static void python_put_character(struct python_text *text, u32 c, char quote)
         bytes[0] = 0xc0 | c >> 6;
         bytes[1] = 0x80 | (c & 0x3f);
         count = 2;
-    } else if (c >= 0xd800 && c < 0xe000) /* half of a surrogate pair: not a character */
+    } else if (c >= 0xd800 && c < 0xe000) /* half of a surrogate pair */
         count = scnprintf(bytes, sizeof bytes, "\\u%04x", c);
-    else if (c > 0x10ffff) /* nor is this */
+    else if (c > 0x10ffff) /* beyond Unicode */
         count = scnprintf(bytes, sizeof bytes, "\\U%08x", c);
     else if (c < 0x10000) {
         bytes[0] = 0xe0 | c >> 12;

@@ -1,15 +1,13 @@
 /*
- * Objects of the most frequent kinds as text, floats included.
+ * Writes str, bytes, int and float objects as repr() does.  The functions return false if the object can't be read.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* ---------------------------------------------------------------- objects */
+/* ---------------------------------------------------------------- str and bytes */
 
-/* ---- objects; each says whether it could be read */
-
-/* The state, of a free-threaded build, as it is in others. */
+/* The state of a str in a free-threaded build, converted to that of other builds. */
 static u32 python_str_state(u32 state)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -19,7 +17,7 @@ static u32 python_str_state(u32 state)
 #endif
 }
 
-/* The characters of a str, and their number and size. */
+/* Finds the characters of a str: *count of them, *kind bytes each.  False: unreadable, or *type is not str itself. */
 static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind,
                                   unsigned long object, const struct python_type *type)
 {
@@ -36,7 +34,7 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
     *kind = str.state >> UNICODE_KIND_SHIFT & UNICODE_KIND_MASK;
     if (*kind != 1 && *kind != 2 && *kind != 4)
         return 0;
-    if (!(str.state & UNICODE_COMPACT)) /* of a derived type */
+    if (!(str.state & UNICODE_COMPACT)) /* an object of a derived type */
         bytes->at = python_word(object + (old ? offsetof(struct PyUnicodeObject_36, data) :
                                                 offsetof(struct PyUnicodeObject_312, data)));
     else if (str.state & UNICODE_ASCII)
@@ -48,7 +46,7 @@ static int python_find_characters(struct python_bytes *bytes, u64 *count, unsign
     return 1;
 }
 
-/* The next of a str's characters, which have so many bytes each; -1: it can't be read. */
+/* The next character of a str.  kind: the bytes of each.  -1: it can't be read. */
 static s64 python_next_character(struct python_bytes *bytes, unsigned kind)
 {
     u32 character = 0;
@@ -66,7 +64,7 @@ static s64 python_next_character(struct python_bytes *bytes, unsigned kind)
     return character;
 }
 
-/* As in repr(): " where there is a ' and no " among the first characters. */
+/* The quote that repr() uses: " if the first characters have a ' and no ", else '. */
 static char python_quote(struct python_bytes bytes, u64 count, unsigned kind)
 {
     char quote = '\'';
@@ -81,7 +79,7 @@ static char python_quote(struct python_bytes bytes, u64 count, unsigned kind)
     return quote;
 }
 
-/* At most so many of them, then dots.  quote: whether it is quoted, as in repr(). */
+/* Writes at most so many characters, then dots.  quote: not 0 to quote the text as repr() does. */
 static int python_put_str(struct python_text *text, unsigned long object, struct python_type *type,
                           char quote, unsigned most)
 {
@@ -110,7 +108,7 @@ static int python_put_str(struct python_text *text, unsigned long object, struct
     return 1;
 }
 
-/* b'...' of so many bytes, cut after the most. */
+/* Writes b'...'.  most: how many of the bytes are written before dots. */
 static void python_put_raw_bytes(struct python_text *text, unsigned long at, u64 length, unsigned most)
 {
     struct python_bytes bytes = {.at = at, .end = at + length};
@@ -140,12 +138,14 @@ static int python_put_bytes(struct python_text *text, unsigned long object,
     if (!python_find_base(type, Py_TPFLAGS_BYTES_SUBCLASS) ||
         !python_read(&length, object + type->shift + offsetof(struct PyVarObject_head, ob_size), sizeof length))
         return 0;
-    /* the NUL at the end is in the size */
+    /* the type's size counts the NUL at the end */
     python_put_raw_bytes(text, object + type->basicsize - 1, length, most);
     return 1;
 }
 
-/* In decimal: by 10**9, the lowest part first. */
+/* ---------------------------------------------------------------- int */
+
+/* Writes digits of 30 bits in decimal: divides by 10**9 repeatedly, which gives the lowest part first. */
 static void python_put_bigint(struct python_text *text, int negative, u32 *digits, int count)
 {
     char buffer[PYTHON_INT_MOST * 10], *at = buffer + sizeof buffer;
@@ -171,7 +171,7 @@ static void python_put_bigint(struct python_text *text, int negative, u32 *digit
     python_put(text, at, buffer + sizeof buffer - at);
 }
 
-/* What an int has: the number of its digits, which are behind this; 0: it is not one. */
+/* Reads the sign of an int and the number of its digits, which follow struct PyVarObject_head; false: not an int. */
 static int python_int_head(unsigned long object, struct python_type *type, u64 *count, int *negative)
 {
     s64 size;
@@ -211,8 +211,10 @@ static int python_put_int(struct python_text *text, unsigned long object, struct
     return 1;
 }
 
-/* ---- floats: the fewest digits that no other double is nearer to (Steele and White, 1990), in whole numbers,
- * as the kernel has no others */
+/* ---------------------------------------------------------------- float */
+
+/* Writes the fewest digits to which no other double is nearer (Steele and White, 1990).  Uses integers, because the
+ * kernel has no floating point. */
 
 enum { PYTHON_LIMBS = 38, PYTHON_DIGITS = 17 };
 struct python_bigint {
@@ -244,7 +246,7 @@ static void python_multiply(struct python_bigint *whole, u32 by)
         whole->limb[whole->used++] = (u32)carry;
 }
 
-/* Of a + b against c, b may be NULL: negative, 0 or positive. */
+/* The sign of a + b - c; b may be NULL. */
 static int python_bigint_compare(const struct python_bigint *a, const struct python_bigint *b, const struct python_bigint *c)
 {
     u64 carry = 0;
@@ -275,17 +277,17 @@ static void python_subtract(struct python_bigint *from, const struct python_bigi
     from->used = max(from->used, whole->used);
 }
 
-/* The digits of mantissa * 2**exponent, which is 0.DIGITS * 10**point; how many there are. */
+/* Writes the shortest digits of mantissa * 2**exponent = 0.DIGITS * 10**point; returns how many. */
 static int python_shortest(char *digits, int *point, u64 mantissa, int exponent)
 {
-    struct python_bigint rest, unit, low, high; /* the distance to the doubles below and above */
-    int at_power = mantissa == 1ULL << 52 && exponent > -1074; /* the one below is half as far */
+    struct python_bigint rest, unit, low, high; /* low, high: half the distance to the doubles below and above */
+    int at_power = mantissa == 1ULL << 52 && exponent > -1074; /* the double below is half as far */
     int even = !(mantissa & 1), count = 0, scale, digit, is_low, is_high;
     python_bigint_set(&rest, mantissa, max(exponent, 0) + 1 + at_power);
     python_bigint_set(&unit, 1, max(-exponent, 0) + 1 + at_power);
     python_bigint_set(&low, 1, max(exponent, 0));
     python_bigint_set(&high, 1, max(exponent, 0) + at_power);
-    /* at most one too small */
+    /* an estimate of *point, at most one too small */
     scale = (exponent + fls64(mantissa) - 1) * 1233 / 4096 - (exponent + fls64(mantissa) - 1 < 0);
     *point = scale;
     for (; scale > 0; scale--)
@@ -314,7 +316,7 @@ static int python_shortest(char *digits, int *point, u64 mantissa, int exponent)
     return count;
 }
 
-/* As repr() has a double; dot: with ".0" behind a whole number. */
+/* Writes a double as repr() does; dot: with ".0" behind a whole number. */
 static void python_put_double(struct python_text *text, u64 bits, int dot)
 {
     char digits[PYTHON_DIGITS + 1], buffer[48], *to = buffer;
@@ -328,7 +330,7 @@ static void python_put_double(struct python_text *text, u64 bits, int dot)
         *to++ = '-';
     if (exponent == 0 && mantissa == 0) {
         *to++ = '0';
-        count = point = 1; /* with its dot */
+        count = point = 1; /* as a whole number */
     } else {
         count = python_shortest(digits, &point, exponent ? mantissa | 1ULL << 52 : mantissa, exponent ? exponent - 1075 : -1074);
         if (point > 16 || point < -3) {
@@ -357,7 +359,7 @@ static void python_put_double(struct python_text *text, u64 bits, int dot)
     python_put(text, buffer, to - buffer);
 }
 
-/* Include/cpython/floatobject.h: a double after the head. */
+/* A float is a double behind the head (Include/cpython/floatobject.h). */
 static int python_put_float(struct python_text *text, unsigned long object)
 {
     u64 bits;

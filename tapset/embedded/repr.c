@@ -1,5 +1,6 @@
 /*
- * Any object as repr() has it, those of the standard library included.
+ * Writes objects as repr() does, those of the standard library included.  Without text->layout (python_argstr()) only str,
+ * bytes, int, bool, float, None, tuples and lists are written, other objects as the name of their type.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +9,7 @@
 static void python_put_class(struct python_text *text, unsigned long address, const struct python_type *type);
 static int python_put_value(struct python_text *text, unsigned long object, const struct python_type *type, int depth);
 
-/* The name in C of a type; of its parts between dots all, or the last. */
+/* Writes the type's tp_name; last: only the part behind the last dot. */
 static void python_put_type_name(struct python_text *text, const struct python_type *type, int last)
 {
     char name[64];
@@ -35,7 +36,8 @@ static void python_put_type(struct python_text *text, unsigned long object, cons
     python_puts(text, ">");
 }
 
-/* Include/cpython/tupleobject.h, listobject.h: the items follow the head, or are where its next word points. */
+/* A tuple's items follow its head; behind a list's head is their address (Include/cpython/tupleobject.h,
+ * listobject.h). */
 static int python_put_items(struct python_text *text, unsigned long object,
                             struct python_type *type, int is_tuple, int depth)
 {
@@ -64,7 +66,7 @@ static int python_put_items(struct python_text *text, unsigned long object,
     return 1;
 }
 
-/* What repr() returns of an object; "<unknown>" for NULL, which a tuple has among its items while it is made. */
+/* Writes what repr() returns; "<unknown>" for NULL, which a tuple has among its items while it is made. */
 static void python_put_object(struct python_text *text, unsigned long object, int depth)
 {
     struct python_type type;
@@ -94,11 +96,9 @@ static void python_put_object(struct python_text *text, unsigned long object, in
         python_put_type(text, object, &type);
 }
 
-/* ---------------------------------------------------------------- values */
+/* ---------------------------------------------------------------- built-in types and instances of classes */
 
-/* ---- the text of objects */
-
-/* module.Class, or Class of a built-in one. */
+/* Writes module.Class, or Class of a built-in type. */
 static void python_put_class(struct python_text *text, unsigned long address, const struct python_type *type)
 {
     unsigned long module, name = text->layout->ht_qualname ? python_word(address + text->layout->ht_qualname) : 0;
@@ -113,7 +113,7 @@ static void python_put_class(struct python_text *text, unsigned long address, co
         python_put_type_name(text, type, 0);
 }
 
-/* Its last part: what is behind the last dot of a static type's name, or a heap type's own name. */
+/* Writes a class without its module: tp_name behind the last dot, or the qualified name of a heap type. */
 static void python_put_class_name(struct python_text *text, unsigned long address, const struct python_type *type)
 {
     if (type->flags & Py_TPFLAGS_HEAPTYPE && text->layout->ht_qualname)
@@ -122,7 +122,7 @@ static void python_put_class_name(struct python_text *text, unsigned long addres
         python_put_type_name(text, type, 1);
 }
 
-/* A comma before all items but the first; whether there may be another one. */
+/* Writes a comma before all items but the first; false: too many items, and dots are written. */
 static int python_put_separator(struct python_text *text, int index)
 {
     if (index)
@@ -175,7 +175,7 @@ static int python_put_set(struct python_text *text, unsigned long object, int fr
             python_puts(text, "<unknown>");
             break;
         }
-        if (!entry[0] || entry[1] == ~0ULL) /* free, or deleted: no hash is -1 */
+        if (!entry[0] || entry[1] == ~0ULL) /* free or deleted: no key has the hash -1 */
             continue;
         if (depth == PYTHON_DEPTH) {
             python_puts(text, "...");
@@ -200,7 +200,7 @@ static int python_put_bytearray(struct python_text *text, unsigned long object)
     return 1;
 }
 
-/* Whether it is an int of at most 64 bits, or a bool. */
+/* False unless the object is an int or a bool, of at most 63 bits and a sign. */
 static int python_int_of(unsigned long object, s64 *value, unsigned shift)
 {
     struct python_type type;
@@ -217,7 +217,7 @@ static int python_int_of(unsigned long object, s64 *value, unsigned shift)
     return 1;
 }
 
-/* The three objects of a range or slice, which are behind its head; of a range without a step of 1. */
+/* Writes the three objects behind the head of a range or slice, but not a range's step of 1. */
 static int python_put_fields(struct python_text *text, unsigned long object, const char *name, int is_range, int depth)
 {
     u64 field[3];
@@ -237,7 +237,7 @@ static int python_put_fields(struct python_text *text, unsigned long object, con
     return 1;
 }
 
-/* Include/cpython/complexobject.h: two doubles. */
+/* A complex is two doubles behind the head (Include/cpython/complexobject.h). */
 static int python_put_complex(struct python_text *text, unsigned long object)
 {
     u64 part[2];
@@ -255,7 +255,7 @@ static int python_put_complex(struct python_text *text, unsigned long object)
     return 1;
 }
 
-/* (a, b) or (a), with no comma as there is in a tuple of one; whether it is a tuple. */
+/* Writes a tuple as the arguments of a call: (a), not (a,).  False: not a tuple. */
 static int python_put_call(struct python_text *text, unsigned long tuple, int depth)
 {
     struct python_type type;
@@ -274,7 +274,7 @@ static int python_put_call(struct python_text *text, unsigned long tuple, int de
     return 1;
 }
 
-/* Name(args): Include/cpython/pyerrors.h, PyBaseExceptionObject: the dict and a tuple. */
+/* Writes Name(args).  An exception has its dict and its args behind the head (Include/cpython/pyerrors.h). */
 static void python_put_exception(struct python_text *text, unsigned long object, unsigned long address,
                                 const struct python_type *type, int depth)
 {
@@ -283,7 +283,7 @@ static void python_put_exception(struct python_text *text, unsigned long object,
         python_puts(text, "(<unknown>)");
 }
 
-/* <enum.Name: value> */
+/* Writes a member of an enum: <Class.NAME: value>. */
 static int python_put_member(struct python_text *text, unsigned long object, unsigned long address,
                              const struct python_type *type, int depth)
 {
@@ -301,7 +301,7 @@ static int python_put_member(struct python_text *text, unsigned long object, uns
     return 1;
 }
 
-/* Name(field=item, ...) of a tuple whose class has _fields. */
+/* Writes a namedtuple: Name(field=item, ...).  fields: _fields of its class. */
 static int python_put_named_tuple(struct python_text *text, unsigned long object, unsigned long address,
                                   const struct python_type *type, unsigned long fields, int depth)
 {
@@ -321,7 +321,7 @@ static int python_put_named_tuple(struct python_text *text, unsigned long object
     return 1;
 }
 
-/* The characters of a str, as far as they are ASCII and have room, with a NUL; the length. */
+/* Copies a str with a NUL; returns its length in bytes; 0: not a str, or no room. */
 static int python_copy_name(char *to, int room, unsigned long object, unsigned shift)
 {
     struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = shift};
@@ -333,7 +333,8 @@ static int python_copy_name(char *to, int room, unsigned long object, unsigned s
     return text.full ? 0 : text.at - to;
 }
 
-/* Name(field=value, ...): the fields by __dataclass_fields__ of its class, as far as the object has them. */
+/* Writes a dataclass: Name(field=value, ...).  fields: __dataclass_fields__ of its class; those without a value in the
+ * object are left out. */
 static int python_put_dataclass(struct python_text *text, unsigned long object, unsigned long address,
                                 const struct python_type *type, unsigned long fields, int depth)
 {
@@ -359,7 +360,7 @@ static int python_put_dataclass(struct python_text *text, unsigned long object, 
     return 1;
 }
 
-/* <function f at 0x7f...> */
+/* Writes <KIND NAME at 0x7f...>. */
 static void python_put_named(struct python_text *text, const char *kind, unsigned long name, unsigned long object)
 {
     char buffer[32];
@@ -370,7 +371,7 @@ static void python_put_named(struct python_text *text, const char *kind, unsigne
     python_put(text, buffer, scnprintf(buffer, sizeof buffer, " at 0x%lx>", object));
 }
 
-/* Include/cpython/classobject.h: PyMethodObject: the function, and its self. */
+/* A method has its function and self behind the head (Include/cpython/classobject.h). */
 static int python_put_method(struct python_text *text, unsigned long object, int depth)
 {
     unsigned long function = python_word(object + text->shift + sizeof(struct PyObject_head));
@@ -386,7 +387,7 @@ static int python_put_method(struct python_text *text, unsigned long object, int
     return 1;
 }
 
-/* Objects/moduleobject.c: the dict is behind the head. */
+/* A module has its dict behind the head (Objects/moduleobject.c). */
 static int python_put_module_object(struct python_text *text, unsigned long object)
 {
     unsigned long name, file, dict = python_word(object + text->shift + sizeof(struct PyObject_head));
@@ -402,7 +403,7 @@ static int python_put_module_object(struct python_text *text, unsigned long obje
     return 1;
 }
 
-/* Objects of classes that a class statement made, and of some made by C in that way. */
+/* Writes an instance of a heap type: a member of an enum, a namedtuple or a dataclass; false: another class. */
 static int python_put_instance(struct python_text *text, unsigned long object, unsigned long address,
                                const struct python_type *type, int depth)
 {
@@ -424,7 +425,8 @@ static int python_put_instance(struct python_text *text, unsigned long object, u
 static int python_put_library_value(struct python_text *text, unsigned long object, unsigned long address,
                                     const char *name, int depth);
 
-/* What python_argstr() writes as <type>, and what it writes as a base of its type; whether it is known. */
+/* Writes objects that need text->layout.  False: python_put_object() writes the object by its built-in base, or as
+ * <type>. */
 static int python_put_value(struct python_text *text, unsigned long object, const struct python_type *type, int depth)
 {
     unsigned long address = python_type_address(object, text->shift);
@@ -484,9 +486,7 @@ static int python_put_value(struct python_text *text, unsigned long object, cons
     return 1;
 }
 
-/* ---------------------------------------------------------------- library */
-
-/* Objects of the standard library's classes as text, which modules in C have, or whose attributes tell all. */
+/* ---------------------------------------------------------------- the standard library's classes */
 
 static void python_put_numbers(struct python_text *text, const u32 *numbers, int count)
 {
@@ -535,7 +535,7 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
     python_puts(text, name);
     python_puts(text, "(");
     python_put_numbers(text, number, count);
-    if (has_date && has_time && *at) /* in a time it is behind the zone */
+    if (has_date && has_time && *at) /* repr() of a time has fold behind tzinfo */
         python_puts(text, ", fold=1");
     if (has_time && datetime.hastzinfo) {
         python_puts(text, ", tzinfo=");
@@ -547,7 +547,7 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
     return 1;
 }
 
-/* The parts that are not 0, with their names if this CPython has them. */
+/* Writes the parts that are not 0, with their names; in 3.6 all parts up to the last that is not 0, without names. */
 static int python_put_timedelta(struct python_text *text, unsigned long object)
 {
     static const char *const names[] = {"days=", "seconds=", "microseconds="};
@@ -571,7 +571,7 @@ static int python_put_timedelta(struct python_text *text, unsigned long object)
     return 1;
 }
 
-/* Only UTC has no offset and no name. */
+/* timezone.utc is the only timezone without an offset and a name. */
 static int python_put_timezone(struct python_text *text, unsigned long object, int depth)
 {
     u64 part[2];
@@ -593,9 +593,9 @@ static int python_put_timezone(struct python_text *text, unsigned long object, i
     return 1;
 }
 
-enum { PYTHON_DECIMAL_WORDS = 4 }; /* a Decimal that has more is not written out */
+enum { PYTHON_DECIMAL_WORDS = 4 }; /* of 19 digits; a Decimal with more is written as its type */
 
-/* The digits of its coefficient, without leading zeros; how many, -1 if it can't be read. */
+/* Writes the digits of the coefficient without leading zeros; returns how many; -1: unreadable, or too many. */
 static int python_decimal_digits(char *digits, const struct PyDecObject *decimal)
 {
     u64 word[PYTHON_DECIMAL_WORDS];
@@ -616,7 +616,7 @@ static int python_decimal_digits(char *digits, const struct PyDecObject *decimal
     return count;
 }
 
-/* "to-scientific-string" of the General Decimal Arithmetic, which is str() of a Decimal. */
+/* Writes str() of a Decimal: "to-scientific-string" of the General Decimal Arithmetic Specification. */
 static void python_put_scientific(struct python_text *text, const char *digits, int count, s64 exponent)
 {
     s64 adjusted = exponent + count - 1, whole;
@@ -666,7 +666,7 @@ static int python_put_decimal(struct python_text *text, unsigned long object)
     return 1;
 }
 
-/* UUID('8-4-4-4-12 digits'), of its attribute int. */
+/* Writes UUID('8-4-4-4-12 digits'), by its attribute int. */
 static int python_put_uuid(struct python_text *text, unsigned long object, unsigned long address)
 {
     unsigned long module, number;
@@ -697,8 +697,8 @@ static int python_is_str(unsigned long object, unsigned shift)
     return python_read_type(&type, object, shift) && type.flags & Py_TPFLAGS_UNICODE_SUBCLASS;
 }
 
-/* The qualified name of a generator, a coroutine or the like; 0: it is none.  Include/cpython/genobject.h: among the
- * first words, in another place in most versions, are the name and the qualified name. */
+/* The qualified name of a generator, a coroutine or an asynchronous generator; 0: not found.  The name and the qualified
+ * name are among the first words, at an offset that differs in most versions (Include/cpython/genobject.h). */
 static unsigned long python_generator_name(unsigned long object, unsigned shift)
 {
     unsigned long at = object + shift + sizeof(struct PyObject_head), end = at + 5 * sizeof(u64);
@@ -716,7 +716,7 @@ static int python_put_generator(struct python_text *text, unsigned long object, 
     return 1;
 }
 
-/* Whether it is known; name: the type's in C, whichever way its module has made it. */
+/* name: tp_name of the type, be it static or a heap type.  False: another type. */
 static int python_put_library_value(struct python_text *text, unsigned long object, unsigned long address,
                                     const char *name, int depth)
 {

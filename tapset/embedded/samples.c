@@ -1,5 +1,6 @@
 /*
- * Samples: for python_samples.stp, which calls these under a lock of its own.
+ * Takes samples: the frames of a thread, with names, lines, and the keys by which python_samples.stp.in caches these.
+ * The callers hold python_stacks_lock, which protects python_sample.  Then prints stacks, without a lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,19 +8,19 @@
 
 static struct {
     struct python_frames frames;
-    unsigned long budget; /* for its line tables */
-    int more;             /* there are frames beyond these */
+    unsigned long budget; /* for line tables */
+    int more;             /* the stack has further frames */
     struct {
         unsigned long frame, code, name, file;
     } at[PYTHON_STACK];
-    struct python_code_position place; /* of the frame that was looked at last */
-    /* The last code object that was asked for and its key, and the last file and its hash, in this sample. */
+    struct python_code_position place; /* the last that python_sample_place() has read */
+    /* Cache of python_sample_key(): the last code object and its key, the last file and its hash. */
     unsigned long code, file;
     u64 key, file_hash;
 } python_sample;
 
-/* Takes at most so many frames of the running thread, or of another one of its process, by the PyThreadState of that,
- * the innermost first: their number; 0: it has none; -1: unknown. */
+/* Takes at most so many frames, the innermost first, of the running thread (state: 0) or of the thread of its process
+ * with this PyThreadState.  Returns their number; 0: no Python frames; -1: unreadable. */
 static int python_take_sample(unsigned long state, int most)
 {
     struct python_frames *frames = &python_sample.frames;
@@ -41,7 +42,6 @@ static int python_take_sample(unsigned long state, int most)
     return found == PYTHON_FRAME_UNKNOWN ? -1 : count;
 }
 
-/* Whether there are frames beyond them. */
 static int python_sample_has_more(void)
 {
     return python_sample.more;
@@ -53,7 +53,7 @@ static u64 python_hash_mix(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
-/* Adds so many bytes to a hash; 0: they can't be read. */
+/* Adds so many bytes to a hash; 0: unreadable. */
 static u64 python_hash_bytes(u64 hash, unsigned long from, unsigned long size)
 {
     unsigned long done, piece, i;
@@ -69,8 +69,7 @@ static u64 python_hash_bytes(u64 hash, unsigned long from, unsigned long size)
     return hash;
 }
 
-/* A hash of a str: that of its characters which it keeps itself, or one of as many as a name may have; 0: it can't be
- * read. */
+/* A hash of a str: its own, if CPython has computed it, else one of its first PYTHON_CHARACTERS; 0: unreadable. */
 static u64 python_str_hash(unsigned long str, unsigned shift)
 {
     struct python_bytes bytes = {0};
@@ -86,9 +85,8 @@ static u64 python_str_hash(unsigned long str, unsigned shift)
     return python_hash_bytes(python_hash_mix(kind, count), bytes.at, min_t(u64, count, PYTHON_CHARACTERS) * kind);
 }
 
-/* What tells the code of a frame of the sample, with its names, from all others; 0: nothing does.  A code object
- * that was freed may have another one at its address, whose names may have the addresses of the old ones, so it
- * is the names' own hashes that count. */
+/* A key that identifies the code object of a frame of the sample; 0: unreadable.  The key contains hashes of the names,
+ * because a later code object may have the address of a freed one, and its names those of the freed names. */
 static u64 python_sample_key(int at)
 {
     unsigned long code = python_sample.at[at].code, file = python_sample.at[at].file;
@@ -106,7 +104,7 @@ static u64 python_sample_key(int at)
     return python_sample.key;
 }
 
-/* The names of a frame of the sample, as much of them as has room. */
+/* Writes a str of a frame's code object, as much of it as has room. */
 static void python_sample_attribute(char *to, int room, int at, unsigned offset)
 {
     struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = python_sample.frames.layout.ob_base_offset};
@@ -124,8 +122,8 @@ static void python_sample_function(char *to, int room, int at)
     python_sample_attribute(to, room, at, python_sample.frames.layout.co_name);
 }
 
-/* Looks at the place of a frame of the sample, for the functions below: what tells it, with the code's key, from
- * others, as far as that is not in the line table; 0: it can't be read. */
+/* Reads the position of a frame of the sample, for the two functions below.  Returns a hash of the position and the
+ * code's key, without the line table; 0: unreadable. */
 static u64 python_sample_place(int at, u64 key)
 {
     struct python_code_position *place = &python_sample.place;
@@ -135,7 +133,7 @@ static u64 python_sample_place(int at, u64 key)
     return 0;
 }
 
-/* Adds to that the first so many bytes of the line table; 0: they can't be read. */
+/* Adds the first so many bytes of the line table to that hash; 0: unreadable, or over budget. */
 static u64 python_sample_table(u64 hash, unsigned long used)
 {
     if (used > python_sample.place.size || used > python_sample.budget)
@@ -144,8 +142,8 @@ static u64 python_sample_table(u64 hash, unsigned long used)
     return python_hash_bytes(hash, python_sample.place.table, used);
 }
 
-/* Its line, or that of its def; with *place, of python_sample_place(), the same, *used of the table's bytes tell the
- * line: they are added to *place, which is 0 if the line is not known. */
+/* The line of the position, or of the def.  *used: how many bytes of the line table determine the line.  *place, the hash of
+ * python_sample_place(), gets these bytes added, or becomes 0 if the line is unknown. */
 static int python_sample_line(u64 *place, u32 *used)
 {
     unsigned long read;
@@ -156,7 +154,9 @@ static int python_sample_line(u64 *place, u32 *used)
     return line;
 }
 
-/* Whole lines, and a line of dots if there are more of them. */
+/* ---------------------------------------------------------------- stacks as text */
+
+/* Writes whole lines, then a line of dots if frames are left. */
 static void python_put_frames(struct python_text *text, enum python_frame_status found, struct python_frames *frames,
                               s64 depth, unsigned long *budget)
 {
@@ -182,7 +182,7 @@ static void python_put_stack(struct python_text *text, unsigned long object, s64
     python_put_frames(text, python_first_frame(&frames, object), &frames, depth, &budget);
 }
 
-/* Begins a text that is printed. */
+/* Begins a text that is printed whenever its buffer is full. */
 static void python_begin_printing(struct python_text *text, char *buffer, int size)
 {
     memset(text, 0, sizeof *text);
@@ -192,7 +192,7 @@ static void python_begin_printing(struct python_text *text, char *buffer, int si
     text->shift = python_ob_base_offset();
 }
 
-/* Whether a thread is on a CPU, or about to be: not this one, while it leaves its own to sleep. */
+/* Whether a thread is on a CPU or waits for one: not the running thread, while it leaves its CPU to sleep. */
 static int python_is_running(struct task_struct *thread)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
@@ -202,7 +202,7 @@ static int python_is_running(struct task_struct *thread)
 #endif
 }
 
-/* One thread of this process, with its stack; whether it has one. */
+/* Prints a thread of this process and its stack; false: no Python frames. */
 static int python_print_thread(struct task_struct *thread, const struct offsets_page *layout, s64 depth,
                                unsigned long *budget)
 {

@@ -1,44 +1,37 @@
 /*
- * The files and sockets of the thread that leaves its CPU.
+ * Describes the files and sockets of the thread that leaves its CPU.  The callers hold python_stacks_lock, which
+ * protects the static variables.
  *
- * At the switch the run queue's lock is held: d_path(), fget() and whatever else takes a lock, or repeats what it
- * reads while another CPU changes it, could wait there for a CPU that waits for that lock.  So files are found and
- * paths are read by hand.  Another thread may close, rename or unmount meanwhile, and what is read may have been
- * freed, so each read is one that may fail (copy_from_kernel_nofault()), and each loop ends: the result may then be a
+ * In a context switch the run queue's lock is held.  A function that takes another lock, or reads again while another
+ * CPU changes what it reads (d_path(), fget()), could wait for a CPU that waits for the run queue's lock.  Therefore
+ * this file finds files and reads paths itself.  Another thread may close, rename or unmount meanwhile, and what is
+ * read may be freed: each read may fail (copy_from_kernel_nofault()), each loop has a limit, and the result may be a
  * mixture, or "?".
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* ---------------------------------------------------------------- sleep files */
-
-/* The files and sockets of the thread that leaves its CPU.
- * 
- * At the switch the run queue's lock is held: d_path(), fget() and whatever else takes a lock, or repeats what it
- * reads while another CPU changes it, could wait there for a CPU that waits for that lock.  So files are found and
- * paths are read by hand.  Another thread may close, rename or unmount meanwhile, and what is read may have been
- * freed, so each read is one that may fail (copy_from_kernel_nofault()), and each loop ends: the result may then be a
- * mixture, or "?". */
+/* ---------------------------------------------------------------- files and paths */
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 8, 0)
 #define copy_from_kernel_nofault probe_kernel_read
 #endif
 
-/* Whether the kernel's memory there could be read into the variable. */
+/* Reads kernel memory into a variable; false: unreadable. */
 #define python_peek(to, from) (copy_from_kernel_nofault(&(to), (const void *)(from), sizeof(to)) == 0)
 
-/* So long is what is said of a file or socket at most, and so many names and mounts has a path. */
+/* Limits: bytes of a description; names and mounts of a path. */
 enum { PYTHON_WHICH = 300, PYTHON_PATH_STEPS = 64 };
 
-/* A text that grows at its front. */
+/* A text that is written from its end to its front. */
 struct python_path {
     char text[PYTHON_WHICH];
     unsigned at;
     int full;
 };
 
-/* Printable in a line; UTF-8 stays. */
+/* The character, or ? for a control character; bytes of UTF-8 stay. */
 static char python_plain(char c)
 {
     return (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
@@ -59,7 +52,7 @@ static void python_prepend(struct python_path *path, const char *text, unsigned 
         path->text[path->at + length] = python_plain(text[length]);
 }
 
-/* Prepends a name that the kernel has, with a slash before it; 0: it can't be read. */
+/* Prepends a slash and the name of a dentry; false: unreadable. */
 static int python_prepend_name(struct python_path *path, struct dentry *dentry)
 {
     static char name[NAME_MAX + 1];
@@ -73,7 +66,7 @@ static int python_prepend_name(struct python_path *path, struct dentry *dentry)
     return 1;
 }
 
-/* fs/mount.h: struct mount, so far the same since 3.13. */
+/* The beginning of struct mount (fs/mount.h), the same since Linux 3.13. */
 struct python_mount {
     struct hlist_node hash;
     struct python_mount *parent;
@@ -81,8 +74,8 @@ struct python_mount {
     struct vfsmount mnt;
 };
 
-/* Steps from the root of a mount to the place where it is mounted: 1; 0: it is mounted nowhere; -1: that can't be
- * read, or this kernel's structure is another one. */
+/* 1: goes from the root of a mount to its mount point; 0: it is mounted nowhere; -1: unreadable, or this kernel has
+ * another struct mount. */
 static int python_leave_mount(struct vfsmount **mnt, struct dentry **dentry)
 {
     struct python_mount *mount = container_of(*mnt, struct python_mount, mnt), *parent;
@@ -99,7 +92,7 @@ static int python_leave_mount(struct vfsmount **mnt, struct dentry **dentry)
     return 1;
 }
 
-/* The name of the file system that the mount is of stands before a path of which no more is known. */
+/* Prepends "NAME:", the file system of the mount, to a path whose beginning is unknown. */
 static void python_prepend_system(struct python_path *path, const struct vfsmount *mnt)
 {
     const struct super_block *system;
@@ -111,7 +104,7 @@ static void python_prepend_system(struct python_path *path, const struct vfsmoun
     python_prepend(path, name[0] ? name : "?", name[0] ? strlen(name) : 1);
 }
 
-/* The path from the process's root, or from that of the mounts that it sees. */
+/* The path from the process's root, or else from the root of the mounts that the process sees; "?": unreadable. */
 static const char *python_path_of(struct python_path *path, struct vfsmount *mnt, struct dentry *dentry)
 {
     struct path root;
@@ -147,7 +140,6 @@ static const char *python_path_of(struct python_path *path, struct vfsmount *mnt
     return path->text + path->at;
 }
 
-/* What is read of a file. */
 struct python_file {
     struct file *file;
     struct inode *inode;
@@ -155,7 +147,7 @@ struct python_file {
     unsigned long number; /* of the inode */
 };
 
-/* The open file of a descriptor; 0: it can't be had. */
+/* Finds the open file of a descriptor; false: not open, or unreadable. */
 static int python_find_file(struct python_file *found, unsigned descriptor)
 {
     struct files_struct *files = current->files;
@@ -172,7 +164,7 @@ static int python_find_file(struct python_file *found, unsigned descriptor)
     return 1;
 }
 
-/* "TYPE:[NUMBER]", as /proc has it of a file that has no path. */
+/* Writes "TYPE:[NUMBER]", as /proc/PID/fd shows a file without a path. */
 static void python_describe_pseudo_file(char *which, const struct python_file *file)
 {
     const struct super_block *system;
@@ -189,7 +181,7 @@ static void python_describe_pseudo_file(char *which, const struct python_file *f
     scnprintf(which, PYTHON_WHICH, "%s:[%lu]", text, file->number);
 }
 
-/* Which file or pipe: as ls -l /proc/PID/fd says it. */
+/* Writes a file's path as /proc/PID/fd shows it, or "[NUMBER]" of a pipe. */
 static void python_describe_file(char *which, const struct python_file *file)
 {
     static struct python_path path;
@@ -222,12 +214,9 @@ static void python_describe_file(char *which, const struct python_file *file)
         scnprintf(which, PYTHON_WHICH, "%s%s", text, pseudo || (!hashed && outer != place.dentry) ? " (deleted)" : "");
 }
 
-/* ---------------------------------------------------------------- sleep sockets */
+/* ---------------------------------------------------------------- sockets, shortened from the form of ss(8) */
 
-/* Sockets, as ss says them in short. */
-
-/* The ports that the kernel gives to a connection's own end, unless it is told otherwise
- * (net.ipv4.ip_local_port_range). */
+/* The local ports that the kernel assigns by default (net.ipv4.ip_local_port_range). */
 enum { PYTHON_FIRST_EPHEMERAL = 32768, PYTHON_LAST_EPHEMERAL = 60999 };
 
 static int python_is_ephemeral_port(unsigned port)
@@ -235,7 +224,7 @@ static int python_is_ephemeral_port(unsigned port)
     return port >= PYTHON_FIRST_EPHEMERAL && port <= PYTHON_LAST_EPHEMERAL;
 }
 
-/* One end, of 4 or 16 bytes; without its number: "*". */
+/* Writes an address of 4 or 16 bytes and its port, or "*" for the port. */
 static void python_describe_endpoint(char *to, int room, const u8 *address, unsigned length, unsigned port, int with_port)
 {
     int used = length == 4 ? scnprintf(to, room, "%pI4:", address) : scnprintf(to, room, "[%pI6c]:", address);
@@ -245,7 +234,7 @@ static void python_describe_endpoint(char *to, int room, const u8 *address, unsi
         scnprintf(to + used, room - used, "*");
 }
 
-/* An IPv4 or IPv6 socket.  Without ports, those that the kernel gave to the other end of a fixed one are left out, so
+/* Writes an IPv4 or IPv6 socket; false: unreadable.  Unless ports is set, an ephemeral port opposite a fixed one is "*", so
  * that the connections of a server, or to one, are one row. */
 static int python_describe_inet(char *which, const struct socket *socket, const struct sock *sock, int family, int ports)
 {
@@ -276,7 +265,7 @@ static int python_describe_inet(char *which, const struct socket *socket, const 
     return 1;
 }
 
-/* The name of a unix socket, with what is before it; 0: it has none. */
+/* Writes the name of a Unix socket, behind the text before; false: it has none. */
 static int python_describe_unix_name(char *which, const char *before, const struct sock *sock)
 {
     const struct unix_sock *unix_sock = (const struct unix_sock *)sock;
@@ -289,7 +278,7 @@ static int python_describe_unix_name(char *which, const char *before, const stru
     length -= offsetof(struct sockaddr_un, sun_path);
     if (copy_from_kernel_nofault(path, (const char *)address->name + offsetof(struct sockaddr_un, sun_path), length))
         return 0;
-    /* an abstract one begins with a zero byte, and has no other end than its length */
+    /* an abstract name begins with a NUL, and ends by its length alone */
     path[0] = path[0] ? path[0] : '@';
     for (i = 0; i < length && (path[i] || path[0] == '@'); i++)
         path[i] = python_plain(path[i]);
@@ -298,7 +287,7 @@ static int python_describe_unix_name(char *which, const char *before, const stru
     return 1;
 }
 
-/* Its own name, else that to which it is connected, else its number. */
+/* Writes the name of a Unix socket, else that of its peer, else its number. */
 static void python_describe_unix(char *which, const struct sock *sock, unsigned long number)
 {
     const struct sock *peer;

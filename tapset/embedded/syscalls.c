@@ -1,25 +1,25 @@
 /*
- * What a system call in which a thread sleeps waits for, by its number.
+ * Finds, by the number of a system call, what a thread that sleeps in the call waits for.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
 enum python_wait_reason {
-    PYTHON_WAITS_OTHER,     /* its name says it */
+    PYTHON_WAITS_OTHER,     /* reported by the name of the call */
     PYTHON_WAITS_TIMER,
-    PYTHON_WAITS_FUTEX,     /* at the address of the first argument */
-    PYTHON_WAITS_FILE,      /* of the descriptor that the first argument is */
-    PYTHON_WAITS_FILE_LOCK, /* the same */
-    PYTHON_WAITS_FCNTL,     /* the same, with the command of the second one */
-    PYTHON_WAITS_PATH,      /* that the first argument is */
-    PYTHON_WAITS_PATH_AT,   /* that the second one is, from the folder of the first */
-    PYTHON_WAITS_POLL,      /* struct pollfd, their number */
-    PYTHON_WAITS_SELECT,    /* bits, in three sets */
+    PYTHON_WAITS_FUTEX,     /* the first argument is its address */
+    PYTHON_WAITS_FILE,      /* the first argument is its descriptor */
+    PYTHON_WAITS_FILE_LOCK, /* the first argument is the file's descriptor */
+    PYTHON_WAITS_FCNTL,     /* a descriptor and a command */
+    PYTHON_WAITS_PATH,      /* the first argument is the path */
+    PYTHON_WAITS_PATH_AT,   /* a folder's descriptor and a path */
+    PYTHON_WAITS_POLL,      /* an array of struct pollfd and its length */
+    PYTHON_WAITS_SELECT,    /* a number of descriptors and three sets of bits */
     PYTHON_WAITS_EPOLL,
-    PYTHON_WAITS_CHILD, /* the process's or its end */
+    PYTHON_WAITS_CHILD, /* a child process, or the end of one */
     PYTHON_WAITS_SIGNAL,
-    PYTHON_WAITS_RESTART, /* for what the call that a signal interrupted did */
+    PYTHON_WAITS_RESTART, /* whatever the call waited for that a signal interrupted */
 };
 
 struct python_system_call {
@@ -29,8 +29,8 @@ struct python_system_call {
 
 #define PYTHON_CALL(call, for_what) [__NR_##call] = {PYTHON_WAITS_##for_what, #call}
 
-/* By the numbers of the kernel that this is compiled for; those without a name here are of calls that don't sleep,
- * or that Python programs hardly make. */
+/* Indexed by the numbers of the kernel for which this is compiled.  Calls that don't sleep, or that Python programs
+ * hardly make, are left out. */
 static const struct python_system_call python_system_calls[] = {
     PYTHON_CALL(accept4, FILE), PYTHON_CALL(acct, OTHER), PYTHON_CALL(add_key, OTHER),
     PYTHON_CALL(bind, FILE), PYTHON_CALL(bpf, OTHER), PYTHON_CALL(brk, OTHER), PYTHON_CALL(chdir, PATH),
@@ -83,7 +83,7 @@ static const struct python_system_call python_system_calls[] = {
     PYTHON_CALL(umount2, OTHER), PYTHON_CALL(unlinkat, PATH_AT), PYTHON_CALL(unshare, OTHER),
     PYTHON_CALL(userfaultfd, OTHER), PYTHON_CALL(utimensat, PATH_AT), PYTHON_CALL(vmsplice, OTHER),
     PYTHON_CALL(wait4, CHILD), PYTHON_CALL(waitid, CHILD), PYTHON_CALL(write, FILE), PYTHON_CALL(writev, FILE),
-/* Those that aarch64 lacks. */
+/* Not on aarch64. */
 #ifdef __NR_open
     PYTHON_CALL(access, PATH), PYTHON_CALL(chmod, PATH), PYTHON_CALL(chown, PATH), PYTHON_CALL(creat, PATH),
     PYTHON_CALL(epoll_wait, EPOLL), PYTHON_CALL(fork, CHILD), PYTHON_CALL(getdents, FILE), PYTHON_CALL(link, PATH),
@@ -91,7 +91,7 @@ static const struct python_system_call python_system_calls[] = {
     PYTHON_CALL(mknod, PATH), PYTHON_CALL(poll, POLL), PYTHON_CALL(readlink, PATH), PYTHON_CALL(rename, PATH), PYTHON_CALL(rmdir, PATH),
     PYTHON_CALL(stat, PATH), PYTHON_CALL(unlink, PATH), PYTHON_CALL(vfork, CHILD),
 #endif
-/* Those that some other architectures lack: s390x, powerpc, and those of 32 bits. */
+/* Not on some other architectures: s390x, powerpc, and those of 32 bits. */
 #ifdef __NR_accept
     PYTHON_CALL(accept, FILE),
 #endif
@@ -122,7 +122,7 @@ static const struct python_system_call python_system_calls[] = {
 #ifdef __NR_renameat
     PYTHON_CALL(renameat, PATH_AT),
 #endif
-/* Those that older kernels lack. */
+/* Not in older kernels. */
 #ifdef __NR_statx
     PYTHON_CALL(statx, PATH_AT),
 #endif
@@ -146,7 +146,7 @@ static const struct python_system_call python_system_calls[] = {
 #endif
 };
 
-/* What it waits for; *name is "" where the call has none here. */
+/* *name: the name of the call, or "" if the table lacks it. */
 static enum python_wait_reason python_wait_reason_of(long number, const char **name)
 {
     *name = "";

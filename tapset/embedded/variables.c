@@ -1,26 +1,29 @@
 /*
- * The variables of frames, and what is found from them by a path.  A part of python_objects.stp.in, which includes
- * it behind what reads frames.
+ * Reads the variables of frames, and the objects to which paths lead from them.  At the end are the functions that
+ * python_values.stp.in calls.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-/* All variables of a frame have numbers: those of the function's own, in the order of its signature, then those
- * that functions within it have, too, then those of functions around it; from 3.11 on they may be mixed. */
+/* ---------------------------------------------------------------- variables */
+
+/* The variables of a frame are numbered.  Up to 3.10: the function's own, arguments first, in the order of the signature;
+ * cells, which inner functions use, too; free variables, of outer functions.  From 3.11 on cells may be among the others:
+ * names[0] has all, and kinds has the kind of each. */
 struct python_variables {
     unsigned long frame, names[3], kinds;
     u64 counts[3];
     u32 flags, arguments, keyword_arguments;
 };
 
-/* Whether the frame has variables that can be read. */
+/* False: the frame's variables can't be read. */
 static int python_find_variables(struct python_variables *variables, const struct python_frames *frames)
 {
     const struct offsets_page *layout = &frames->layout;
     const unsigned offsets[] = {layout->co_flags, layout->co_argcount, layout->co_kwonlyargcount,
                                 layout->co_varnames, layout->co_localspluskinds, layout->co_cellvars, layout->co_freevars};
-    u64 words[7]; /* the first three are of 4 bytes each; 0 is the place of what this CPython does not have */
+    u64 words[7]; /* the first three: of 4 bytes each; an offset is 0 if this CPython lacks the member */
     memset(variables, 0, sizeof *variables);
     variables->frame = frames->frame;
     if (!layout->frame_localsplus || !python_read_words(words, offsets, 7, frames->code, NULL, 0) ||
@@ -42,7 +45,6 @@ static u64 python_variables_count(const struct python_variables *variables)
     return min_t(u64, variables->counts[0] + variables->counts[1] + variables->counts[2], PYTHON_ENTRIES);
 }
 
-/* The name of a variable. */
 static unsigned long python_variable_name(const struct python_variables *variables, u64 number)
 {
     int i;
@@ -61,7 +63,7 @@ static enum python_lookup python_variable(const struct python_variables *variabl
         (variables->kinds && !python_read(&kind, variables->kinds + number, 1)))
         return PYTHON_LOOKUP_UNREADABLE;
     *value = word & ~STACKREF_TAGS;
-    /* An argument becomes a cell only when the function has begun.  Include/cpython/cellobject.h: PyCellObject. */
+    /* An argument becomes a cell (Include/cpython/cellobject.h) only once the function has begun. */
     if (*value && (kind & (CO_FAST_CELL | CO_FAST_FREE) || number >= variables->counts[0])) {
         if (!python_read_type(&type, *value, layout->ob_base_offset))
             return PYTHON_LOOKUP_UNREADABLE;
@@ -71,8 +73,8 @@ static enum python_lookup python_variable(const struct python_variables *variabl
     return *value ? PYTHON_LOOKUP_OK : PYTHON_LOOKUP_UNSET;
 }
 
-/* A variable by its name: of the function, or as it would find it in its module.  Those of a class statement or a
- * module are in its namespace. */
+/* Looks a name up in the frame's variables, then in its globals.  The variables of a class statement or a module are in
+ * the dict f_locals. */
 static enum python_lookup python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name,
                                              int length, unsigned long *value)
 {
@@ -85,7 +87,7 @@ static enum python_lookup python_variable_named(struct python_text *text, const 
     for (i = 0; i < count && got != PYTHON_LOOKUP_OK; i++) {
         if (!python_use_budget(text))
             return PYTHON_LOOKUP_UNREADABLE;
-        /* up to 3.10 an argument that functions within have, too, is there twice */
+        /* up to 3.10 an argument that inner functions use is listed twice */
         if (python_is_named(text, python_variable_name(&variables, i), name, length))
             got = python_variable(&variables, &frames->layout, i, value);
     }
@@ -96,7 +98,7 @@ static enum python_lookup python_variable_named(struct python_text *text, const 
     return got;
 }
 
-/* ---- paths: name.attribute[3]['key'] */
+/* ---------------------------------------------------------------- paths: name.attribute[3]['key'] */
 
 static enum python_lookup python_index(struct python_text *text, unsigned long object, s64 index, unsigned long *value)
 {
@@ -130,7 +132,7 @@ static enum python_lookup python_index(struct python_text *text, unsigned long o
     return more < 0 ? PYTHON_LOOKUP_UNREADABLE : PYTHON_LOOKUP_ABSENT;
 }
 
-/* An attribute; that of a class is looked for in it and its bases first. */
+/* Looks an attribute up; of a class, in the class and its bases first. */
 static enum python_lookup python_member_of(struct python_text *text, unsigned long object, const char *name, int length,
                                         unsigned long *value)
 {
@@ -144,7 +146,7 @@ static enum python_lookup python_member_of(struct python_text *text, unsigned lo
     return python_attribute(text, object, name, length, value);
 }
 
-/* One step of a path: from *at on, which is then behind it. */
+/* Follows the step of a path that begins at *at, and moves *at behind the step. */
 static enum python_lookup python_resolve_step(struct python_text *text, const char **at, unsigned long *value)
 {
     const char *from = *at + 1;
@@ -178,7 +180,7 @@ static enum python_lookup python_resolve_step(struct python_text *text, const ch
     return python_index(text, object, negative ? -index : index, value);
 }
 
-/* What the path leads to, from a variable of the frame on. */
+/* Finds the object to which a path leads from a variable of the frame. */
 static enum python_lookup python_resolve_path(struct python_text *text, const struct python_frames *frames, const char *path,
                                      unsigned long *value)
 {
@@ -199,7 +201,9 @@ static void python_put_lookup(struct python_text *text, enum python_lookup got, 
                           got == PYTHON_LOOKUP_UNSET    ? "<unset>" : "<unknown>");
 }
 
-/* ---- what python_values.stp calls; frameptr 0: the running frame */
+/* ---------------------------------------------------------------- functions for python_values.stp.in */
+
+/* frameptr 0: the innermost frame of the running thread. */
 
 static void python_end_values(struct python_text *text)
 {
@@ -221,8 +225,8 @@ static void python_repr_text(char *to, unsigned long object)
     python_end_values(&text);
 }
 
-/* What function__return passes: an exception; or, where only its class and what it will be made with are there, a tuple
- * of both. */
+/* Writes the exception that function__return passes: an object or, if CPython has not made the object yet, a tuple of its
+ * class and what it will be made with. */
 static void python_exception_text(char *to, unsigned long object)
 {
     struct offsets_page layout;
@@ -264,7 +268,7 @@ static void python_typename_text(char *to, unsigned long object)
     *text.at = '\0';
 }
 
-/* The characters of a str, as they are. */
+/* Writes a str without quotes, its ASCII characters unescaped. */
 static void python_str_text(char *to, unsigned long object)
 {
     struct python_text text;
@@ -298,7 +302,7 @@ static void python_local_text(char *to, unsigned long frameptr, const char *path
     python_end_values(&text);
 }
 
-/* 0: there is none. */
+/* 0: not found. */
 static unsigned long python_local_object(unsigned long frameptr, const char *path)
 {
     struct python_frames frames;
@@ -310,7 +314,7 @@ static unsigned long python_local_object(unsigned long frameptr, const char *pat
     return python_resolve_path(&text, &frames, path, &value) == PYTHON_LOOKUP_OK ? value : 0;
 }
 
-/* "name=value", or with stars and without the name; a comma before all but the first. */
+/* Writes "name=value", or with stars "*value"; a comma before all but the first. */
 static void python_put_variable(struct python_text *text, unsigned long name, enum python_lookup got, unsigned long value,
                                 const char *stars, int *count)
 {
@@ -331,13 +335,13 @@ static void python_put_argument(struct python_text *text, const struct python_fr
     enum python_lookup got = python_variable(variables, &frames->layout, number, &value);
     char letters[64];
     int length;
-    /* up to 3.10 it may have moved to a cell */
+    /* up to 3.10 the argument may have moved to a cell */
     if (got == PYTHON_LOOKUP_UNSET && variables->counts[1] && (length = python_copy_name(letters, sizeof letters, name, text->shift)))
         got = python_variable_named(text, frames, letters, length, &value);
     python_put_variable(text, name, got, value, stars, count);
 }
 
-/* Begins a text about the variables of a frame; 0: there are none, and it is written. */
+/* Begins a text about the variables of a frame; false: there are none, and the text is complete. */
 static int python_begin_variables(struct python_text *text, char *to, struct python_frames *frames,
                                   struct python_variables *variables, unsigned long frameptr)
 {
@@ -352,7 +356,7 @@ static int python_begin_variables(struct python_text *text, char *to, struct pyt
     return 0;
 }
 
-/* In the order of the signature. */
+/* Writes the arguments in the order of the signature. */
 static void python_args_text(char *to, unsigned long frameptr)
 {
     struct python_frames frames;
@@ -375,7 +379,7 @@ static void python_args_text(char *to, unsigned long frameptr)
     python_end_values(&text);
 }
 
-/* Those of a class statement or a module are in its namespace. */
+/* Writes the variables of a class statement or a module. */
 static void python_put_namespace(struct python_text *text, unsigned long dict, int *count)
 {
     struct python_dict_iter walk;
@@ -411,7 +415,7 @@ static void python_locals_text(char *to, unsigned long frameptr)
     python_end_values(&text);
 }
 
-/* The frame so many further out; -1, which python_first_frame() can't read: there is none. */
+/* The frame so many callers further out; -1, which python_first_frame() can't read: none. */
 static s64 python_frame_above(unsigned long frameptr, s64 depth)
 {
     struct python_frames frames;
