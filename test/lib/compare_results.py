@@ -1,12 +1,11 @@
-# Runs suites of tests without the shim and with it, and finds the tests whose results differ: the part that
-# test/long/cpython/compare.py and test/long/projects/compare.py share.  A test
+# Runs suites of tests without the shim and with it, and finds the tests whose results differ.  For
+# test/long/cpython/compare.py and test/long/projects/compare.py.  A test
 #
-#   differs             if its results without the shim are all the same, and with it something else
-#                       more than once
-#   differs once        if that is once in all its runs
 #   varies              if its results without the shim are not all the same
-#   differs with any tool   if its results beside a tool that is not the shim are those with the shim
-#   is expected to      if a list of expected differences says so
+#   is expected to      if a list of expected differences has it
+#   differs with any tool   if its other results with the shim are also those with another tool
+#   differs             if more than one of its results with the shim are others than without
+#   differs once        if one of its results with the shim is another than without
 #
 # SPDX-License-Identifier: MIT
 import collections

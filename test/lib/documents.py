@@ -1,8 +1,8 @@
-# Prints what the documents (*.md) below a folder name and is not there, a line each; ends with 1 if there
+# Prints what the documents (*.md) below a folder name and does not exist, a line each; exits with 1 if there
 # is any.  For test/fast/documents.bats and test/long/packages/build.bats.
 #
 # usage: test/lib/documents.py links FOLDER   relative links, and their anchors
-#        test/lib/documents.py names FOLDER   what is in code: paths of the tree, and what "make" is to make
+#        test/lib/documents.py names FOLDER   in code: paths of the tree, and targets of "make"
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,16 +1,17 @@
-# expect.py PROGRAM [ARGS...]: runs a Python program as its own interpreter would, and writes to
-# the file $EXPECT what sys.setprofile() sees of the program's functions, a line an event:
+# expect.py PROGRAM [ARGS...]: runs a Python program as the interpreter itself would, and writes to
+# the file $EXPECT the events of sys.setprofile() for the program's functions, a line each:
 #
-#   > funcname lineno     a frame starts or goes on
+#   > funcname lineno     a frame starts or resumes
 #   < funcname lineno     it returns, yields, awaits or ends by an exception
 #   ( funcname lineno     a function of C is called, by that line
 #   ) funcname lineno     it returns, or ends by an exception
 #
-# or, with LINES in the environment, what sys.settrace() sees:
+# or, with LINES in the environment, those of sys.settrace():
 #
 #   . funcname lineno     a line
 #
-# The suites compare it with what tracers see at the markers, in a run without either.
+# The suites compare the file with the events that tracers get from the markers, in a run without
+# sys.setprofile() and sys.settrace().
 #
 # SPDX-License-Identifier: MIT
 import os

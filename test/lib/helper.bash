@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# What all suites, and the long checks of test/long/*/run, share: where things are, and the helpers of
+# For all suites, and the long checks of test/long/*/run: the paths of the tree, and the helper functions in
 # test/lib/helpers, a file for each subject.
 #
 # SPDX-License-Identifier: MIT
 
-# $TREE is a copy of this tree: test/lib/setup_suite.bash.
+# $TREE: a copy of this tree, made by test/lib/setup_suite.bash.
 top=${TREE:-$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")}
-# $SHIM is a copy of the shim: test/lib/run.
+# $SHIM: a copy of the shim, made by test/lib/run.
 export top shim=${SHIM:-$top/build/libpython-stap.so.0} driver=$top/build/driver
 # The tapsets that the Makefile has made for the stap in use.
 export tapsets=${STAP_VM_ROOT:-$top/build}${STAP_VM_ROOT:+.stap}
 export LC_ALL=C
-# How often longer than usual what is waited for may take: on an emulated processor.
+# The factor of time limits, for an emulated processor.
 export SLOW=${SLOW:-1}
-# make check has stap's modules compiled with -O1, which takes three quarters of the time: pycalls 5.0 s,
-# with -O2 6.5 s (stap -v -p4).  The kernel's build takes it from the environment.
+# make check compiles stap's modules with -O1, in three quarters of the time: pycalls in 5.0 s, with -O2 in
+# 6.5 s (stap -v -p4).  The kernel's build reads KCFLAGS from the environment.
 [ -n "${EVERY:-}" ] || export KCFLAGS=-O1
 
 # shellcheck source=test/lib/helpers/files.bash

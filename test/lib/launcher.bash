@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the suites of stap-python share.
+# For the suites of stap-python: the launcher, programs to attach to, and another machine's files.
 #
 # SPDX-License-Identifier: MIT
 
@@ -17,7 +17,7 @@ teardown() {
   done
 }
 
-# Whether attach calls dlopen() in other processes here, as it must below 3.14.
+# Whether attach can call functions such as dlopen() in other processes on this architecture, as it must below 3.14.
 has_remote_calls() {
   [[ $(uname -m) = x86_64 || $(uname -m) = aarch64 ]]
 }
@@ -26,7 +26,7 @@ need_remote_calls() {
   has_remote_calls || skip "needs x86-64 or aarch64, whose calls attach makes with ptrace"
 }
 
-# What it records as enabled is in the test's own directory, as if that were this machine's root.
+# Runs stap-python.  enable and disable keep their list in the test's directory, as if it were this machine's root.
 launcher() {
   case ${1:-} in
     enable | disable) set -- env STAP_PYTHON_ROOT="${STAP_PYTHON_ROOT:-$BATS_TEST_TMPDIR/machine}" "$launcher" "$@" ;;
@@ -35,8 +35,7 @@ launcher() {
   timeout -k 5 $((60 * SLOW)) "$@"
 }
 
-# Makes a virtual environment of each of these Pythons, as the module venv does but faster, and prints
-# its interpreter.
+# Makes a virtual environment of each of these Pythons, as the module venv does but faster; prints their interpreters.
 environments() {
   local python folder number=0
   for python; do
@@ -48,18 +47,16 @@ environments() {
   done
 }
 
-# The site-packages of an interpreter.
 site_of() {
   "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 }
 
-# How many threads a program starts with: with the shim one more.
+# How many threads an interpreter starts with; with the shim it has one more.
 threads_of() {
   "$@" -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])'
 }
 
-# stap-python exits with this status, and prints one line on stderr, which matches the pattern, and
-# nothing else.
+# Checks that stap-python exits with this status, and prints nothing but one line on stderr, which matches the pattern.
 # usage: refuses STATUS PATTERN ARGUMENTS...
 refuses() {
   local expected=$1 pattern=$2 got=0
@@ -77,8 +74,8 @@ runs() {
   [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$2")" ] && grep -q '/libc\.' "/proc/$1/maps"
 }
 
-# The files of another machine in $machine: a Debian with all that a probe needs.  Its stap is in
-# $machine/bin.  Who isn't root is in stapusr and stapdev there.
+# Makes the files of another machine in $machine: a Debian with all that a probe needs, its stap in $machine/bin.  A
+# user other than root is in the groups stapusr and stapdev there.
 make_machine() {
   local release=6.1.0-7-amd64 groups=(106 105)
   [ "$(id -u)" = 0 ] || groups=("$(id -g)" "$(id -g)")
@@ -100,12 +97,12 @@ make_machine() {
   cp /usr/bin/python3 "$machine/usr/bin/python3.11"
   printf '#!/bin/sh\necho "Systemtap translator/driver (version 5.6/0.190, Debian version 5.6-1)"\n' >"$machine/bin/stap"
   chmod +x "$machine/bin/stap"
-  # SystemTap's runtime, without its faults
+  # SystemTap's runtime, without the faults for which doctor checks
   echo 'typedef typeof(&task_work_cancel_func) f;' >"$machine/usr/share/systemtap/runtime/stp_task_work.c"
   echo 'int fine;' >"$machine/usr/share/systemtap/runtime/transport/relay_v2.c"
 }
 
-# Compiles what looks like a free-threaded CPython of this PY_VERSION_HEX.
+# Compiles a fake free-threaded CPython of this PY_VERSION_HEX.
 # usage: free_threaded FILE HEX
 free_threaded() {
   gcc -rdynamic -o "$1" -x c - <<C
@@ -122,7 +119,7 @@ make_tree() {
   cp "$top/probes/python.d" "$BATS_TEST_TMPDIR/tree/probes"
 }
 
-# What attach says of a shim, or a Python, that is none: it was loaded, and does nothing.
+# The message of attach for a fake shim or a fake Python: the shim was loaded, and does nothing.
 # usage: does_nothing PID
 does_nothing() {
   echo "stap-python: attach: $1: the shim is loaded, but tracers don't see it: it found no CPython there that it supports: PYTHON_STAP_DEBUG=1 in the program's environment says why"
@@ -142,8 +139,8 @@ C
   gcc -shared -fPIC -Wl,-z,now -o "$1" "$BATS_TEST_TMPDIR/shim.c"
 }
 
-# Starts a program that computes the same in four threads, until the file $end exists, and then prints
-# how often the result was wrong.  Its PID is $program, its output in $program_output.
+# Starts a program that repeats a computation in four threads until the file $end exists, and then prints how often
+# the result was wrong.  Its PID is $program, its output in $program_output.
 # usage: start_program PYTHON...
 start_program() {
   end=$BATS_TEST_TMPDIR/end program_output=$BATS_TEST_TMPDIR/output
@@ -180,7 +177,7 @@ PY
   wait_for grep -qs started "$program_output"
 }
 
-# The program still runs, untraced, and ends with the right result.
+# Checks that the program still runs, untraced, and ends with the right result.
 program_ends() {
   refute grep -qE 'State:.[tT]' "/proc/$program/status"
   [ "$(awk '/TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ]
@@ -196,15 +193,15 @@ program_has_ended() {
   [ "$(cat "$program_output")" = $'started\nended, wrong: 0' ]
 }
 
-# stap-python refuses to attach to the program, with this error, and leaves it as it is.
+# Checks that stap-python refuses to attach to the program, with this error, and loads nothing into it.
 # usage: attach_refuses PATTERN
 attach_refuses() {
   refuses 1 "attach: $program: .*($1)" attach "$program"
   refute grep -q libpython-stap "/proc/$program/maps"
 }
 
-# Runs the script $1 of bash with PIDs and a /proc of its own, in which $launcher, $shim, $top and $dir are
-# set, and these functions: attach --all and --name would reach other programs of this machine, too.
+# Runs the bash script $1 in a PID namespace with its own /proc, because attach --all and --name would reach other
+# programs of this machine, too.  The script has $launcher, $shim, $top, $dir, and the functions below.
 alone() {
   [ "$(id -u)" = 0 ] || skip "needs root, for PIDs of its own"
   need unshare

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Root folders of Debian's releases, made with mmdebstrap, in $roots: for the checks that source this after
-# test/vm/lib.sh.
+# Makes root folders of Debian's releases in $roots, with mmdebstrap.  Sourced by checks, after test/vm/lib.sh.
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
-# Unpacks packages into a new folder, and configures none, so that nothing of them runs: of another architecture, too.
+# Unpacks packages, also of another architecture, into a new folder.  Configures none, so that none of their programs
+# runs.
 # usage: extract RELEASE ARCHITECTURE FOLDER PACKAGES [OPTION OF MMDEBSTRAP...]
 extract() {
   # a mirror or a proxy may keep lists of sid that have expired
@@ -13,8 +13,8 @@ extract() {
     "$1" "$3" "$mirror"
 }
 
-# What a compiler of this machine needs to compile for a root of its architecture, with that root's headers and C library
-# though the compiler has others, as a package that is recommended with it brings.
+# The options with which a compiler uses the headers and the C library of a root of its architecture, even if it has
+# others, which a package that is recommended with it may bring.
 # usage: flags_for ROOT
 flags_for() {
   local libraries
@@ -34,8 +34,8 @@ install_into() {
     apt-get clean"
 }
 
-# Makes $roots/RELEASE, unless it is there, with the packages whose names the shell commands RECIPE print in it,
-# once apt has its lists.
+# Makes $roots/RELEASE, unless it is there, with the packages that the shell commands RECIPE print.  They run in the
+# root, after apt-get update.
 # usage: bootstrap RELEASE RECIPE
 bootstrap() {
   local release=$1 recipe=$2 root=$roots/$1 log=$roots/$1.log

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For suites that bats runs without test/lib/run: if the tree's path is not fit for them, they use a copy, $TREE.
+# For suites that bats runs without test/lib/run: if they can't run at the tree's path, they use a copy, $TREE.
 #
 # SPDX-License-Identifier: MIT
 

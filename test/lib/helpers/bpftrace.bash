@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# bpftrace, programs for it that print or count the markers, and workloads traced with it.
+# Runs bpftrace beside programs, and has bpftrace programs that print or count the markers.
 #
 # SPDX-License-Identifier: MIT
 
-# Tried once in a run of bats: it takes a second.
+# Skips the test unless bpftrace can attach to markers.  Tries it once in a run of bats, because it takes a second.
 can_bpftrace() {
   local tried=${BATS_RUN_TMPDIR:+$BATS_RUN_TMPDIR/bpftrace-attaches}
   need bpftrace
@@ -14,7 +14,7 @@ can_bpftrace() {
   [ ! "$tried" ] || : >"$tried"
 }
 
-# Waits until the bpftrace $1 sleeps and waits for events, two seconds at most.
+# Waits until the bpftrace $1 waits for events, at most two seconds.
 waits_for_events() {
   local i
   for ((i = 0; i < 40 * SLOW; i++)); do
@@ -28,20 +28,20 @@ descriptors_of() {
   find "/proc/$1/fd" -lname "$2" 2>/dev/null | wc -l
 }
 
-# Whether the bpftrace $1 is attached to its $2 probes, which have $3 sites: it then holds a link for each probe (0.27)
-# or a perf event for each CPU and for each site (0.17).
+# Whether the bpftrace $1 is attached to its $2 probes, which have $3 sites.  It then holds a link for each probe
+# (bpftrace 0.27), or a perf event for each CPU and for each site (0.17).
 is_attached() {
   [ "$(descriptors_of "$1" '*bpf_link*')" -ge "$2" ] || [ "$(descriptors_of "$1" '*perf_event*')" -ge $(($3 + $(nproc))) ]
 }
 
-# How many of these it holds.
+# How many links and perf events the bpftrace $1 holds.
 attachments_of() {
   echo $(($(descriptors_of "$1" '*bpf_link*') + $(descriptors_of "$1" '*perf_event*')))
 }
 
-# Ends the bpftrace $1, which then prints its maps.  bpftrace reacts to an interrupt only while it waits
-# for events, and drops events that it has not printed yet.  A second interrupt while it detaches or
-# prints would end it without its maps: it does that once it holds less of what it attached with.
+# Ends the bpftrace $1, which then prints its maps.  bpftrace reacts to an interrupt only while it waits for
+# events, and drops events that it has not printed yet.  An interrupt while it detaches or prints would end it
+# without its maps: it gets none once it holds fewer links and perf events.
 end_bpftrace() {
   local attached
   attached=$(attachments_of "$1")
@@ -55,7 +55,7 @@ end_bpftrace() {
   done
 }
 
-# Starts a bpftrace with this program, which stays: $stays.  end_bpftrace ends it.
+# Starts a bpftrace with this program, and waits until it is attached: $stays, until end_bpftrace.
 bpftrace_beside() {
   bpftrace -q -e "$1" >/dev/null 2>&1 3>&- &
   stays=$!
@@ -65,7 +65,7 @@ bpftrace_beside() {
   done
 }
 
-# For the teardown() of suites with programs in the background: ends what a test that fails leaves behind.
+# For teardown(): ends the programs that a failed test leaves in the background.
 kill_jobs() {
   local pids
   pids=$(jobs -p)
@@ -73,8 +73,8 @@ kill_jobs() {
   [ ! "$pids" ] || kill -KILL $pids 2>/dev/null || true
 }
 
-# Runs bpftrace with PROGRAM, and the words of PROGRAM_ARGUMENTS as its own, while COMMAND runs; its output
-# is in $trace.  Fails if bpftrace lost an event.
+# Runs bpftrace with PROGRAM, and the words of $PROGRAM_ARGUMENTS as arguments, while COMMAND runs; bpftrace's
+# output is in $trace.  Fails if bpftrace lost an event.
 # usage: bpftrace_while PROGRAM COMMAND...
 bpftrace_while() {
   local program=$1 tracer probes sites status=0
@@ -89,7 +89,7 @@ bpftrace_while() {
     kill -0 "$tracer" || { cat "$trace.log" && return 1; }
     sleep 0.05
   done
-  # It has enabled the last one when it waits for events.
+  # When bpftrace waits for events, it has enabled the last probe.
   waits_for_events "$tracer"
   timeout -k 5 "$((${TRACE_TIMEOUT:-60} * SLOW))" "$@" || status=$?
   end_bpftrace "$tracer"
@@ -139,15 +139,15 @@ all_markers() {
   markers | sed "s|.*|usdt:$shim:python:& { @ = count(); }|"
 }
 
-# The same, with a count for each marker.
+# A bpftrace program that counts each marker.
 each_marker() {
   markers | sed "s|.*|usdt:$shim:python:& { @[\"&\"] = count(); }|"
 }
 
-# Runs each case of a workload plain, with the shim, and with the shim while bpftrace runs PROGRAM; the three
-# must print the same and end alike.  The cases are the workload's top-level functions without parameters,
-# except marked() and executed(), which they call.  Each runs as a file of its own, $folder/CASE.py, by
-# which its events in $trace are told from the others'.
+# Runs each case of a workload without the shim, with it, and with it while bpftrace runs PROGRAM; the three must
+# print the same and have the same exit status.  The cases are the workload's top-level functions without
+# parameters, except marked() and executed(), which they call.  Each runs as a file of its own, $folder/CASE.py,
+# which identifies its events in $trace.
 # usage: run_cases PYTHON WORKLOAD PROGRAM
 run_cases() {
   local name
@@ -172,8 +172,7 @@ SH
   done
 }
 
-# How often a case of run_cases called marked(): the last line it printed, except the status that is added
-# for those that end by os._exit() or os.execv().
+# How often a case of run_cases called marked(): its last line of output, but for the line with its exit status.
 marked_by() {
   grep -v status "$folder/$1.plain" | tail -n 1
 }

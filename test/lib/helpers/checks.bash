@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a test checks with, and what it says it needs when it is skipped.
+# Checks of tests, and functions that skip a test with the reason.
 #
 # SPDX-License-Identifier: MIT
 
@@ -10,7 +10,7 @@ outcome() {
   echo "status $status"
 }
 
-# Fails if the command succeeds; a bare "!" in the middle of a test can't fail it.
+# Fails if the command succeeds.  "! COMMAND" would fail a test only in its last line.
 refute() {
   if "$@"; then return 1; fi
 }
@@ -39,17 +39,17 @@ need() {
   done
 }
 
-# Leaves a test to make check-every (EVERY=1), and to the long check $1, if there is one.
+# Skips a test unless EVERY=1 (make check-every); $1: the long check that has it, too.
 need_time() {
   [ -n "${EVERY:-}" ] || skip "needs time: ${1:+$1, or }make check-every"
 }
 
-# Every $1th line of a list; all of them with EVERY.
+# Every $1th line of a list; with EVERY all lines.
 some() {
   if [ -n "${EVERY:-}" ]; then cat; else awk -v every="$1" 'NR % every == 1'; fi
 }
 
-# A long check refuses each of these in one line, which names the last word and the help.
+# Checks that a long check refuses each of these arguments in one line, which names the last word and --help.
 # usage: refuses_arguments test/long/NAME/run ARGUMENTS...
 refuses_arguments() {
   local arguments

@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-# All of them, one a line, by their paths in the project, in a checkout and in an unpacked tarball alike.
+# The paths of all files in the project, one a line, in a checkout or an unpacked tarball.
 project_files() {
   if [ -e "$top/.git" ]; then
     git -C "$top" -c core.quotePath=false ls-files --cached --others --exclude-standard
@@ -14,7 +14,7 @@ project_files() {
   done | sort
 }
 
-# Those that are shell scripts, suites included.
+# The shell scripts among them, suites included.
 shell_files() {
   project_files | (cd "$top" && xargs grep -lE '^#!/bin/(ba)?sh|^# shellcheck shell=|^#!/bin/busybox sh')
   project_files | grep '\.bats$'

@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: MIT
 
-# The newest that the shim may need, of a machine as uname -m has it: 2.17, or the oldest with which it runs.
+# The newest glibc that the shim may need on a machine of this name (uname -m): 2.17, or the architecture's oldest.
 newest_glibc() {
   case $1 in
     riscv64) echo 2.27 ;;
@@ -11,8 +11,8 @@ newest_glibc() {
   esac
 }
 
-# The symbols in the file $1 that a glibc older than $2 lacks, a line each: "pthread_join GLIBC_2.34"; and what else of a
-# later one the file needs: "GLIBC_ABI_DT_RELR".
+# What the file $1 needs of a glibc newer than $2, a line each: symbols ("pthread_join GLIBC_2.34") and other versions
+# ("GLIBC_ABI_DT_RELR").
 needs_newer_glibc() {
   {
     readelf --wide --dyn-syms "$1" | sed -nE 's/.* UND ([^ @]*)@(GLIBC_[^ ]*).*/\2 \1/p'

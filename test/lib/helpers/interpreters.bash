@@ -1,29 +1,29 @@
 # shellcheck shell=bash
-# The CPythons of this machine, and which of them a test runs in.
+# Finds the CPythons of this machine, and chooses those in which a test runs.
 #
 # SPDX-License-Identifier: MIT
 
-# The CPythons from 3.6 on that the shim supports, a path a line, the system's first.  With EVERY=1
-# (make check-every) all that are installed; otherwise one for each way in which the shim hooks and reads
-# CPython: up to 3.8, 3.9 and 3.10, 3.11, each version from 3.12 on, and each free-threaded version.
-# PYTHONS adds some; ONLY_PYTHONS replaces them.  They may be scripts that start one.
+# The installed CPythons that the shim supports, a path a line, the system's first.  With EVERY=1 (make check-every)
+# all; otherwise one for each way in which the shim hooks and reads CPython: up to 3.8, 3.9 and 3.10, 3.11, each
+# version from 3.12 on, and each free-threaded version.  PYTHONS: more interpreters to test; ONLY_PYTHONS: test
+# only these.  Each is the path of an interpreter or of a wrapper script.
 pythons() {
   interpreters | sed -n 's/^supported //p' | gated
 }
 
-# The condition of Python for the free-threaded builds that the shim refuses, as probes/shared/versions.h has it.
+# A condition in Python: a free-threaded build that the shim refuses (probes/shared/versions.h).
 refused='"t" in sys.abiflags and (sys.version_info < (3, 14, 4) or (3, 15) < sys.version_info < (3, 15, 0, "b"))'
 
-# Those, which need not be there.
+# The installed CPythons of such builds; there may be none.
 refused_pythons() {
   interpreters | sed -n 's/^refused [^ ]* //p'
 }
 
-# What Python prints as its minor version, of a free-threaded build with a t: 14t.
+# An expression in Python: its minor version, of a free-threaded build with a t: 14t.
 minor='"%d%s" % (sys.version_info[1], "t" * ("t" in sys.abiflags))'
 
-# The CPythons from 3.6 on that there are, a line each: "supported 14t PATH" or "refused 13t PATH".  All are started for
-# it, so a run of bats keeps the list.
+# The installed CPythons from 3.6 on, a line each: "supported 14t PATH" or "refused 13t PATH".  All are started for
+# this, so a run of bats caches the list.
 interpreters() {
   local python kept=''
   # shellcheck disable=SC2086
@@ -41,7 +41,7 @@ if sys.version_info >= (3, 6):
   [ ! "$kept" ] || { mv "$kept.$BASHPID" "$kept" && cat "$kept"; }
 }
 
-# Those for which a condition of Python is true.
+# The installed CPythons for which a condition in Python is true.
 which_pythons() {
   local python
   interpreters | while read -r _ _ python; do
@@ -59,26 +59,26 @@ with_minor() {
   done
 }
 
-# The first path of each kind, from such lines: versions up to 3.$1 are one kind, later ones up to 3.10
-# another, and each version from 3.11 on is one, its free-threaded build another.
+# The first path of each kind, from lines of with_minor.  Kinds are: versions up to 3.$1; later ones up to 3.10; each
+# version from 3.11 on; and each free-threaded version.
 first_of_each() {
   awk -v oldest="$1" '{ minor = $1 + 0; kind = minor > 10 ? $1 : minor > oldest ? 10 : oldest; if (!seen[kind]++) print $2 }'
 }
 
-# The paths that pythons() takes, from such lines.
+# The paths that pythons() prints, from lines of with_minor.
 gated() {
   if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then sed 's/[^ ]* //'; else first_of_each 8; fi
 }
 
-# One of pythons(), or of the paths given, for each way in which the shim hooks: up to 3.10, 3.11, and
-# each version from 3.12 on, because sys.monitoring changes in each, and each free-threaded one.
+# One of pythons(), or of the paths given, for each way in which the shim hooks: up to 3.10, 3.11, each version from
+# 3.12 on, because sys.monitoring changes in each, and each free-threaded version.
 pythons_by_hook() {
   # shellcheck disable=SC2046
   [ $# -gt 0 ] || set -- $(pythons)
   printf '%s\n' "$@" | with_minor | first_of_each 10
 }
 
-# Those of pythons() for what takes long: pythons_by_hook(), unless EVERY or ONLY_PYTHONS is set.
+# For tests that take long: pythons_by_hook(), but all of pythons() with EVERY or ONLY_PYTHONS.
 few_pythons() {
   if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else pythons_by_hook; fi
 }
@@ -88,43 +88,42 @@ system_python() {
   pythons | head -n 1
 }
 
-# The interpreters for a test in the guest: the system's, because stap treats a marker alike in all of
-# them; with EVERY pythons_by_hook().
+# The interpreters for a test in the guest: the system's, because stap treats a marker alike in all interpreters; with
+# EVERY pythons_by_hook().
 guest_pythons() {
   if [ -n "${EVERY:-}" ]; then pythons_by_hook; else system_python; fi
 }
 
-# The version of a path of pythons(), as 3.11; of a free-threaded build too.
+# The version of an interpreter, without the t of a free-threaded build: 3.11.
 version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 }
 
-# The same with the t of a free-threaded build, as 3.14t: what comes behind "python" in its files' names.
+# The version with the t of a free-threaded build, 3.14t: it follows "python" in the names of its files.
 abi_of() {
   "$1" -c 'import sys; print("%d.%d%s" % (sys.version_info[:2] + ("t" * ("t" in sys.abiflags),)))'
 }
 
-# Whether it is a free-threaded build.
 is_free_threaded() {
   [[ $(abi_of "$1") == *t ]]
 }
 
-# Those of pythons() that are.
+# The free-threaded builds of pythons().
 free_threaded_pythons() {
   pythons | with_minor | awk '$1 ~ /t$/ { print $2 }'
 }
 
-# The last minor version that stap-python and the tapset look for: one more than the newest that is supported.
+# The last minor version that stap-python and the tapset search for: one more than the newest supported.
 untried_minor() {
   sed -n 's/.*CPYTHON_NEWEST_MINOR = \([0-9]*\),$/\1/p' "$top/probes/shared/versions.h" | awk '{ print $1 + 1 }'
 }
 
-# "${each_python[@]}" "PYTHON..." ARGUMENT... runs each of the interpreters with the arguments.
+# "${each_python[@]}" "PYTHON..." ARGUMENT... runs each of these interpreters with the arguments.
 # shellcheck disable=SC2016,SC2034
 each_python=(bash -c 'for python in $0; do "$python" "$@"; done')
 
-# The installed libpython files, chosen as pythons() chooses the programs; not those of free-threaded builds,
-# whose names don't tell whether the shim supports them.
+# The installed libpython files, chosen as pythons() chooses interpreters.  Without those of free-threaded builds,
+# because their names don't show whether the shim supports them.
 libpythons() {
   local library minor
   for library in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0; do
@@ -139,8 +138,8 @@ embed() {
   gcc -o "$2" "$top/test/workloads/embed.c" "$1" -Wl,-rpath,"$(dirname "$1")"
 }
 
-# Puts a copy of $file, which holds the code of $python, in its place for this test: so that who traces its own
-# markers traces no other program.  Not of a script that starts a Python elsewhere.
+# Replaces $file, which holds the code of $python, by a copy for this test: a tracer of its native markers then
+# traces no other program.  Does nothing if $python is a script that starts a Python elsewhere.
 own_copy() {
   local original=$file folder=$BATS_TEST_TMPDIR/copy
   mkdir -p "$folder"
@@ -157,8 +156,8 @@ own_copy() {
   cp "$original" "$file"
 }
 
-# The file that holds the code of a path of pythons(), libpython or the program itself.  Its path is as
-# seen from here, also if the interpreter runs in another root.
+# The file with the code of an interpreter: libpython or the program itself.  Its path is the one in this root, even
+# if the interpreter runs in another root.
 own_file() {
   local pid file
   exec 9< <(exec "$1" -c 'import os, time; print(os.getpid(), flush=True); time.sleep(60)')

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The markers: the shim's, their probe points, and those built into a CPython.
+# Lists the shim's markers, their probe points, and a CPython's native markers.
 #
 # SPDX-License-Identifier: MIT
 
@@ -8,8 +8,8 @@ markers() {
   sed -n 's/.* probe \([a-z_]*\)(.*/\1/p' "$top/probes/python.d"
 }
 
-# The markers in the ELF notes of a file, a line for each site: provider, name, and of each argument its size and sign.
-# The compiler chooses where it lies: -4@%edi on x86-64, -4@[sp, #8] on ARM.
+# The markers in the ELF notes of a file, a line for each site: provider, name, and the size and sign of each argument.
+# Leaves out the argument's register or address, which the compiler chooses: -4@%edi on x86-64, -4@[sp, #8] on ARM.
 marker_notes() {
   readelf --wide --notes "$1" | awk '
     /Provider:/ { provider = $NF }
@@ -20,7 +20,7 @@ marker_notes() {
     }'
 }
 
-# Their probe points, without "python.", one a line.
+# The probe points of the shim's markers, without "python.", one a line.
 probe_points() {
   "$top/test/lib/probe-points" | cut -d' ' -f1
 }
@@ -30,8 +30,7 @@ sites_of_each() {
   readelf --wide --notes "${1:-$shim}" | grep -c 'Name: gc__start$'
 }
 
-# The markers built into the file $2 that fire in the version of $1, a path of pythons(), by
-# probes/native.list.
+# The native markers in the file $2 that fire in the version of the interpreter $1, by probes/native.list.
 own_markers() {
   local version
   version=$(version_of "$1")
@@ -41,9 +40,8 @@ own_markers() {
       /^(live|partly|fires) / && $3 <= minor && ($4 == "-" || minor <= $4) && ($2 in there) { print $2 }' - "$top/probes/native.list"
 }
 
-# The events of PROGRAM as PYTHON itself sees them, without the shim (expect.py): all are in $expected,
-# entries and returns of functions in $expected.functions, lines in $expected.lines, and what the program
-# printed in $expected.printed.
+# The events of PROGRAM as PYTHON itself reports them, without the shim (expect.py): all in $expected, entries and
+# returns of functions in $expected.functions, lines in $expected.lines; the program's output in $expected.printed.
 # usage: expect_events PYTHON PROGRAM
 expect_events() {
   expected=$BATS_TEST_TMPDIR/expected
@@ -53,8 +51,8 @@ expect_events() {
   cat "$expected.lines" >>"$expected"
 }
 
-# Makes taker.so in the folder $1.  Preloaded behind the shim it has a page at each of these addresses before the shim
-# looks there, as the constructors of what is loaded last run first.
+# Makes taker.so in the folder $1.  Preloaded behind the shim, it maps a page at each of these addresses before the shim
+# reads them, because the constructors of the last library run first.
 # usage: make_taker FOLDER ADDRESS...
 make_taker() {
   gcc -shared -fPIC -DADDRESSES="$(printf '%s,' "${@:2}")" -o "$1/taker.so" -x c - <<'C'

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Where the suites run: in the tree itself, or in a copy of it, if the tree's path is not fit for them.  They
-# preload the shim (LD_PRELOAD can't hold a space), name it to bpftrace, load it as root (from no folder that
-# others can write to), and run Pythons as another user, who must be able to read it.
+# Runs the suites in the tree itself or, if they can't run at its path, in a copy.  They preload the shim
+# (LD_PRELOAD can't hold a space), name it to bpftrace, load it as root (from no folder that others can write
+# to), and run Pythons as another user, who must be able to read it.
 #
 # SPDX-License-Identifier: MIT
 
-# Why the suites can't run in the folder $1; nothing if they can.
+# The reason why the suites can't run in the folder $1; "": they can.
 unfit_place() {
   local folder=$1 mode owner
   [[ $folder =~ ^[A-Za-z0-9/._+=@%~-]+$ ]] || { echo "its path has a space or another special character" && return; }
@@ -20,7 +20,7 @@ unfit_place() {
   done
 }
 
-# A folder for such copies.
+# A folder for copies of the tree.
 fit_folder() {
   local folder
   for folder in /opt /var/lib /usr/local "${TMPDIR:-/tmp}" /tmp; do
@@ -30,14 +30,14 @@ fit_folder() {
   return 1
 }
 
-# Makes such a copy of the tree $1, with what is made in it, and prints its path.  The folders that are long in the
-# making are links to the tree's.
+# Makes a copy of the tree $1 and of what is built in it, and prints the copy's path.  Folders that take long to build
+# are links to the tree's.
 copy_tree() {
   local folder copy made
   folder=$(fit_folder) || return
   copy=$(mktemp -d "$folder/systemtap-cpython.XXXXXX")
   chmod 755 "$copy"
-  # Modes of a umask of 077 are not kept: others must read it.
+  # Others must be able to read the copy, whatever the umask was when the tree was made.
   tar -C "$1" --exclude=./build -c . | tar -C "$copy" --no-same-owner -x
   mkdir -p "$copy/build/test" "$1/build/vm-image"
   find "$1/build" -maxdepth 1 -type f -exec cp -p {} "$copy/build" \;
@@ -47,20 +47,20 @@ copy_tree() {
   for made in vm-image freethreaded; do
     [ ! -d "$1/build/$made" ] || ln -s "$1/build/$made" "$copy/build"
   done
-  # The jobs of a make that runs this are not for this one.
+  # This make must not use the job server of a make that runs this function.
   env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$copy" -j"$(nproc)" --no-print-directory all >"$copy/build/make.log" 2>&1 ||
     { tail -n 20 "$copy/build/make.log" >&2 && return 1; }
   echo "$copy"
 }
 
-# Removes a copy, and ends its guest.
+# Ends the guest of a copy, and removes the copy.
 drop_tree() {
   "$1/test/vm/guest" stop
   rm -rf --one-file-system "$1"
 }
 
-# Runs SCRIPT of the tree $1 with the arguments in a copy, if the tree is not fit for it, and exits with its status;
-# what it leaves in build/check.tap is in the tree's then.  Returns if the tree is fit.
+# Returns if the suites can run in the tree.  Otherwise runs SCRIPT of the tree with the arguments in a copy, copies
+# its build/check.tap to the tree, and exits with its status.
 # usage: in_fit_tree TREE SCRIPT ARGUMENTS...
 in_fit_tree() {
   local why copy status=0
@@ -75,7 +75,7 @@ in_fit_tree() {
   exit "$status"
 }
 
-# For a test of the tree's place: a tree of its own, with what is made in this one but for what holds its path.
+# Makes a tree for a test of the tree's path, with what is built in this tree, except files that contain the path.
 # usage: make_tree_in FOLDER
 make_tree_in() {
   mkdir -p "$1/build"

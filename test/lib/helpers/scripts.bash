@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The scripts of scripts/, run by stap on workloads with known counts and times.
+# Runs the scripts of scripts/ with stap, on workloads with known counts and times.
 #
 # SPDX-License-Identifier: MIT
 
-# The setup() of the scripts' suites: the two workloads, and the file for a script's output.
+# setup() of the scripts' suites: sets the two workloads and the file for a script's output.
 scripts_setup() {
   need_live_stap
   system=$(system_python)
@@ -11,18 +11,17 @@ scripts_setup() {
   printed=$BATS_TEST_TMPDIR/printed
 }
 
-# Runs scripts/NAME.stp: its output is in $printed, stap's messages are in $printed.said, the target's
-# output goes to stdout.  It must lose nothing: stap's only message is that it has no kernel symbols, before
-# which the guest may say that it is being made.
-# A busy machine may stop the guest in the middle of a handler, so handlers may wait longer for a lock
-# than usual, and are not measured for overload.
+# Runs scripts/NAME.stp: its output is in $printed, stap's messages are in $printed.said, the target's output goes
+# to stdout.  Fails if stap reports a loss: the only messages allowed are that there are no kernel symbols, and that
+# the guest is being made.  A machine under load may stop the guest within a handler, so handlers may wait longer
+# for a lock than usual, and are not measured for overload.
 # usage: script NAME STAP'S ARGUMENTS...
 script() {
   script_says "$@" || return
   refute grep -vE 'Kernel function symbol table|^test/vm/prepare: ' "$printed.said"
 }
 
-# The same for a script that prints warnings.
+# As script, for a script that prints warnings.
 script_says() {
   local status=0
   stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$printed" "$top/scripts/$1.stp" "${@:2}" 2>"$printed.said" || status=$?
@@ -31,7 +30,7 @@ script_says() {
   return "$status"
 }
 
-# The script refuses these arguments, with TEXT in just one line on stderr.
+# Checks that the script refuses these arguments, with TEXT in exactly one line on stderr.
 # usage: refuses TEXT NAME STAP'S ARGUMENTS...
 refuses() {
   refute stap -o "$printed" "$top/scripts/$2.stp" "${@:3}" -c true 2>"$printed.said"
@@ -60,8 +59,8 @@ end_in_guest() {
   "$top/test/vm/guest" exec -- kill "$@"
 }
 
-# The flags of open(2) that pyaudit names, a line each: NUMBER NAME.  By the stap of this machine, as one that is to run
-# something in a guest takes that one's architecture.
+# The flags of open(2) that pyaudit names, a line each: NUMBER NAME.  Uses this machine's stap, because a stap that runs
+# scripts in a guest assumes the guest's architecture.
 # usage: open_flags FOLDER STAP'S ARGUMENTS..., where FOLDER has a kernel's build tree (test/lib/kernel-tree)
 open_flags() {
   command stap -p1 -r "$1" "${@:2}" "$top/scripts/pyaudit.stp" 2>/dev/null |

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Arms the shim without a tracer: a library that raises the markers' semaphores.
+# Arms the shim without a tracer, by a library that raises the markers' semaphores.
 #
 # SPDX-License-Identifier: MIT
 
@@ -10,9 +10,8 @@ semaphore() {
     /Semaphore: / && name == marker { print $NF; exit }'
 }
 
-# Makes semaphores.so in the folder $1.  Preloaded before the shim it raises the semaphores of all markers,
-# or of those that match the regular expression $2; with SEMAPHORES_TOGGLE=MS it raises and lowers them by
-# turns.
+# Makes semaphores.so in the folder $1.  Preloaded before the shim, it raises the semaphores of all markers, or of
+# those that match the regular expression $2; with SEMAPHORES_TOGGLE=MS it raises and lowers them every MS.
 make_semaphores() {
   "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
     -o "$1/semaphores.so" "$top/test/long/memory/semaphores.c"
@@ -21,7 +20,7 @@ make_semaphores() {
   export SEMAPHORES
 }
 
-# Puts that library before the shim in $shim, from here on.
+# Makes the library, and puts it before the shim in $shim.
 raise_semaphores() {
   make_semaphores "$@"
   shim="$1/semaphores.so $shim"

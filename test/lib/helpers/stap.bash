@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# stap, wherever it can run, and tapsets for it.
+# Runs stap, here or in the guest, and makes tapsets for it.
 #
 # SPDX-License-Identifier: MIT
 
-# test/long/distros/run runs the suites that call this with the stap of each of its roots.
+# test/long/distros/run runs the suites that call this function with the stap of each of its roots.
 need_stap() {
   [ -n "${STAP_VM_ROOT:-}" ] || need stap
 }
 
-# The same for suites that compile modules.  Skips if the root's stap says that it is too old for the
-# root's kernel.
+# need_stap for suites that compile modules.  Skips if the root's stap reports that it is too old for the root's
+# kernel.
 need_live_stap() {
   local range
   need_stap
@@ -20,18 +20,18 @@ need_live_stap() {
   skip "needs a stap that compiles for its kernel: ${range,}"
 }
 
-# stap, here or in the guest, for at most two minutes, most of which is the first compilation.
+# Runs stap, here or in the guest, for at most two minutes; most of the time is the first compilation.
 stap() {
   timeout -k 5 "$((${STAP_TIMEOUT:-120} * SLOW))" "$top/test/vm/stap" "$@"
 }
 
-# stap with the tapset folder $tapset.  With -p2 or -p4 nothing runs, and no guest is started.
+# Runs stap with the tapset folder $tapset.  With -p2 or -p4 nothing runs, and no guest is started.
 stap_with_tapset() {
   SYSTEMTAP_TAPSET=$tapset stap "$@"
 }
 
-# Turns python.X into python.shim.X for an interpreter with function markers of its own, which pass neither
-# frame nor module, and report fewer lines.
+# Turns python.X into python.shim.X for an interpreter with native function markers, which pass neither frame nor
+# module, and report fewer lines.
 # usage: from_shim_for PYTHON <SCRIPT
 from_shim_for() {
   if grep -qx function__entry <(own_markers "$1" "$(own_file "$1")"); then
@@ -44,16 +44,15 @@ from_shim_for() {
 # The files with the doc comments of which the man pages are made.
 tapset_sources=("$top"/tapset/*.stp "$top"/build/python_*.stp)
 
-# Writes the examples of the man pages to files in the folder $1.  Prints a line for each, separated by
-# tabs: its probe or function, the file, and its command line, if it has one, in which SCRIPT stands for
-# the file.
+# Writes the examples of the man pages to files in the folder $1.  Prints for each its probe or function, the file
+# and, if there is one, its command line, in which SCRIPT stands for the file; with tabs between them.
 examples() {
   mkdir -p "$1"
   awk -v part=examples -v dir="$1" -f "$top/tapset/generate/man.awk" "${tapset_sources[@]}"
 }
 
-# Makes a tapset that looks for native markers in a folder of this test, with a python3.10 and a
-# python3.11 that have all of them, with CPython's arguments.
+# Makes a tapset that searches for native markers in a folder of this test, with a python3.10 and a python3.11 that
+# have all of them, with CPython's arguments.
 tapset_with_native_python() {
   local folder=$BATS_TEST_TMPDIR/native
   mkdir -p "$folder/bin"
