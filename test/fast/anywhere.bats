@@ -1,5 +1,5 @@
-# The tree is made, and its suites run, whatever its path is: with a space, below a home that others can't read,
-# in a folder that others can write to; and after it was moved.
+# The tree builds, and its suites run, at any path: with a space, below a home that others can't read, in a folder
+# that others can write to, and after the tree has moved.
 #
 # SPDX-License-Identifier: MIT
 
@@ -9,14 +9,14 @@ teardown() {
   [ ! "${place:-}" ] || rm -rf "$place"
 }
 
-# Without the variables of the bats that runs this.
+# Runs a command without the variables of the bats that runs this suite.
 outside_of_bats() {
   local name unset=()
   for name in "${!BATS_@}"; do unset+=(-u "$name"); done
   env "${unset[@]}" -u TREE "$@"
 }
 
-# What is made in a tree and holds its path.
+# The paths of a tree in the files that are built in it.
 paths_of() {
   grep -h '^usdt:' "$1"/build/bpftrace/*
   sed -n 's/^@define __python_shim_path //p' "$1"/build{,/test}/tapset/python_paths.stpm

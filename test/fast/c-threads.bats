@@ -1,11 +1,11 @@
-# The shim runs none of the program's code on its own thread, and walks no list that CPython may be changing:
-# programs with threads of C, and with locks that their audit hooks and finalizers take, while tracers attach and detach.
+# The shim runs none of the program's code on its own thread, and walks no list that CPython may be changing.  Programs
+# with threads of C, and with locks that their audit hooks and finalizers take, run while tracers attach and detach.
 #
 # SPDX-License-Identifier: MIT
 
 load ../lib/helper
 
-# Has the semaphores, or only that of the marker $2, raised and lowered every $1 ms.
+# Has the shim preloaded with a library that raises and lowers all semaphores, or that of the marker $2, every $1 ms.
 toggled() {
   need gcc
   raise_semaphores "$BATS_TEST_TMPDIR" "${2:-}"

@@ -1,5 +1,5 @@
-# The documents: the README is short and begins with a trace, and what they name and link to is there, in the
-# tree and where make install puts them.
+# The documents: the README is short and begins with a trace; what the documents name and link to exists, in the tree
+# and where make install puts them.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016 # what is awk's, and backticks of documents
@@ -21,12 +21,12 @@ install_them() {
   timeout -k 5 60 make -s -C "$top" DESTDIR="$destdir" install
 }
 
-# The documents below a folder, by their first lines.
+# The first lines of the documents below a folder.
 titles() {
   find "$1" \( -name .git -o -path "$top/build" \) -prune -o -type f -name '*.md' -exec head -qn 1 {} + | sort
 }
 
-# A document in a folder of its own, of the lines on stdin, with a Makefile and a file beside it.
+# Makes a document of the lines on stdin in a folder of its own, with a Makefile and another document: $folder.
 document() {
   folder=$BATS_TEST_TMPDIR/tree
   mkdir -p "$folder/test"

@@ -1,4 +1,4 @@
-# The driver: the language of its descriptions, and its options.  Its events: host/driver-events.bats.
+# The driver: the language of its descriptions, and its options.  Events of the driver: test/host/driver-events.bats.
 #
 # SPDX-License-Identifier: MIT
 
@@ -8,8 +8,8 @@ setup() {
   events=$BATS_TEST_TMPDIR/events
 }
 
-# Checks that the driver refuses the lines $2..., of which the last is wrong, in one line on stderr with the
-# words $1, and fires nothing.
+# Checks that the driver refuses the lines $2..., whose last one is wrong: one line on stderr with the words $1, and
+# nothing is fired.
 refuses() {
   local cause=$1 status=0
   shift

@@ -1,11 +1,12 @@
-# Programs go on that do what programs seldom do, while a tracer attaches or detaches at the worst moment.
+# Rare operations (a fork in a fork handler, a thread that exits in C, ...) still work while a tracer attaches or
+# detaches in the middle of them.
 #
 # SPDX-License-Identifier: MIT
 
 load ../lib/helper
 
-# Runs a case of seldom.py in each interpreter for which CONDITION is true, with the markers armed that match
-# the regular expression MARKERS.  With SHIM it loads that itself, as attach does.
+# Checks a case of test/workloads/seldom.py in each interpreter for which CONDITION is true, while the markers that
+# match the regular expression MARKERS are enabled.  With SHIM the case loads the shim itself, as attach does.
 # usage: goes_on CASE CONDITION MARKERS [SHIM]
 goes_on() {
   local python preload=$shim
@@ -79,7 +80,7 @@ own_evaluator() {
   goes_on has_a_subinterpreter_that_refuses_once '(3, 12) <= sys.version_info < (3, 13)' function__entry
 }
 
-# Where the watcher gets a table of descriptors of its own.
+# Skips the test unless the watcher can have a table of descriptors of its own.
 need_own_files() {
   python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(436, 1000, 1000, 0))' ||
     skip "needs close_range(): Linux 5.9"
@@ -105,7 +106,7 @@ need_own_files() {
       "$top/test/workloads/seldom.py" closes_a_pipe_that_was_its_output
     echo "$python: $status $output"
     [ "$status ${lines[-1]}" = "0 fine" ]
-    # by the watcher's thread
+    # printed by the watcher
     [[ $output == *": its own markers that fire: "* ]]
   done
 }
@@ -120,8 +121,8 @@ need_own_files() {
   goes_on tells_of_a_filter_by_its_name True function__entry
 }
 
-# One processor, and no other thread runs until the main one waits: a thread that Python's start has made has not
-# begun when the filter comes.
+# On one processor, and with a policy under which no other thread runs until the main thread waits: a thread that was
+# created while Python starts has not begun when the filter is set.
 @test "a filter for all threads, set before a thread of ours would have run, ends no program" {
   local python
   [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
@@ -131,7 +132,7 @@ need_own_files() {
   local without
   for python in $(few_pythons); do
     run "$python" "$top/test/long/stress/filter.py" killed_everywhere
-    # a free-threaded 3.14 ends with a system call that the filter does not know
+    # a free-threaded 3.14 makes a system call at its end that the filter does not allow
     [ "$status" = 0 ] || [ "$(abi_of "$python")" = 3.14t ]
     [ "$output" = $'begins\nwrong: 0' ]
     without=$status

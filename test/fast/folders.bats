@@ -1,4 +1,4 @@
-# The folders of the sources, in the order in which they use each other, and what is in one place alone.
+# The folders of the sources include each other in one order only, and each struct of CPython is in one file only.
 #
 # SPDX-License-Identifier: MIT
 

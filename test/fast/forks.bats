@@ -1,5 +1,4 @@
-# Forks while the shim's thread asks for something, and the end of Python without atexit: programs go on as
-# without the shim.
+# Programs run as without the shim if they fork while the watcher rearms, or end Python without atexit.
 #
 # SPDX-License-Identifier: MIT
 
@@ -17,8 +16,8 @@ make_library() {
   gcc "$@" -shared -fPIC -pthread -o "$library" "$top/test/workloads/forks.c" -ldl
 }
 
-# Runs a case of forks.py in each interpreter for which CONDITION is true; the markers are wanted by turns of
-# MS milliseconds, or with 0 always.  The variables behind that are set for it.
+# Checks a case of test/workloads/forks.py in each interpreter for which CONDITION is true, with these variables.  The
+# markers are enabled and disabled every MS milliseconds, or always enabled if MS is "".
 # usage: forks CASE CONDITION MS [VARIABLE=VALUE...]
 forks() {
   local python tried=''
@@ -33,8 +32,8 @@ forks() {
   [ "$tried" ] || skip "needs a CPython with $2"
 }
 
-# Not without the GIL, where these two programs hang without the shim, too: the second one always, as os.fork() waits
-# for threads that wait for its handler's lock; the first one as soon as a thread calls gc.collect() now and then.
+# Not in free-threaded builds, where these two programs hang without the shim, too.  The second always hangs, because
+# os.fork() waits for threads that wait for its handler's lock; the first does if a thread calls gc.collect() repeatedly.
 # bats test_tags=slow
 @test "no thread gets the GIL in the middle of a fork by C, as its handlers may hold what that thread wants" {
   forks in_c_with_a_lock '"free-threading" not in sys.version' 60
@@ -76,7 +75,7 @@ forks() {
   forks beside_a_thread_that_arms 'sys.version_info >= (3, 13)' 60
 }
 
-# Where CPython is a library; the program's own functions come before those of any library.
+# In a CPython that is a library: the program's own functions come before those of any library.
 @test "a long handler after a fork runs on while the shim looks whether the fork is done, from 3.12 on" {
   make_library -DCOUNT_WALKS
   forks with_a_long_handler \

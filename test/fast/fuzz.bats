@@ -1,4 +1,4 @@
-# The fuzzers, each for some seconds from its seeds; "make check-fuzz" runs them for longer.
+# The fuzzers, each for some seconds, from its seeds.  "make check-fuzz" runs them longer.
 #
 # SPDX-License-Identifier: MIT
 

@@ -29,7 +29,7 @@ load ../lib/helper
   [ "$(LD_PRELOAD=$built /usr/bin/python3 -c 'print(open("/proc/self/status").read().split("Threads:")[1].split()[0])')" = 2 ]
 }
 
-# A library that is loaded late shares with others what the dynamic linker has to spare: 1,664 bytes.
+# Libraries that are loaded later share the static TLS that the dynamic linker reserves: 1,664 bytes.
 @test "the shim's thread-local words take 152 bytes at most" {
   need readelf
   local bytes
@@ -39,7 +39,7 @@ load ../lib/helper
   [ "$((bytes))" -le 152 ]
 }
 
-# Debian 11's root, whose glibc 2.31 has threads and dlopen() in libraries of their own: $old.
+# $old: Debian 11's root, whose glibc 2.31 has threads and dlopen() in separate libraries.
 need_old_root() {
   export old=$top/build/distros/bullseye
   [ -x "$old/usr/bin/python3.9" ] || skip "needs Debian 11's root: make check-distros"
@@ -47,7 +47,7 @@ need_old_root() {
   need chroot unshare
 }
 
-# Runs a shell command there, with the shim at its own path, and this test's folder.
+# Runs a shell command in that root, with the shim at its own path, and this test's folder at /mnt.
 in_old_root() {
   export shim folder=$BATS_TEST_TMPDIR
   unshare -m sh -ec '
@@ -59,7 +59,7 @@ in_old_root() {
     exec chroot "$old" sh -c "$@"' sh "$@" 2>&1
 }
 
-# The threads of a process, as Python prints them.
+# A Python program that prints the names of its threads.
 threads='import os; print(*sorted(open("/proc/self/task/%s/comm" % t).read().strip().replace("-new", "") for t in os.listdir("/proc/self/task")))'
 
 @test "on an older glibc a program without libpthread runs with the shim as without" {

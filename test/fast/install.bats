@@ -1,5 +1,5 @@
-# make install, uninstall, installcheck and dist: everything is where the GNU standards' variables say,
-# SystemTap's own python.stp is kept and comes back, and nothing stays behind.
+# make install, uninstall, installcheck and dist: files are where the variables of the GNU standards put them,
+# SystemTap's own python.stp is kept and restored, and nothing is left behind.
 #
 # SPDX-License-Identifier: MIT
 
@@ -11,8 +11,8 @@ setup() {
   name=systemtap-cpython-$(<"$top/VERSION")
 }
 
-# make in this tree, whose shim and pages are made already, with these in a folder of this suite's: other suites use
-# those of the tree, which are made anew where a variable changes a path in them.
+# Runs make in this tree, with a copy of build in this suite's folder.  A variable that changes a path in files that
+# are built already has make build them again: other suites use those of the tree.
 make_target() {
   timeout -k 5 60 make -s -C "$top" BUILD="$BATS_FILE_TMPDIR/build" DESTDIR="$destdir" "$@"
 }
@@ -26,7 +26,7 @@ setup_file() {
   find "$build" -name '*.d' -exec sed -i "s,\bbuild/,$build/,g" {} +
 }
 
-# Puts there what SystemTap's package would.
+# Makes the python.stp that SystemTap's package would install, with the text $1.
 stock_python_stp() {
   mkdir -p "${stp%/*}"
   echo "// SystemTap's own, $1" >"$stp"
@@ -41,7 +41,7 @@ ours_is_in_force() {
   cmp "$top/tapset/python.stp" "$stp"
 }
 
-# All below DESTDIR that is not a folder.
+# All files below DESTDIR.
 installed() {
   (cd "$destdir" && find . ! -type d | sort)
 }
@@ -163,8 +163,7 @@ installed() {
   [ "$(installed | wc -l)" = 1 ]
 }
 
-# Puts a dpkg-query and an rpm into $PATH that report the state of our package: $1 is what the first prints,
-# $2 the second's exit status.
+# Puts a fake dpkg-query, which prints $1 as the state of our package, and a fake rpm, which exits with $2, into $PATH.
 packaged() {
   mkdir -p "$BATS_TEST_TMPDIR/bin"
   printf '#!/bin/sh\nprintf %%s "%s"\n' "$1" >"$BATS_TEST_TMPDIR/bin/dpkg-query"

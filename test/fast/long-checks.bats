@@ -1,4 +1,4 @@
-# The long checks' own tools: their lists and arguments, and how "make check-cpython" compares results.
+# The tools of the long checks: lists, arguments, and how "make check-cpython" compares results.
 #
 # SPDX-License-Identifier: MIT
 
@@ -21,8 +21,8 @@ load ../lib/helper
   refuses_arguments test/long/arm64/run "--quickly" "no_such_suite"
 }
 
-# Makes a stand-in for an interpreter with CPython's tests: each test file has two tests, whose difference with
-# the shim is in the file's name; each run is noted in $ran.
+# Makes a fake interpreter with CPython's tests.  Each test file has two tests; the file's name has their result
+# without the shim and with it.  Each run adds a line to $ran.
 stand_in() {
   cat >"$1" <<'SH'
 #!/bin/bash

@@ -1,5 +1,4 @@
-# The man pages of the tapset are complete and well-formed, and man.awk refuses comments that don't fit the
-# code.
+# The man pages of the tapset are complete and well-formed, and man.awk refuses comments that contradict the code.
 #
 # SPDX-License-Identifier: MIT
 
@@ -9,12 +8,12 @@ setup() {
   pages=$BATS_TEST_TMPDIR/man
 }
 
-# Makes the pages of this tree in $pages or $1/man, with a date: mandoc warns of a page without one.
+# Makes the pages of this tree in $pages or $1/man, with a date, because mandoc warns of a page without one.
 make_pages() {
   SOURCE_DATE_EPOCH=1700000000 make -s -C "$top" BUILD="${1:-$BATS_TEST_TMPDIR}" man
 }
 
-# The installed awks, a command a line.
+# The commands of the installed awks, one a line.
 awks() {
   local awk
   for awk in mawk gawk 'busybox awk'; do
@@ -36,8 +35,8 @@ sections() {
   sed -n 's/^\.SH //p' "$1" | paste -sd ,
 }
 
-# A tapset with two probes and two functions, in which each form of the grammar occurs.  It is long because
-# it is one text, whose line numbers tests name.
+# A tapset with two probes and two functions, in which each form of the grammar occurs.  It is one text, because tests
+# contain its line numbers.
 fixture() {
   cat <<'STP'
 // probe python.x = not code

@@ -1,11 +1,11 @@
-# Faults made on purpose: each still has its place and its test.  "make check-mutants" tries them.
+# Faults made on purpose: each line to change and each test still exists.  "make check-mutants" makes the faults.
 #
 # SPDX-License-Identifier: MIT
 
 bats_require_minimum_version 1.5.0
 load ../lib/helper
 
-# A list of the lines on stdin is refused with this text.
+# Checks that a list of the lines on stdin is refused with this text.
 refused() {
   export MUTANTS=$BATS_TEST_TMPDIR/list
   cat >"$MUTANTS"

@@ -1,5 +1,5 @@
-# test/lib/run and test/lib/nightly: which suites run beside which, with which shim, and what they say at their end; and
-# that every suite here is run by one of them, or by a long check.
+# test/lib/run and test/lib/nightly: which suites run at the same time, with which shim, and what is printed at the end.
+# test/lib/run or a long check runs every suite of the tree.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016
@@ -10,7 +10,7 @@ teardown() {
   [ ! "${tree:-}" ] || rm -rf "$tree"
 }
 
-# A tree in which test/lib/run has nothing but what the test puts there: $tree.  It notes in $tree/log what runs.
+# Makes $tree, a tree with test/lib/run, a fake guest and no suites.  $tree/log lists what runs.
 make_tree() {
   tree=$(mktemp -d "$(fit_folder)/runner.XXXXXX")
   chmod 755 "$tree"
@@ -24,7 +24,7 @@ make_tree() {
   : >"$tree/log"
 }
 
-# A suite of one test, which notes its beginning and its end, with its shim, and does COMMAND in between.
+# Makes a suite of one test, which logs its beginning, with its shim, and its end, and runs COMMAND in between.
 # usage: suite FOLDER/NAME COMMAND [LINE OF ITS HEAD]
 suite() {
   # "@test" here would be a test of this suite
@@ -40,7 +40,7 @@ TEST "$1 is run" {
 BATS
 }
 
-# Without the variables of the bats that runs this.
+# Runs the tree's test/lib/run without the variables of the bats that runs this suite.
 # usage: run_suites ARGUMENTS...
 run_suites() {
   local name unset=()

@@ -138,8 +138,8 @@ sys.exit(4)'
   done
 }
 
-# 3.12 and later count the threads of a process that forks, and warn where there are some; the filters
-# above make that warning an error, which os.fork() drops.
+# 3.12 and later warn at a fork if the process has several threads.  The filters above make this warning an error, which
+# os.fork() drops.
 @test "a program of one thread forks without a warning of threads, again and again" {
   local python program='
 import os
@@ -155,7 +155,7 @@ print("ended")'
   done
 }
 
-# The kernel counts a thread that has ended until it is reaped, which its ptracer can delay.
+# The kernel counts an ended thread until it is reaped, which a ptracer of the thread can delay.
 @test "a program forks without a warning of threads where the shim's thread ends slowly" {
   local python tracer='
 import ctypes, os, subprocess, sys, time

@@ -1,4 +1,4 @@
-# stap-python: its command line, manual page and completion.  stap itself is not run.
+# stap-python: command line, manual page and completion.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016

@@ -1,4 +1,4 @@
-# stap-python: doctor, on this machine and on others in a directory.  stap itself is not run.
+# stap-python: doctor, on this machine, and on fake ones in a directory.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2317
@@ -6,7 +6,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# Before the commands of who isn't root.
+# Prefix of the commands that doctor prints for a user other than root.
 sudo=
 [ "$(id -u)" = 0 ] || sudo='sudo '
 
@@ -14,7 +14,7 @@ doctor() {
   env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
 }
 
-# doctor finds one thing wrong; its topic, text and the command that fixes it match.
+# Checks that doctor reports exactly one problem, with this topic, text and command that fixes it.
 # usage: finds TOPIC TEXT COMMAND
 finds() {
   run doctor
@@ -144,7 +144,7 @@ C
   refute grep '^note' <<<"$output"
 }
 
-# The machine's stap compiles by running these lines of shell.
+# Makes a fake stap for the machine, which runs these lines of shell when it is to compile.
 stap_compiles_by() {
   {
     printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "SystemTap translator/driver (version 5.1/0.190)"\n'
@@ -411,7 +411,7 @@ limited() {
   cat "$BATS_TEST_TMPDIR/secure"
   grep -q ' shim ' "$BATS_TEST_TMPDIR/secure"
   refute grep -E '6.1.0-7-amd64|/nonexistent' "$BATS_TEST_TMPDIR/secure"
-  # nor does it take a directory in which its caller has made a link to it for a checkout
+  # a directory in which the caller has made a link to stap-python is no checkout either
   make_tree
   ln -f "$BATS_TEST_TMPDIR/bin/stap-python" "$BATS_TEST_TMPDIR/tree/build"
   launcher=$BATS_TEST_TMPDIR/tree/build/stap-python

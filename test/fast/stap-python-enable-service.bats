@@ -1,12 +1,12 @@
-# stap-python: enable --service and disable --service, with a stand-in for systemctl.
+# stap-python: enable --service and disable --service, with a fake systemctl.
 #
 # SPDX-License-Identifier: MIT
 
 load ../lib/helper
 load ../lib/launcher
 
-# A machine on which systemd runs, in $machine.  systemctl shows what is in $units/UNIT, and notes in
-# $asked how it is called.
+# Makes $machine, on which systemd runs.  The fake systemctl prints $units/UNIT as the unit's properties, and adds its
+# arguments to $asked.
 make_systemd() {
   machine=$BATS_TEST_TMPDIR/machine units=$BATS_TEST_TMPDIR/units asked=$BATS_TEST_TMPDIR/asked
   drop_in=$machine/etc/systemd/system/web.service.d/50-systemtap-cpython.conf
@@ -27,7 +27,7 @@ SH
   PATH=$BATS_TEST_TMPDIR/bin:$PATH
 }
 
-# What the drop-in preloads.
+# The libraries that the drop-in preloads.
 preloaded() {
   sed -n 's/^Environment="LD_PRELOAD=\(.*\)"$/\1/p' "$drop_in"
 }

@@ -1,4 +1,4 @@
-# stap-python: enable and disable.  stap itself is not run.
+# stap-python: enable and disable.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016
@@ -125,7 +125,7 @@ load ../lib/launcher
   chmod 1777 "$folder/bin"
   refuses 1 "$python may be another user's" enable "$python"
   chmod 755 "$folder/bin"
-  # the path that a link of /proc says may be another file here
+  # the path of a link in /proc may be another file in this namespace
   need unshare
   mkdir "$BATS_TEST_TMPDIR/mounted"
   unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 60' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
@@ -141,7 +141,7 @@ load ../lib/launcher
   [ "$(id -u)" = 0 ] || skip "needs root, which must not"
   python=$(environments "$(system_python)")
   site=$(site_of "$python")
-  # files in site-packages do not run while the interpreter is asked for their directory
+  # files in site-packages do not run while the interpreter prints their directory
   echo "import sys; open('$BATS_TEST_TMPDIR/run', 'w')" >"$site/others.pth"
   launcher enable "$python"
   launcher disable "$python"
@@ -198,7 +198,7 @@ VERSIONS
   refuses 1 'the shim does not support it: it' enable "$BATS_TEST_TMPDIR/python3"
 }
 
-# A pyenv in $pyenv, with these versions, whose python3 is the system's, and its shim for python3.
+# Makes a pyenv in $pyenv, with its shim for python3, and with these versions, whose python3 is the system's.
 make_pyenv() {
   local version
   pyenv=$BATS_TEST_TMPDIR/pyenv
@@ -285,7 +285,7 @@ SHIM
   cp "$top/probes/stap-python/python_stap.pth" "$python_pth"
   ln -s "$shim" "${python_pth%pth}so"
   [ "$(shim_line "$python")" = "loaded at each start, by $python_pth" ]
-  # of a copy (venv --copies) the base is known by pyvenv.cfg alone
+  # the base of a copy (venv --copies) is named in pyvenv.cfg only
   rm "$python" "$python_pth"
   cp "$base" "$python"
   [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ]
@@ -294,8 +294,8 @@ SHIM
   [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
 }
 
-# Makes an interpreter with a prefix and a library of its own in the folder $1, of one that has these, and
-# prints its path.
+# Makes an interpreter with its own prefix and library in the folder $1, from one of pythons() that has its own, and
+# prints the path.
 interpreter_at() {
   local prefix version
   for python in $(pythons); do

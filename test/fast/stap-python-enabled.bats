@@ -1,11 +1,11 @@
-# stap-python: the list of what is enabled; disable --all.
+# stap-python: the list of enabled interpreters and services; disable --all.
 #
 # SPDX-License-Identifier: MIT
 
 load ../lib/helper
 load ../lib/launcher
 
-# Makes $python, a virtual environment's, with $pth in its site-packages.
+# Makes a virtual environment: $python; $pth is the .pth file that enable would make, $listed the list of enabled files.
 one_environment() {
   python=$(environments "$(system_python)")
   pth=$(site_of "$python")/python_stap.pth
@@ -13,7 +13,7 @@ one_environment() {
   [ "$(id -u)" = 0 ] || listed=$BATS_TEST_TMPDIR/machine${XDG_STATE_HOME:-$HOME/.local/state}/systemtap-cpython/enabled
 }
 
-# Makes $1 of them, the interpreters in the array $pythons.
+# Makes $1 virtual environments: the array $pythons.
 some_environments() {
   local i same=()
   for ((i = 0; i < $1; i++)); do
@@ -219,7 +219,7 @@ some_environments() {
   [ "$(stat -c %a "$state/systemtap-cpython" "$state/systemtap-cpython/enabled" | paste -sd' ')" = "700 600" ]
   other "XDG_STATE_HOME=$state" disable "$mine"
   [ ! -e "$state/systemtap-cpython" ]
-  # without a place for it
+  # without a folder for the list
   run other XDG_STATE_HOME=/nonexistent enable "$mine"
   [ "$status $output" = "1 stap-python: /nonexistent/systemtap-cpython: cannot record what is enabled: Permission denied: set XDG_STATE_HOME to a directory of yours" ]
   [ -z "$(ls -A "$(site_of "$mine")")" ]

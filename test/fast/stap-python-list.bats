@@ -1,4 +1,4 @@
-# stap-python: list.  stap itself is not run.
+# stap-python: list.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031
@@ -24,7 +24,7 @@ load ../lib/launcher
 
 @test "list without an argument has a line for every Python that is found" {
   local python live abi folder=$BATS_TEST_TMPDIR/bin
-  # those of build/freethreaded are where it does not look
+  # list does not search build/freethreaded
   mkdir "$folder"
   for python in $(pythons); do
     abi=$(abi_of "$python")
@@ -90,14 +90,14 @@ load ../lib/launcher
 0x030f00f0 preload
 0x030f01a0 preload
 VERSIONS
-  # without Py_Version only 3.14 is known, by its name
+  # without Py_Version the file's name shows only 3.14
   echo 'const char *Py_GetVersion(void) { return "3.14.7 free-threading build (main)"; } int main(void) { return 0; }' |
     gcc -rdynamic -o "$machine/usr/bin/python3.14t" -x c -
   run launcher list "$machine/usr/bin/python3.14t"
   [ "${lines[1]}" = '  the shim does not support it: it is free-threaded, and its version is unknown' ]
 }
 
-# A pyenv in $pyenv with these versions, whose shim leaves a file if it is run.
+# Makes a pyenv in $pyenv with these versions; its shim for python3 makes a file if it is run.
 # usage: make_pyenv VERSION...
 make_pyenv() {
   local version
@@ -112,7 +112,7 @@ make_pyenv() {
   done
 }
 
-# list python3, or $2, shows the interpreter $1.
+# Checks that list prints the interpreter $1 for python3, or for $2.
 lists() {
   PATH=$pyenv/shims:/usr/bin:/bin run launcher list "${2:-python3}"
   echo "$output"
@@ -170,7 +170,7 @@ lists() {
   cp python3.10 python3.5
   run launcher list ./python3.5
   grep -qE '^ +function__entry +dead ' <<<"$output"
-  # the system's own, where the tapset looks
+  # the system's own, where the tapset searches
   run launcher list /usr/bin/python3
   grep -qE '^ +gc__start +live +yes +CPython$' <<<"$output"
   grep -qE '^ +function__entry .* yes +the shim$' <<<"$output"
@@ -370,7 +370,7 @@ time.sleep(4)
 while True: time.sleep(0.1)' &
   programs+=($!)
   pid=$!
-  # before, Python code may run while attach looks
+  # before that, Python code may run while attach checks
   wait_for grep -q nanosleep "/proc/$pid/wchan"
   run launcher attach "$pid"
   echo "$output"

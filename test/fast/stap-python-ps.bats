@@ -1,4 +1,4 @@
-# stap-python: ps.  stap itself is not run.
+# stap-python: ps.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -6,7 +6,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# Starts a Python that sleeps, with these words before it, and waits for it; its PID is $!.
+# Starts a Python that sleeps, with these variables and arguments, and waits until it runs; its PID is $!.
 # usage: sleeper [VARIABLE=VALUE...] PYTHON [ARGUMENTS...]
 sleeper() {
   local words=()
@@ -19,7 +19,7 @@ sleeper() {
   wait_for runs "$!" "$(type -P "$1")"
 }
 
-# The value of the field $2 of the process $1, by ps --json; "None" is null.
+# The field $2 of the process $1 in ps --json; null is printed as "None".
 field() {
   launcher ps --json 2>/dev/null |
     /usr/bin/python3 -c 'import json, sys; print(*[row[sys.argv[2]] for row in json.load(sys.stdin) if row["pid"] == int(sys.argv[1])])' "$1" "$2"
@@ -113,12 +113,12 @@ is_active() {
   # the system's own in a shell that has activated one: it is not in it
   sleeper VIRTUAL_ENV="$other" /usr/bin/python3
   [ "$(field "$!" venv)" = None ]
-  # a program that says no more how it was called
+  # a program whose command line no longer shows how it was called
   bash -c 'exec -a "web: worker" /usr/bin/env VIRTUAL_ENV="$1" /bin/bash -c "exec -a \"web: worker\" /usr/bin/python3 -c \"import time; time.sleep(60)\""' - "$other" &
   programs+=($!)
   wait_for runs "$!" /usr/bin/python3
   [ "$(field "$!" venv)" = "$other" ]
-  # nor does a program say it that has a libpython, or its code, and another name
+  # nor does that of a program of another name with a libpython, or with its code
   cp /usr/bin/python3 "$BATS_TEST_TMPDIR/server"
   sleeper VIRTUAL_ENV="$other" "$BATS_TEST_TMPDIR/server"
   [ "$(field "$!" venv)" = "$other" ]

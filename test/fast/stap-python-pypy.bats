@@ -1,5 +1,5 @@
-# stap-python and Pythons that are not CPython: PyPy, by what its files export and need, not by their names.  Nothing
-# can be seen of them, and each command says so.  stap itself is not run.
+# stap-python and PyPy, which it recognizes by the symbols and libraries of its files, not by their names.  PyPy can't
+# be traced, and each command reports this.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031
@@ -7,13 +7,13 @@
 load ../lib/helper
 load ../lib/launcher
 
-# A program that looks like PyPy, with its library beside it, and is called $2: $1/$2.
+# Makes $1/$2, a fake PyPy with its library.
 imitation() {
   need gcc
   mkdir -p "$1"
   echo 'int pypy_main_startup(void) { return 0; }' >"$1/pypy.c"
   gcc -shared -fPIC -Wl,-soname,libpypy3.10-c.so -o "$1/libpypy3.10-c.so" "$1/pypy.c"
-  # with -c it runs for a minute
+  # with -c the program sleeps for a minute
   cat >"$1/main.c" <<'C'
 #include <unistd.h>
 int pypy_main_startup(void);
@@ -26,7 +26,7 @@ C
   gcc -o "$1/$2" "$1/main.c" "$1/libpypy3.10-c.so" -Wl,-rpath,'$ORIGIN/'
 }
 
-# PyPys, a path a line: an imitation that is called python3, Debian's, and a link to that which is called python3.
+# The paths of PyPys, one a line: a fake called python3, Debian's, and a link to Debian's called python3.
 pypys() {
   local folder=$BATS_TEST_TMPDIR
   imitation "$folder/imitation" python3
@@ -37,7 +37,7 @@ pypys() {
   printf '%s\n' /usr/bin/pypy3 "$folder/link/python3"
 }
 
-# Starts a PyPy that sleeps: $program.
+# Starts the PyPy $1, which sleeps; its PID is $program.
 start_pypy() {
   "$1" -c 'import time; time.sleep(60)' &
   program=$!
@@ -103,7 +103,7 @@ nothing='PyPy, not CPython: nothing can be seen of it'
       [ "$(cat "$said")" = "$line" ]
     done
   done
-  # of a CPython nothing is said
+  # for a CPython nothing is printed
   launcher run /usr/bin/python3 -c 'print()' 2>"$said"
   [ ! -s "$said" ]
 }

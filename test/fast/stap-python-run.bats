@@ -1,4 +1,4 @@
-# stap-python: run, and the paths of an installed one.  stap itself is not run.
+# stap-python: run, and the paths in an installed stap-python.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2034
@@ -24,7 +24,7 @@ load ../lib/launcher
   [ "$status" = 137 ]
 }
 
-# As in packages: another prefix, and ld.so's $LIB in the shim's path.
+# As in packages: another prefix, and $LIB, which ld.so expands, in the shim's path.
 @test "installed, it uses the shim and the scripts in the directories of make's variables" {
   local prefix=$BATS_TEST_TMPDIR/installed lib
   lib=$(LD_DEBUG=libs /bin/true 2>&1 | sed -n 's|.*file=/\(.*\)/libc.so.6.*|\1|p' | head -n 1)
@@ -66,7 +66,7 @@ load ../lib/launcher
   [ "$(folder_of WIDE=__ILP32__)" = '"lib"' ]
 }
 
-# A program of 32 bits, which prints, and an empty library of 32 bits, in $BATS_TEST_TMPDIR.
+# Makes a 32-bit program, which prints, and an empty 32-bit library in $BATS_TEST_TMPDIR.
 make_32_bit() {
   [ "$(uname -m)" = x86_64 ] || skip "needs x86-64"
   need as ld
@@ -96,11 +96,11 @@ ASM
   local starts='import os, subprocess
 ran = subprocess.run(["./program"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 print(len(os.listdir("/proc/self/task")), ran.stdout, ran.stderr)'
-  # at one path in LD_PRELOAD, as run has it in a checkout: a limit
+  # as run does in a checkout: LD_PRELOAD has one path, which is a limit
   run launcher run /usr/bin/python3 -c "$starts"
   echo "$output"
   [[ $output == "2 b'printed\\n' b\"ERROR: ld.so: object '$shim' from LD_PRELOAD cannot be preloaded (wrong ELF class"* ]]
-  # as run has it in packages, what $LIB stands for there
+  # as run does in packages: LD_PRELOAD has $LIB, which ld.so expands to these folders
   mkdir -p lib64 lib/x86_64-linux-gnu lib32 lib/i386-linux-gnu
   cp "$shim" lib64
   cp "$shim" lib/x86_64-linux-gnu

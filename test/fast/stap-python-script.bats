@@ -1,4 +1,4 @@
-# stap-python: scripts by their names.  stap itself is not run.
+# stap-python: scripts by their names, with a fake stap.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031
@@ -6,7 +6,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# Makes a stap that prints its tapset, and its arguments a line each.
+# Makes a fake stap that prints its tapset, and its arguments a line each.
 fake_stap() {
   cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
 #!/bin/sh
@@ -18,13 +18,14 @@ SH
   export STAP=$BATS_TEST_TMPDIR/stap
 }
 
-# The launcher, whose own words are in $said.
+# Runs the launcher; its own messages are in $said.
 said=$BATS_TEST_TMPDIR/said
 quietly() {
   launcher "$@" 2>"$said"
 }
 
-# The stand-in for stap runs with these arguments, and stap-python says LINE on stderr, "" for nothing.
+# Checks that the fake stap runs with these arguments, and that stap-python prints LINE on stderr, or nothing if it
+# is "".
 # usage: says LINE ARGUMENTS...
 says() {
   local line=$1
@@ -37,7 +38,7 @@ says() {
   [ "$(cat "$said")" = "${line:+stap-python: $line}" ]
 }
 
-# A folder of /proc's, $STAP_PYTHON_ROOT, with these processes alone.
+# Makes $STAP_PYTHON_ROOT, whose /proc has these processes only.
 only_processes() {
   local pid
   export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
@@ -227,7 +228,7 @@ STP
   refuses 1 '4194305: no such process$' pycalls -x 4194305
   refuses 1 '4194305: no such process$' pygc -x4194305
   says "$$: it does not run CPython; only what it starts from now on is traced" pycalls -x "$$"
-  # stap says what it doesn't understand
+  # stap reports what it doesn't understand
   says '' pycalls -x nonsense
   start_program env PYTHON_STAP=off /usr/bin/python3
   refuses 1 "$program lacks the markers, and the shim can't be loaded: it was started with PYTHON_STAP=off$" pycalls -x "$program"
@@ -297,7 +298,7 @@ STP
   refute grep -qF '<-E>' <<<"$output"
 }
 
-# The stand-in for stap runs with these words behind the script.
+# Checks that the fake stap runs with these words behind the script.
 # usage: samples SCRIPT "<WORD> <WORD>..." ARGUMENTS...
 samples() {
   run quietly "${@:3}"
@@ -337,7 +338,7 @@ samples() {
   refuses 1 '4194305: no such process' dump -p 4194305
 }
 
-# A stap that writes folded stacks to the file of its -o, and a flamegraph.pl that counts them.
+# Makes a fake stap that writes folded stacks to the file of its option -o, and a fake flamegraph.pl that counts them.
 fake_flamegraph() {
   cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
 #!/bin/sh
@@ -397,7 +398,7 @@ SH
   refute grep -qF '__python_output_seconds' <<<"$output"
 }
 
-# Makes a stap of this version that says its umask, and then runs as stap would.
+# Makes a fake stap of this version that prints its umask, makes a module, and runs the command of -c.
 stap_with_umask() {
   cat >"$BATS_TEST_TMPDIR/stap" <<SH
 #!/bin/bash
@@ -465,7 +466,7 @@ PY
   chmod 2775 "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache"
   run launcher pygc -p4
   [ "$(stat -c %a "$SYSTEMTAP_DIR" "$SYSTEMTAP_DIR/cache")" = $'2775\n2775' ]
-  # where a link leads may be another user's choice
+  # another user may have made the folder to which a link leads
   mv "$SYSTEMTAP_DIR/cache" "$BATS_TEST_TMPDIR/elsewhere"
   chmod 2777 "$BATS_TEST_TMPDIR/elsewhere"
   ln -s "$BATS_TEST_TMPDIR/elsewhere" "$SYSTEMTAP_DIR/cache"

@@ -1,5 +1,5 @@
-# Parts of "make check-stress" that need no tracer; it runs longer, in all interpreters.  With tracers:
-# host/stress-tracers.bats.
+# The parts of "make check-stress" that need no tracer, shortened; it runs longer, in all interpreters.  Parts with
+# tracers: test/host/stress-tracers.bats.
 #
 # SPDX-License-Identifier: MIT
 

@@ -1,4 +1,4 @@
-# The rules of the code, which tools check.
+# The rules for code that tools can check.
 #
 # SPDX-License-Identifier: MIT
 
@@ -67,7 +67,7 @@ c_files() {
   [ -z "$missing" ]
 }
 
-# The shell replaces such a name by the files of that moment, before wait_for runs.
+# The shell expands such a name once, before wait_for runs, to the files that exist then.
 @test "no test waits for a name with * that the shell has replaced already" {
   local found
   found=$(shell_files | grep '^test/' | xargs grep -nE 'wait_for .*/\*' || true)

@@ -1,5 +1,5 @@
-# The tapset's C functions without a kernel: compiled as a library, with which a Python reads itself.
-# test/guest/functions.bats and test/guest/times.bats run the same in the kernel.
+# The tapset's C functions, compiled as a library, with which a Python process reads its own memory.
+# test/guest/functions.bats and test/guest/times.bats run the same functions in the kernel.
 #
 # SPDX-License-Identifier: MIT
 
@@ -14,7 +14,7 @@ setup() {
   [ "$pythons" ] || skip "needs a CPython with ctypes"
 }
 
-# The library, in which a string of SystemTap has room for $1 bytes, as $library.  The tests share it.
+# Makes $library, with MAXSTRINGLEN $1, unless another test has made it.
 make_library() {
   library=$BATS_FILE_TMPDIR/library-$1.so
   [ ! -e "$library" ] || return 0
@@ -25,8 +25,8 @@ make_library() {
     -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
 }
 
-# Each CPython, with the shim and behind it $behind, compares what it reads of itself with what it knows.
-# usage: reads_itself ROOM PART, of objects.py
+# Checks in each CPython, with the shim and $behind preloaded, that what the library reads is what Python has.
+# usage: reads_itself ROOM PART, where PART is one of test/tapset/objects.py
 reads_itself() {
   local python
   for python in $pythons; do
@@ -37,7 +37,7 @@ reads_itself() {
   done
 }
 
-# Each CPython with the shim runs a program of test/tapset.
+# Runs a program of test/tapset in each CPython, with the shim.
 # usage: each_runs PROGRAM ARGUMENT...
 each_runs() {
   local python
@@ -95,7 +95,7 @@ each_runs() {
   reads_itself 2048 values
 }
 
-# OBJECTS=N: so many of each CPython, about 5,000 in a second.
+# OBJECTS: how many objects are made in each CPython, about 5,000 in a second.
 # bats test_tags=slow
 @test "of damaged objects something printable is read soon, and nothing is written" {
   each_runs damaged.py "${OBJECTS:-$([ -n "${EVERY:-}" ] && echo 3000 || echo 1000)}"
@@ -115,7 +115,7 @@ each_runs() {
   each_runs gil.py
 }
 
-# Makes needs_gil, a module in C that says nothing of threads, for a free-threaded build: $1.
+# Makes needs_gil, a C module without Py_mod_gil, for the free-threaded build $1.
 make_needs_gil() {
   local headers
   headers=$("$1" -c 'import sysconfig; print(sysconfig.get_path("include"))')
@@ -161,7 +161,7 @@ C
   [ "$output" = "all as expected" ]
 }
 
-# Leaves only those of $pythons from 3.$1 on.
+# Removes the interpreters before 3.$1 from $pythons.
 pythons_from() {
   local all=$pythons python
   pythons=

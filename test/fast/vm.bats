@@ -1,4 +1,4 @@
-# test/vm, as far as it needs no guest.
+# The parts of test/vm that need no guest.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016
