@@ -1,5 +1,5 @@
-# "Active" is said of a shim only where an event that is fired now reaches a tracer that is attached now; whatever
-# keeps it silent is said in a line, with the cure, by list, attach, ps and a script's -x.
+# list, attach, ps and a script's -x report a shim as active only if its events reach a tracer that attaches now.
+# Otherwise they print a line with the reason and the remedy.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -7,7 +7,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# A tree of its own, whose shim can be replaced: $launcher and $shim are those.
+# Makes a tree whose shim the test can replace; $launcher and $shim are this tree's.
 own_tree() {
   make_tree
   cp "$shim" "$BATS_TEST_TMPDIR/tree/build"
@@ -18,8 +18,8 @@ own_tree() {
   cp "$top/scripts/pyflow.stp" "$BATS_TEST_TMPDIR/tree/scripts"
 }
 
-# Starts a program that calls tick() for two minutes, fifty times a second, and writes a byte for each to the file $ticks;
-# first it does what BEFORE says, a line of Python.  Its PID is $program.
+# Starts a program that runs BEFORE, a line of Python, and then calls tick() fifty times a second for two minutes.  Each
+# call adds a byte to the file $ticks.  The PID is $program.
 # usage: ticking BEFORE [VARIABLE=VALUE...] PYTHON [ARGUMENTS...]
 ticking() {
   local before=$1
@@ -78,12 +78,12 @@ PY
   wait_for test -s "$ticks"
 }
 
-# Whether the program has ticked so many times more than it had.
+# Whether tick() has been called $1 times.
 has_ticked() {
   [ "$(stat -c %s "$ticks")" -ge "$1" ]
 }
 
-# Whether calls of tick() reach a tracer that is attached now to the file where tracers look for the shim.
+# Whether calls of tick() reach a tracer that attaches now to the shim's file, at the path at which tracers expect it.
 reaches() {
   local tracer from
   bpftrace -q -e "usdt:$shim:python:function__entry /pid == $program && str(arg1) == \"tick\"/ { printf(\"tick\\n\"); }" \
@@ -103,7 +103,8 @@ reaches() {
   grep -qx tick "$BATS_TEST_TMPDIR/trace"
 }
 
-# list says this of the program's shim, with this exit status, and the events reach a tracer if, and only if, that is active.
+# Checks that list reports this state of the program's shim, with this exit status, and that events reach a tracer if,
+# and only if, the state is active.
 # usage: is_said STATUS PATTERN
 is_said() {
   run launcher list "$program"
@@ -168,7 +169,7 @@ is_said() {
   grep -q "^    $why, so that there are no markers of functions" <<<"$output"
   launcher ps 2>/dev/null | grep -E "^ *$program .* silent: $why  "
   STAP=true refuses 1 "$program: the shim is loaded, but tracers don't see it: $why" pyflow -x "$program"
-  # no tracer has come to a shim that was there from the start
+  # a shim that was preloaded, and to which no tracer has attached
   ticking 'for i in range(6): sys.monitoring.use_tool_id(i, "another")' LD_PRELOAD="$shim" "$python"
   wait_for refute launcher list "$program" >/dev/null
   is_said 1 'silent, '

@@ -1,5 +1,5 @@
-# The shim installs its hooks when a tracer attaches, at any time and however it was loaded, and removes them
-# when the tracer detaches.
+# The shim installs its hooks when a tracer attaches, and removes them when the tracer detaches: at any time, and in
+# whichever way the shim was loaded.
 #
 # copy of the shim
 #
@@ -11,7 +11,7 @@ setup() {
   can_bpftrace
 }
 
-# A bpftrace program that prints functions with their threads: "tid mark filename funcname lineno".
+# A bpftrace program that prints calls and returns with their threads: "tid mark filename funcname lineno".
 thread_markers() {
   cat <<EOF
 usdt:$shim:python:function__entry { printf("%d > %s %s %d\n", tid, str(arg0), str(arg1), arg2); }
@@ -19,8 +19,8 @@ usdt:$shim:python:function__return { printf("%d < %s %s %d\n", tid, str(arg0), s
 EOF
 }
 
-# The events of FILE in the trace, on the main thread of PID or, with "not", on other threads, each with the
-# text of its line: "mark funcname: text".
+# The events of FILE in the trace, of the main thread of PID or, with "not", of other threads, each with the text of
+# its line: "mark funcname: text".
 # usage: events_of FILE PID [not]
 events_of() {
   awk -v file="$1" -v pid="$2" -v other="${3:+1}" '
@@ -35,7 +35,7 @@ trace_running() {
   local fifo=$BATS_TEST_TMPDIR/fifo
   rm -f "$fifo"
   mkfifo "$fifo"
-  # On one CPU: bpftrace prints what happens on each by itself.
+  # On one CPU, because bpftrace prints the events of each CPU separately.
   LD_PRELOAD=$shim taskset -c 0 "$1" "$program" "$fifo" &
   target=$!
   # usage: threads_wait COUNT
@@ -268,7 +268,7 @@ print(len(gc.callbacks))'
   [ "$tried" ] || skip "needs a CPython from 3.8 on, with ctypes"
 }
 
-# Makes a folder that every CPython takes for the user's site-packages, in which a .pth file loads the shim.
+# Makes the user's site-packages of every CPython in a folder of the test, with a .pth file that loads the shim.
 user_base() {
   local python site
   export PYTHONUSERBASE=$BATS_TEST_TMPDIR/base

@@ -1,5 +1,5 @@
-# The scripts of scripts/bpftrace, run by bpftrace on this machine's own kernel on workloads whose numbers are
-# known, and by stap-python SCRIPT --backend bpftrace.
+# The scripts of scripts/bpftrace, on workloads with known counts and times: run by bpftrace on this machine's kernel,
+# and by stap-python SCRIPT --backend bpftrace.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031,SC2154
@@ -16,7 +16,7 @@ setup() {
   cp "$top"/test/workloads/{counted,timed}.py "$BATS_TEST_TMPDIR"
 }
 
-# Runs scripts/bpftrace/NAME.bt while a Python with the shim runs the words of COMMAND; its output is in $trace.
+# Runs scripts/bpftrace/NAME.bt while PYTHON runs COMMAND with the shim; the script's output is in $trace.
 # usage: script "NAME ARGUMENTS..." PYTHON COMMAND...
 script() {
   PROGRAM_ARGUMENTS=${1#"${1%% *}"} bpftrace_while "$(cat "$top/build/bpftrace/${1%% *}.bt")" \
@@ -24,7 +24,7 @@ script() {
   refute grep -v -e RLIMIT_MEMLOCK -e 'failed to detach probe' -e uprobe_events "$trace.log"
 }
 
-# The script's output, and the example in its head, each have a line that is of this form.
+# Checks that the script's output has a line that matches each pattern, and so has the example in the script's head.
 # usage: documented NAME PATTERN...
 documented() {
   local pattern
@@ -101,7 +101,7 @@ CALLERS
   documented pyslow '[0-9]+\.[0-9]{3} ms python3[.0-9t]*\([0-9]+\) sleeps_200_ms in .*/timed.py:11' '    called by main in .*/timed.py:44'
 }
 
-# "all" if each of the calls in $trace took as many milliseconds, and there is one.
+# Prints "all" if $trace has calls, each of which took at least $1 milliseconds.
 slower_than() {
   awk -v least="$1" '$2 == "ms" { n++; if ($1 < least) bad = 1 } END { if (n && !bad) print "all" }' "$trace"
 }
@@ -144,14 +144,14 @@ PY
   cat "$trace"
   diff "$expected.functions" <(sed -nE 's/^ *[0-9]+ [^ ]+\([0-9]+\): *([<=])[=>] *(.*) in .*:([0-9]+)$/\1 \2 \3/p' "$trace" | tr '=' '>')
   grep -F ' in ' "$trace" | refute grep -vF " in $program:"
-  # each line stands one further in than the call that it is in
+  # each line is indented by one more than the enclosing call
   awk '/ => / { match($0, / +=> /); if (RLENGTH - 4 != depth++) exit 1 }
        / <= / { match($0, / +<= /); if (RLENGTH - 4 != --depth) exit 1 }' "$trace"
   documented pyflow 'TIME\(us\)' ' *[0-9]+ python3[.0-9t]*\([0-9]+\):  +=> [^ ]+ in .*.py:[0-9]+' ' *[0-9]+ python3[.0-9t]*\([0-9]+\): <= <module> in .*.py:[0-9]+'
 }
 
-# Starts a Python with the shim that calls FUNCTION 127 times and makes $folder/FUNCTION, whenever $folder/go
-# is there and that file is not; its PID, or that of the COMMAND which starts it, is $!.
+# Starts a Python with the shim.  Whenever $folder/go exists and $folder/FUNCTION does not, it calls FUNCTION 127 times
+# and makes $folder/FUNCTION.  $! is its PID, or that of the COMMAND that starts it.
 # usage: waiting FUNCTION COMMAND...
 waiting() {
   cat >"$folder/$1.py" <<PY
@@ -245,7 +245,7 @@ EOF
 
 @test "stap-python SCRIPT --backend bpftrace -x traces a running process" {
   start_program env LD_PRELOAD="$shim" "$system"
-  # a busy machine may take longer until it is attached
+  # on a machine under load it may take longer to attach
   local seconds
   for seconds in 3 10 40; do
     run env --default-signal=INT timeout -k 5 -s INT "$seconds" "$launcher" pycalls --backend bpftrace -x "$program"

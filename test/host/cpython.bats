@@ -1,6 +1,6 @@
-# CPython's own tests of what the shim hooks into have the same results with all markers probed as without the
-# shim: a few of them, in the newest CPython, or with EVERY in one for each way of hooking.  "make
-# check-cpython" runs many more, in all.
+# CPython's own tests of what the shim hooks have the same results with all markers probed as without the shim: a few
+# tests, in the newest CPython, or with EVERY in one for each way of hooking.  "make check-cpython" runs many more, in
+# all CPythons.
 #
 # SPDX-License-Identifier: MIT
 

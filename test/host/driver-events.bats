@@ -1,4 +1,4 @@
-# The driver's events, which a tracer sees as they are described.  Its language is in fast/driver.bats.
+# The driver's events arrive at a tracer as they are described.  The language of descriptions: test/fast/driver.bats.
 #
 # SPDX-License-Identifier: MIT
 
@@ -9,8 +9,8 @@ setup() {
   events=$BATS_TEST_TMPDIR/events
 }
 
-# A bpftrace program that prints the driver's events of all markers, with their arguments between bars, whose
-# types are in the driver's --list: the first six, which is as many as bpftrace 0.17 knows.
+# A bpftrace program that prints the driver's events of all markers, with their arguments between bars.  The types of
+# arguments are those of the driver's --list; of each marker the first six, which is the limit of bpftrace 0.17.
 all_events() {
   "$driver" --list | awk -v driver="$driver" -F '[(),]' '{
     format = values = ""
@@ -22,8 +22,7 @@ all_events() {
   }'
 }
 
-# Runs bpftrace with PROGRAM while the driver replays $events, which it begins when all markers of PROGRAM are
-# probed.
+# Runs bpftrace with PROGRAM, and the driver, which replays $events once all markers of PROGRAM are probed.
 # usage: replay PROGRAM [OPTION...]
 replay() {
   local program=$1 waits
@@ -32,7 +31,7 @@ replay() {
   bpftrace_while "$program" "$driver" "${waits[@]}" "$@" "$events"
 }
 
-# What bpftrace printed, without the empty lines with which it ends.
+# The output of bpftrace without its empty lines at the end.
 printed() {
   sed '/^$/d' "$trace"
 }

@@ -1,10 +1,10 @@
-# The real dtrace on real Pythons: scripts/call_stack.d, CPython's own scripts, several processes.
+# dtrace on the CPythons of this machine: scripts/call_stack.d, CPython's own scripts, several processes.
 #
 # SPDX-License-Identifier: MIT
 
 load ../lib/helper
 
-# What this machine lacks, if anything; asked once, because it takes seconds.
+# Checks once what this machine lacks, because it takes seconds.
 setup_file() {
   export lack=
   if [ "$(id -u)" != 0 ]; then
@@ -23,7 +23,7 @@ setup() {
   trace=$BATS_TEST_TMPDIR/trace
 }
 
-# dtrace; its output is in $trace, one CPU's after the other's.  Fails if events were lost ("drops") or
+# Runs dtrace; its output is in $trace, that of each CPU in one piece.  Fails if events were lost ("drops"), or if
 # arguments couldn't be read.
 dtrace() {
   rm -f "$trace"
@@ -31,12 +31,12 @@ dtrace() {
   refute grep '^dtrace: ' "$trace.log"
 }
 
-# What call_stack.d printed, in the order of time.
+# The output of call_stack.d in the order of time.
 in_order() {
   sort -n "$trace" | grep .
 }
 
-# The events of FILE among them, as expect.py writes them.
+# The events of FILE in this output, in the form of expect.py.
 # usage: events_of FILE
 events_of() {
   in_order | sed -nE "s/^[0-9]+\t *function-(entry|return): *${1##*/}:(.*):([0-9]+)\$/\1 \2 \3/p" |
@@ -56,8 +56,8 @@ well_indented() {
     END { if (depth) print "calls left open:", depth; exit bad || depth || !lines }'
 }
 
-# Starts two processes that call step() in a loop for 20 seconds; their shims' messages are in the files
-# loop.1 and loop.2.
+# Starts two processes that call step() in a loop for two minutes: $first and $second; the messages of their shims are
+# in the files loop.1 and loop.2.
 # usage: start_loops PYTHON
 start_loops() {
   cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'

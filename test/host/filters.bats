@@ -1,4 +1,4 @@
-# The filtered markers: they fire for the functions that a pattern names, and the plain ones for all.
+# The filtered markers fire for the functions that match a pattern, and the plain markers for all functions.
 #
 # copy of the shim
 #
@@ -8,7 +8,7 @@ load ../lib/helper
 
 setup() {
   can_bpftrace
-  # for the lines of a Python's start; bpftrace drops without a word what is more
+  # enough for the lines that run while a Python starts; bpftrace drops further keys without a message
   export BPFTRACE_MAP_KEYS_MAX=30000
 }
 
@@ -16,7 +16,7 @@ teardown() {
   kill_jobs
 }
 
-# A bpftrace program that counts the events of each function: those of the markers with $1 before their names.
+# A bpftrace program that counts the events of each function, of the markers with the prefix $1.
 counts() {
   cat <<EOF
 usdt:$shim:python:${1:-}function__entry { @entries[str(arg0), str(arg1)] = count(); }
@@ -26,7 +26,7 @@ usdt:$shim:python:${1:-}exception__raise { @raises[str(arg0), str(arg1), arg2, s
 EOF
 }
 
-# The same of calls of C functions, by file and line.
+# A bpftrace program that counts the calls of C functions by file and line, of the markers with the prefix $1.
 c_counts() {
   cat <<EOF
 usdt:$shim:python:$1cfunction__entry { @calls[str(arg0), str(arg1), arg2] = count(); }
@@ -34,7 +34,7 @@ usdt:$shim:python:$1cfunction__return { @ends[str(arg0), str(arg1), arg2] = coun
 EOF
 }
 
-# Of the trace: what is of the workload, in order; with $1: of the functions that this expression names.
+# The sorted lines of the trace about the workload; with $1 only those that match this regular expression.
 of_workload() {
   grep -F "$BATS_TEST_TMPDIR/" "$trace" | grep -E "${1:-.}" | sort
 }
@@ -316,7 +316,7 @@ $(for callback in start resume return line jump call; do
         # a few more than once, where patterns or markers have changed
         start | return) [ "$(tail -n 1 <<<"$counts") $(($(tail -n 2 <<<"$counts" | head -n 1) < 100))" = '500 1' ] ;;
         resume) [ "$(tail -n 1 <<<"$counts")" -lt 100 ] ;;
-        # of the thousands in other() few, but a code object may have hundreds of places
+        # few of the thousands in other(), but a code object may have hundreds of instructions with this event
         *) [ "$(tail -n 1 <<<"$counts")" -lt 2000 ] ;;
       esac
     done

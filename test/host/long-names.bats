@@ -1,4 +1,4 @@
-# Names: UTF-8, or NULL if they can't be encoded, and kept no longer than the code object.
+# Names in markers are UTF-8, or NULL if they can't be encoded.  The shim keeps them no longer than the code object.
 #
 # copy of the shim
 #

@@ -1,4 +1,4 @@
-# The shim's markers in every installed CPython, as bpftrace sees them on this machine's own kernel.
+# The shim's markers in every installed CPython: which events arrive at bpftrace on this machine's kernel.
 #
 # SPDX-License-Identifier: MIT
 
@@ -8,7 +8,7 @@ setup() {
   can_bpftrace
 }
 
-# Checks that the trace's events of the file $1 with the marks $2 are the expected ones.
+# Checks that the trace has the expected events of the file $1 with the marks $2.
 same_events() {
   diff <(grep "^[$2]" "$expected") <(awk -v file="$1" '$2 == file { print $1, $3, $4 }' "$trace" | grep "^[$2]")
 }
@@ -77,7 +77,7 @@ for _ in range(3):
   for python in $(pythons); do
     bpftrace_while "$(cfunction_markers)" env LD_PRELOAD="$shim" "$python" -I -S -c "$program"
     echo "$python" && grep ' <string> ' "$trace" || true
-    # sys.setprofile() sees none of them up to 3.10, and only the returns from 3.12 on
+    # sys.setprofile() reports none of them up to 3.10, and only the returns from 3.12 on
     case $(version_of "$python") in
       3.[6789] | 3.10) refute grep -F '<string> len 5' "$trace" ;;
       *)
@@ -267,7 +267,7 @@ open("/dev/null").close()'
   diff "$BATS_TEST_TMPDIR/events"{,yes}
 }
 
-# How often a marker must fire in the program of the next test.
+# How often the marker $1 must fire in the program of the next test.
 times() {
   case $1 in
     function__entry | function__return | line) echo 97 ;;
@@ -277,8 +277,8 @@ times() {
   esac
 }
 
-# A bpftrace program that counts, as SOURCE_MARKER, the events of FILE's markers (on stdin, one a line) that the
-# next test's program causes.  gc__done is left out: those of other collections look the same.
+# A bpftrace program that counts, as SOURCE_MARKER, the events of the next test's program at FILE's markers (on stdin,
+# one a line).  Without gc__done, whose arguments don't differ from those of other collections.
 # usage: counts SOURCE FILE
 counts() {
   local marker filter
@@ -294,13 +294,13 @@ counts() {
   done
 }
 
-# The count of such a marker in the trace.
+# The count of SOURCE_MARKER in the trace.
 counted() {
   awk -v map="@$1_$2:" '$1 == map { n = $2 } END { print n + 0 }' "$trace"
 }
 
-# Runs a program while all markers are probed in the shim's file, and the markers on stdin in the interpreter's
-# own, and checks that the right source has all events, and the other one none.
+# Runs a program while all markers are probed in the shim's file, and the markers on stdin in the interpreter's FILE.
+# Checks that the right source fires all events, and with PYTHON_STAP=auto the other source none.
 # usage: check_sources PYTHON FILE PYTHON_STAP PROGRAM
 check_sources() {
   local marker own shims

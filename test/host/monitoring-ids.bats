@@ -1,5 +1,5 @@
-# The ids of sys.monitoring's tools, from 3.12 on: the shim takes what is free, gives it to a program that asks for it,
-# and says so where there is none.
+# The tool ids of sys.monitoring, 3.12 and later: the shim uses a free id, releases it if the program requests it, and
+# reports if no id is free.
 #
 # copy of the shim
 #
@@ -11,7 +11,7 @@ setup() {
   can_bpftrace
 }
 
-# Of the interpreters, those that have sys.monitoring.
+# The interpreters that have sys.monitoring.
 monitored_pythons() {
   local python
   for python in $(pythons); do
@@ -19,9 +19,9 @@ monitored_pythons() {
   done
 }
 
-# Runs a case of ids.py while a tracer counts calls: it prints the text on stdin, and the tracer sees so many calls of
-# seen() and their returns, and none of unseen().
-# With SHIM it loads that itself, as attach does.
+# Runs a case of test/workloads/ids.py while a tracer counts calls.  Checks that the case prints the text on stdin, and
+# that the tracer gets SEEN calls and returns of seen(), and none of unseen().  With SHIM the case loads the shim itself,
+# as attach does.
 # usage: prints CASE SEEN [SHIM]
 prints() {
   local python text tried=0 preload=$shim

@@ -1,5 +1,5 @@
-# CPython's own markers beside the shim's: the shim is silent for a marker exactly while CPython's own is
-# probed.  That each event then has one source is tested in test/host/markers.bats, in every interpreter.
+# CPython's native markers and the shim's: the shim doesn't fire a marker exactly while the native one is probed.
+# test/host/markers.bats tests in every interpreter that each event then has one source.
 #
 # copy of the shim
 #
@@ -13,7 +13,7 @@ load ../lib/helper
 setup() {
   need readelf
   can_bpftrace
-  # The first interpreter that has some.
+  # The first interpreter with native markers.
   for python in $(pythons); do
     file=$(own_file "$python")
     own=$(own_markers "$python" "$file")
@@ -22,8 +22,8 @@ setup() {
   skip "needs a CPython with markers of its own"
 }
 
-# A bpftrace program that prints at which millisecond the markers of the file $1 report a collection, and a
-# return of tick().
+# A bpftrace program that prints the millisecond of each collection, and of each return of tick(), at the markers of the
+# file $1.
 timed() {
   cat <<EOF
 usdt:$1:python:gc__start /arg0 == 1/ { printf("gc %d\n", elapsed / 1000000); }
@@ -52,8 +52,8 @@ while time.time() < end:
   kill "$target"
   wait "$target" || true
   for name in gc tick; do
-    # The shim's longest time without an event is the three seconds in which the interpreter's markers were
-    # probed, give or take the 50 ms until the shim looks, and more on a busy machine.
+    # The shim's longest time without an event is the three seconds in which the interpreter's markers were probed,
+    # plus or minus the 50 ms between the watcher's reads of the semaphores, and more on a machine under load.
     awk -v name="$name" '
       $1 != name { next }
       FILENAME == ARGV[1] { first = own++ ? first : $2; last = $2; next }
@@ -98,14 +98,14 @@ print(late)
 PY
   late=$(cat "$BATS_TEST_TMPDIR/late")
   sort "$BATS_TEST_TMPDIR/log" | uniq -c | sort -rn | head
-  # the shim has looked while both were raised
+  # the watcher has read the semaphores while both were raised
   grep -q "left to CPython's own" "$BATS_TEST_TMPDIR/log"
-  # of 120 looks some 8 see one semaphore alone; a hook that is set and removed again makes two lines
+  # some 8 of 120 reads find one semaphore alone raised; a hook that is set and removed again makes two lines
   [ "$(grep -c 'gc hook: ' "$BATS_TEST_TMPDIR/log")" -le $((2 * late)) ]
 }
 
-# Copies the interpreter's file, with other numbers in its notes.
-# usage: noted COPY MARKER|'*' BASE SEMAPHORE, which are Python expressions with the old ones
+# Copies the interpreter's file, and changes numbers in its ELF notes.
+# usage: noted COPY MARKER|'*' BASE SEMAPHORE, where the last two are Python expressions of base and semaphore
 noted() {
   "$python" - "$file" "$BATS_TEST_TMPDIR/$1" "${@:2}" <<'PY'
 import os, re, struct, sys
@@ -162,7 +162,7 @@ int Py_BytesMain(int, char **);
 int main(int count, char **words) { return Py_BytesMain(count, words); }
 C
   gcc -o "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/program.c" "$BATS_TEST_TMPDIR/${library##*/}" || skip "needs a libpython of 3.8 or later"
-  # whatever asks for the file's size makes it shorter
+  # a library that makes the file shorter when its size is requested
   cat >"$BATS_TEST_TMPDIR/shorter.c" <<'C'
 #include <dlfcn.h>
 #include <stdio.h>

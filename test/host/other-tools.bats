@@ -1,4 +1,4 @@
-# Programs that trace, profile, debug or audit themselves: neither side loses its events.
+# Programs that trace, profile, debug or audit themselves: neither they nor the tracer loses events.
 #
 # copy of the shim
 #

@@ -1,5 +1,5 @@
-# Pythons in places of their own: attach brings them the shim, bpftrace sees their events, and they run on as they did.
-# In other roots: stap-python-attach-roots.bats; under filters: stap-python-attach-seccomp.bats.  stap itself is not run.
+# Pythons in unusual surroundings: attach loads the shim, bpftrace gets their events, and they continue unharmed.  In
+# other roots: stap-python-attach-roots.bats; with filters: stap-python-attach-seccomp.bats.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -7,7 +7,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# Counts the calls of fib() in the files that end with $1, while the program runs on: there are some.
+# Checks that bpftrace gets calls of fib() in the files whose names end with $1.
 fib_is_counted() {
   can_bpftrace
   bpftrace_until function__entry 'str(arg1) == "fib"' 'str(arg0)'
@@ -77,8 +77,8 @@ SH
   program_ends
 }
 
-# Starts a program that is in vfork() until a line comes through $BATS_TEST_TMPDIR/line, and then computes: $program,
-# its child is $child.  With the word "threads" two other threads compute meanwhile.
+# Starts a program that waits in vfork() until $BATS_TEST_TMPDIR/line gets a line, and then computes.  Its PID is $program,
+# its child's $child.  With the word "threads" two other threads compute meanwhile.
 start_vfork() {
   gcc -shared -fPIC -O1 -o "$BATS_TEST_TMPDIR/vfork.so" -x c - <<'C'
 #define _GNU_SOURCE
@@ -130,7 +130,7 @@ PY
   wait_for grep -q '^0 ' "/proc/$child/syscall"
 }
 
-# It leaves vfork(), computes, forks and ends as it does without us.
+# Checks that the program leaves vfork(), computes, forks and ends as without the shim.
 vfork_ends() {
   local status=0
   : >"$BATS_TEST_TMPDIR/end"
@@ -205,7 +205,7 @@ PY
           usdt:$shim:python:gc__start /arg0 == 2/ { @collections = count(); }" \
           env LD_PRELOAD="$shim" "$python" -X perf "$BATS_TEST_TMPDIR/perf.py" ;;
       esac >"$BATS_TEST_TMPDIR/$how"
-      # what is known to perf of each process, which are in the same order, without addresses
+      # perf's names for each process, in the order of the processes, without addresses
       while read -r pid _; do
         [ ! -e "/tmp/perf-$pid.map" ] || sed -n "s,.* py::\(.*\):$BATS_TEST_TMPDIR/perf.py,\1,p" "/tmp/perf-$pid.map" | sort | tr '\n' ' '
         rm -f "/tmp/perf-$pid.map"

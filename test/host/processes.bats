@@ -1,5 +1,5 @@
-# Processes, threads, subinterpreters and programs that embed CPython: each is traced, and does what it does
-# without the shim.
+# Processes, threads, subinterpreters and programs that embed CPython are traced, and have the same results as without
+# the shim.
 #
 # copy of the shim
 #
@@ -141,8 +141,8 @@ if sys.version_info >= (3, 8):
   [ "$tried" -gt 0 ] || skip "needs a shared libpython"
 }
 
-# Runs host.c while bpftrace probes functions: $served is how many requests it served, $seen how many of them
-# were traced.
+# Runs test/workloads/host.c while bpftrace probes functions.  $served: how many requests it served; $seen: how many of
+# these were traced.
 # usage: host LIBRARY SCOPE REQUESTS [SHIM [sub]|fork]
 host() {
   echo "$*"
@@ -170,7 +170,7 @@ host() {
     [ "$seen" -ge 40 ]
     preload='' host "$library" "$scope" 60 "$shim" sub
     case $library in
-      # the shim waits for the main interpreter, and can't know of the other one
+      # the shim waits for the main interpreter, and can't find the other one
       *libpython3.1[2-9]*) [ "$seen" = 0 ] ;;
       *) [ "$seen" -ge 40 ] ;;
     esac

@@ -1,4 +1,4 @@
-# A traced program computes what it computes untraced, whatever it does.
+# A traced program has the same results as without a tracer.
 #
 # copy of the shim
 #
@@ -58,7 +58,7 @@ PY
   done
 }
 
-# Puts those of pythons_by_hook() from 3.11 on into $pythons.
+# $pythons: those of pythons_by_hook() from 3.11 on.
 from_311() {
   local python
   pythons=
@@ -286,8 +286,8 @@ first = []
 generation(8)
 PY
   for python in $(pythons_by_hook); do
-    # not without the shim, as 3.11 itself takes more for a call where there is a frame evaluator, nor with a trace
-    # function, for which it makes frame objects
+    # not compared with a run without the shim, nor with a trace function: 3.11 itself uses more memory for a call with an
+    # eval frame function, and makes frame objects for a trace function
     calls=$(SEMAPHORES=$counts LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
     times=$(LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
     echo "$python: where calls are counted $calls kB, where they are measured $times"

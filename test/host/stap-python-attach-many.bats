@@ -1,5 +1,4 @@
-# stap-python: attach to several processes, by PID, by name, with their children, and to all.  stap itself is
-# not run.
+# stap-python: attach to several processes, by PID, by name, with their children, and to all.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -269,7 +268,7 @@ PY
     /usr/bin/python3 "$dir/spawns.py" &
     while [ ! -e "$dir/spawns" ]; do sleep 0.01; done
     python; last=$!
-    # it waits in C, which takes attach a second
+    # it waits in C, so that attach needs a second for it
     /usr/bin/python3 -c "import time; time.sleep(60)" &
     until grep -q nanosleep "/proc/$!/wchan"; do sleep 0.05; done
     "$launcher" attach --all'

@@ -1,4 +1,4 @@
-# stap-python: what attach refuses: programs, and shims that another user could have put there.  stap itself is not run.
+# stap-python: the programs that attach refuses, and shims that another user could have replaced.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -68,7 +68,7 @@ C
   program_ends
 }
 
-# attach loads a shim that the program's own root has.
+# Checks that attach loads the copy of the shim in the program's root.
 loads_its_copy() {
   run launcher attach "$program"
   echo "$output"
@@ -76,9 +76,9 @@ loads_its_copy() {
 $program: that is a copy in its root: bpftrace and perf find it as /proc/$program/root$shim, stap if it is of the same build and not on overlayfs" ]
 }
 
-# Starts the program in a mount namespace with a build directory of its own, which has a copy of the shim
-# ($copy is another) and is then changed by the shell commands.  The words that follow start the
-# namespace; ${as_user[@]} starts the program in it.
+# Starts the program in a mount namespace with its own build directory, which has a copy of the shim.  There the shell
+# commands change the directory; $copy is another copy of the shim.  The words that follow start the namespace,
+# ${as_user[@]} starts the program in it.
 # usage: start_with_own_build COMMANDS [WORD...]
 start_with_own_build() {
   local commands=$1
@@ -185,7 +185,7 @@ time.sleep(60)" &
   program_ends
 }
 
-# This launcher is for an architecture on which it calls nothing in other processes.
+# The launcher of this test is compiled for an architecture on which it can't call functions in other processes.
 @test "where attach is not written for the architecture, it and doctor say how to start the program instead" {
   need gcc
   local python

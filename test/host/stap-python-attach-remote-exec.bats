@@ -1,4 +1,4 @@
-# stap-python: attach by sys.remote_exec().  stap itself is not run.
+# stap-python: attach by sys.remote_exec().  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2030,SC2031
@@ -25,8 +25,8 @@ load ../lib/launcher
   refute compgen -G '/tmp/stap-python-*.py'
 }
 
-# Compiles a program that looks like CPython 3.14.  Started by attach, it only writes the mode, user and
-# group of the script that it is given, and the script's path, to the file $started.
+# Compiles a fake CPython 3.14.  Started by attach, it only writes mode, user, group and path of the script in its
+# arguments to the file $started.
 make_fake_python() {
   started=$BATS_TEST_TMPDIR/started
   mkdir -p "$BATS_TEST_TMPDIR/bin"

@@ -1,5 +1,5 @@
-# stap-python: attach to programs in another root or mount namespace, where our shim is mounted.  bpftrace, out
-# here, sees their markers.  stap itself is not run.
+# stap-python: attach to programs in another root or mount namespace, into which it mounts this machine's shim.  bpftrace
+# gets their events outside the root.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -7,7 +7,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# A root with a Python and no shim: $root.
+# Makes $root, with a Python and no shim.
 make_root() {
   local python library
   [ "$(id -u)" = 0 ] || skip "needs root, for other roots and mounts"
@@ -24,12 +24,12 @@ make_root() {
     mkdir -p "$root$(dirname "$(readlink -f "$(dirname "$library")")/x")"
     cp -L "$library" "$root$(readlink -f "$(dirname "$library")")"
   done
-  # the program, at its own path there
+  # for the program, at its own path
   mkdir -p "$root$BATS_TEST_TMPDIR"
 }
 
-# Starts the program in that root, in a mount namespace of its own, after the shell commands, which may
-# mount there; it is $program.  The words that follow enter it: chroot "$root", if there are none.
+# Starts the program in $root, in its own mount namespace, after the shell commands, which may mount there.  Its PID is
+# $program.  The words that follow enter the root; by default chroot "$root".
 # usage: start_in_root [COMMANDS [WORD...]]
 start_in_root() {
   local enter=("${@:2}")
@@ -44,7 +44,7 @@ start_in_root() {
   end=/proc/$program/root$BATS_TEST_TMPDIR/end
 }
 
-# attach prints this, and the program has our file loaded, by that path.
+# Checks that attach prints this path and text, and that the program has loaded this machine's shim.
 # usage: attaches PATH [TEXT]
 attaches() {
   run launcher attach "$program"
@@ -56,7 +56,7 @@ attaches() {
   [ "$(stat -Lc %d:%i "$shim")" = "$(stat -Lc %d:%i "/proc/$program/map_files/$(awk '/libpython-stap/ { print $1; exit }' "/proc/$program/maps")")" ]
 }
 
-# bpftrace, told only of the shim's path here, sees the program's functions.
+# Checks that bpftrace, which probes the shim at its path outside the root, gets the program's calls.
 events_arrive() {
   can_bpftrace
   # counted in the kernel: the program is busy, and bpftrace might not keep up with printing
@@ -122,7 +122,7 @@ os.execv(sys.argv[1], sys.argv[1:])'
 @test "attach to a program whose root is read-only: the shim is mounted where files can be made" {
   make_root
   local read_only
-  # as docker run --read-only has it
+  # as docker run --read-only does
   read_only='mount -t tmpfs none "$root$folder"
     cp "$folder/program.py" "$root$folder"
     mount -o remount,bind,ro "$root"'
@@ -156,7 +156,7 @@ os.execv(sys.argv[1], sys.argv[1:])'
   program_ends
   rm "$root$top" "$root/run"
   mkdir "$root/run"
-  # the file is a link to a file of ours: it is not replaced, and another place is taken
+  # the file is a link to a file of ours: it is not replaced, and another folder is used
   mkdir -p "$root$top/build"
   ln -s "$outside/victim" "$root$shim"
   start_in_root
@@ -225,7 +225,7 @@ os.execv(sys.argv[1], sys.argv[1:])'
   program_ends
 }
 
-# The calls of the programs, counted in the kernel: two of them are busy.
+# Checks that bpftrace gets calls of $program; counts in the kernel, because two programs make many calls.
 fib_is_counted() {
   can_bpftrace
   bpftrace_until function__entry "str(arg1) == \"fib\" && pid == $program" pid

@@ -1,5 +1,5 @@
-# stap-python: attach to programs with seccomp filters.  bpftrace sees the markers of those that have the shim.
-# stap itself is not run.
+# stap-python: attach to programs with seccomp filters.  bpftrace gets the events of those that have the shim.  stap is
+# not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -18,8 +18,8 @@ make_filtered() {
   gcc -I "$BATS_TEST_TMPDIR" -shared -fPIC -o "$filtered.so" "$top/test/workloads/filtered.c"
 }
 
-# Starts the program, of which then a thread sets a filter, with these flags of seccomp(): 0 for itself, 1
-# (TSYNC) for all threads.  The words that follow start Python.
+# Starts the program, one of whose threads then sets a filter with these flags of seccomp(): 0 for the thread itself,
+# 1 (TSYNC) for all threads.  The words that follow start Python.
 # usage: start_limited FLAGS "ANSWER CALL..." WORD...
 start_limited() {
   cat >"$BATS_TEST_TMPDIR/limited.py" <<'PY'
@@ -43,22 +43,23 @@ PY
   wait_for thread_has "$program" status "Seccomp_filters:.$(($# > 3 ? 2 : 1))"
 }
 
-# What Docker's default filter refuses on x86-64 to a container without capabilities
-# (moby/profiles/seccomp/default.json), but for those calls that C libraries no longer have.
+# The system calls that Docker's default filter refuses to a container without capabilities on x86-64
+# (moby/profiles/seccomp/default.json), except those that C libraries no longer have.
 docker=(namespaces acct add_key bpf chroot clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen
   fspick get_mempolicy init_module ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie mbind migrate_pages
   mount mount_setattr move_mount move_pages open_by_handle_at open_tree perf_event_open personality pidfd_getfd pivot_root
   process_madvise quotactl quotactl_fd reboot request_key set_mempolicy setdomainname sethostname setns settimeofday swapoff
   swapon syslog umount2 unshare userfaultfd vhangup)
-# What systemd's @system-service leaves out (systemd/src/shared/seccomp-util.c), of version 247, which does
-# not have close_range() yet.
+# The system calls that @system-service of systemd 247 leaves out (systemd/src/shared/seccomp-util.c).  This version
+# does not have close_range() yet.
 service=(acct adjtimex bpf chroot clock_adjtime clock_settime close_range delete_module fanotify_init fanotify_mark
   finit_module fsconfig fsmount fsopen fspick init_module ioperm iopl kexec_file_load kexec_load landlock_create_ruleset
   lookup_dcookie modify_ldt mount mount_setattr move_mount open_by_handle_at open_tree perf_event_open pidfd_getfd
   pivot_root pkey_alloc pkey_free pkey_mprotect process_madvise ptrace quotactl reboot seccomp setdomainname sethostname
   settimeofday swapoff swapon sysfs syslog umount2 uselib ustat vhangup)
 
-# The program, which runs with a filter, gets the shim; bpftrace sees its functions; and it ends well.
+# Checks that attach loads the shim into the program, which has a filter, that bpftrace gets its calls, and that it ends
+# with the right result.
 is_seen() {
   run launcher attach "$program"
   echo "$output"

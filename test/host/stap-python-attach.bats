@@ -1,4 +1,4 @@
-# stap-python: attach, and what it does to the program.  stap itself is not run.
+# stap-python: attach, and its effects on the program.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -115,8 +115,8 @@ PY
   program_ends
 }
 
-# Compiles a shim that takes 2 s to load, into the checkout of make_tree().  It makes no system call, as the kernel
-# forgets a sleep that was interrupted when the thread begins another.
+# Compiles a fake shim that takes 2 s to load, into the checkout of make_tree().  It makes no system call: another sleep
+# of the thread would replace what the kernel keeps to restart the interrupted sleep.
 make_slow_shim() {
   cat >"$BATS_TEST_TMPDIR/shim.c" <<'C'
 #include <sys/sdt.h>
@@ -259,7 +259,7 @@ PY
     "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$pid" 2>"$BATS_TEST_TMPDIR/attached" &
     wait_for grep -q "tree/build/libpython-stap.so.0" "/proc/$pid/maps"
     [ "$kind" = sleep ] || kill -USR1 "$pid"
-    # which ends it, perhaps before attach looks at it again
+    # the signal ends the program, perhaps before attach checks it again
     wait "$!" || [ "$kind" = read ] || [ "$(cat "$BATS_TEST_TMPDIR/attached")" = "$(does_nothing "$pid")" ]
     wait "$pid"
     cat "$BATS_TEST_TMPDIR/$kind"

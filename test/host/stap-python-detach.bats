@@ -1,4 +1,4 @@
-# stap-python: detach, which undoes attach, and what is left of the shim then.  stap itself is not run.
+# stap-python: detach, which undoes attach, and what it leaves of the shim.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -6,7 +6,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# Starts workloads/watched.py, as $program, with the words of $watched.
+# Starts test/workloads/watched.py, as $program, with the words of $watched.
 # usage: start_watched COMMAND...
 start_watched() {
   local fifo=$BATS_TEST_TMPDIR/fifo
@@ -21,7 +21,7 @@ start_watched() {
   wait_for grep -qs started "$program_output"
 }
 
-# What the program says of itself now, in $said: threads, hooks, functions of the shim's by their names.
+# $said: the program's current report on itself: threads, hooks, and functions of the shim by their names.
 ask() {
   local lines distance
   lines=$(wc -l <"$program_output")
@@ -37,27 +37,27 @@ has_lines() {
   [ "$(wc -l <"$program_output")" -ge "$1" ]
 }
 
-# The function of the shim that is so far from its start.
+# The function of the shim at this hexadecimal distance from the shim's start.
 name_at() {
   nm "$shim" | awk -v at="$(printf %016x "0x$1")" '$1 == at { print $3; exit }'
 }
 
-# Whether the program says so, or not.
+# Whether the program's report matches the pattern.
 says() {
   ask
   # shellcheck disable=SC2053 # a pattern
   [[ $said == $1 ]]
 }
 
-# Two threads and no hook.  What stays is what CPython calls when it frees a code object that the shim knows, an
-# audit hook, which CPython can't remove, and an old entry in the ring of pending calls.
+# Checks that the program has two threads and no hook.  May stay: the function that CPython calls when it frees a code
+# object with a code record, an audit hook, which CPython can't remove, and an old entry in the ring of pending calls.
 nothing_is_left() {
   ask
   echo "after: $said"
   [[ $said =~ ^2\ \.\ (-|((rearm_pending_call|code_free|on_audit),?)+)$ ]]
 }
 
-# The program ends as it would have without the shim.
+# Checks that the program ends as without the shim.
 watched_ends() {
   exec 7>&-
   wait "$program"
@@ -65,12 +65,13 @@ watched_ends() {
   refute grep -vE '^(started|ended|[0-9]+ [^ ].* [0-9a-f,-]+)$' "$program_output"
 }
 
-# How many threads and descriptors the program has, and how many mappings.
+# How many threads, descriptors and mappings the process $1 has.
 size_of() {
   echo "$(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l) $(find "/proc/$1/fd" -mindepth 1 -maxdepth 1 | wc -l) $(wc -l <"/proc/$1/maps")"
 }
 
-# The workload, with the shim preloaded in the Python $1 and traced, has no thread and no hook after detach.
+# Checks that the workload, with the shim preloaded in the Python $1 and traced, has no thread and no hook of the shim
+# after detach.
 preloaded_is_detached() {
   echo "$1"
   start_watched env LD_PRELOAD="$shim" "$1"
@@ -107,7 +108,7 @@ detached_line() {
       echo "$output"
       [ "$status" = 0 ]
       [[ $output == "$program: active"*": $shim" ]]
-      # what shows that hooks are in place: from 3.9 on each of them can be seen by Python
+      # the hooks are in place: from 3.9 on Python code can observe each of them
       wait_for says '3 *import. *'
       wait_for says '3 *gc*'
       echo "traced: $said"
@@ -177,7 +178,7 @@ except ImportError: import _xxsubinterpreters' 2>/dev/null || continue
   done
 }
 
-# Whether a line of $counted behind the first $2 matches.
+# Whether a line of $counted behind the first $2 lines matches $1.
 counts() {
   grep -qE "$1" <(tail -n +"$((${2:-0} + 1))" "$counted")
 }
@@ -270,7 +271,7 @@ PY
   done
 }
 
-# Starts parent.py as $program, and has it fork: $child.
+# Starts parent.py as $program; fork_one has it fork $child.
 start_parent() {
   rm -f "$BATS_TEST_TMPDIR/fifo"
   mkfifo "$BATS_TEST_TMPDIR/fifo"
@@ -290,7 +291,7 @@ fork_one() {
   programs+=("$child")
 }
 
-# Whether ps says so of the process.
+# Whether ps reports the state $2 of the shim in the process $1.
 has_state() {
   [ "$(launcher ps --json 2>/dev/null | grep "\"pid\": $1," | grep -o '"shim": "[a-z]*"')" = "\"shim\": \"$2\"" ]
 }
@@ -530,7 +531,7 @@ SAID
 @test "a detached shim is known beside what the program has at the addresses of its page" {
   need_remote_calls
   local rights
-  # as a large heap, a sanitizer's shadow, and what looks like that page
+  # a mapping like a large heap, like a sanitizer's shadow, and like that page
   for rights in 3 0 1; do
     start_program env LD_PRELOAD="$shim" /usr/bin/python3 -c "import ctypes, sys
 mmap = ctypes.CDLL(None).mmap

@@ -1,5 +1,5 @@
-# stap-python: what it knows of a process whose files were replaced or deleted, that has several CPythons, or that is one
-# of many.  stap itself is not run.
+# stap-python: what it finds out about a process whose files were replaced or deleted, that has several CPythons, or that
+# is one of many.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -7,7 +7,7 @@
 load ../lib/helper
 load ../lib/launcher
 
-# A folder for files that the test deletes, which others can read: $files.
+# Makes $files, a folder that others can read, for files that the test deletes.
 make_files() {
   files=$BATS_TEST_TMPDIR/files
   mkdir "$files"
@@ -15,19 +15,19 @@ make_files() {
   chmod a+rwx "$BATS_TEST_TMPDIR"
 }
 
-# The launcher as the user nobody.
+# Runs the launcher as the user nobody.
 as_nobody() {
   timeout -k 5 $((60 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$@"
 }
 
-# Another file has the name of $1 now, as after an update.
+# Replaces $1 by another file of this name, as an update does.
 replace() {
   cp "$1" "$1.new"
   mv "$1.new" "$1"
 }
 
-# Compiles $files/embeds, a program that loads the libpython at its first argument, deletes the file's folder, and runs the
-# script at its second argument with the rest.
+# Compiles $files/embeds, which loads the libpython of its first argument, deletes the file and its folder, and runs
+# Python with the other arguments.
 make_bundle() {
   need gcc
   cat >"$BATS_TEST_TMPDIR/embeds.c" <<'C'
@@ -50,7 +50,7 @@ C
   gcc -o "$files/embeds" "$BATS_TEST_TMPDIR/embeds.c" -ldl
 }
 
-# The newest libpython of the system's.
+# $libpython: a libpython of the system.
 need_libpython() {
   libpython=$(find /usr/lib /usr/lib64 -name 'libpython3.*.so.1.0' 2>/dev/null | head -n 1)
   [ -n "$libpython" ] || skip "needs a libpython of the system's"
@@ -76,7 +76,7 @@ runpy.run_path(sys.argv[0], run_name='__main__')"
     fi
     program_ends
   done
-  # of two that a program loads itself, that is not known
+  # if a program loads two itself, the one that runs is unknown
   gcc -o "$files/loads" -x c - -ldl <<'C'
 #include <dlfcn.h>
 #include <unistd.h>

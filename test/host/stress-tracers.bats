@@ -1,4 +1,4 @@
-# Two parts of "make check-stress" in which tracers come and go; it runs longer, in all interpreters.
+# Two parts of "make check-stress" in which tracers attach and detach; it runs longer, in all interpreters.
 #
 # SPDX-License-Identifier: MIT
 

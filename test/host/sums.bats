@@ -1,4 +1,4 @@
-# function__count and function__summary: what the shim counts in the process is what its markers fire.
+# function__count and function__summary: the sums that the shim keeps in the process equal the events of its markers.
 #
 # copy of the shim
 #
@@ -14,7 +14,7 @@ teardown() {
   kill_jobs
 }
 
-# A bpftrace program that adds up calls by file and function: by their entries, and as both markers sum them up.
+# A bpftrace program that counts calls by file and function: from function__entry, function__count and function__summary.
 sums_of_calls() {
   cat <<EOF
 usdt:$shim:python:function__entry { @entries[str(arg0), str(arg1)] = count(); }
@@ -23,7 +23,7 @@ usdt:$shim:python:function__summary { @summed[str(arg0), str(arg1)] = sum(arg4);
 EOF
 }
 
-# Checks that they agree in what has $1 in the name of its file, which are at least $2 functions.
+# Checks that the three counts agree for functions with $1 in the name of the file, of which there are at least $2.
 same_sums() {
   local map
   for map in entries counted summed; do

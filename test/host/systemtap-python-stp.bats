@@ -1,5 +1,4 @@
-# SystemTap's own python.stp and ours: whichever is in force, each event is seen once, or stap says why none
-# can be seen.
+# SystemTap's own python.stp and ours: with either, each event is reported once, or stap reports why none can be.
 #
 # SPDX-License-Identifier: MIT
 
@@ -11,12 +10,12 @@ setup() {
   points="python.function.entry python.function.return"
 }
 
-# Makes $tapset: the tapset that `make` makes, but with SystemTap's own python.stp in force.  That and our hint
-# for it look for a libpython in $libraries* in place of /usr/lib*, so that a test can put the shim there and
-# leaves nothing behind in this machine's /usr/lib.
+# Makes $tapset: the tapset that `make` builds, but with SystemTap's own python.stp.  This file and our hint for it
+# search for a libpython in $libraries* instead of /usr/lib*: a test can put the shim there, and leaves nothing in this
+# machine's /usr/lib.
 use_stock_python_stp() {
   local stock=${STAP_VM_ROOT:-}/usr/share/systemtap/tapset/python.stp file
-  # where our package has put it
+  # where our package has moved it
   [ ! -e "$stock.distrib" ] || stock+=.distrib
   tapset=$BATS_TEST_TMPDIR/stock libraries=$BATS_TEST_TMPDIR/lib
   cp -a "$tapsets/tapset" "$tapset"
@@ -28,14 +27,14 @@ use_stock_python_stp() {
   done
 }
 
-# Puts the shim there, as our package does.
+# Puts the shim into $libraries, as our package puts it into /usr/lib.
 shim_in_libraries() {
   mkdir "$libraries"
   ln -s "$shim" "$libraries/libpython-stap.so.0"
 }
 
-# Checks that stap sees the functions of call_stack.py just as the interpreter does.  None is without a file,
-# as an event of the hint would be.
+# Checks that stap reports the functions of call_stack.py just as the interpreter does, and no event without a file
+# name, as those of the hint are.
 sees_each_event_once() {
   local output=$BATS_TEST_TMPDIR/output expected python
   local program=$top/test/workloads/call_stack.py

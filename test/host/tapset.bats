@@ -1,5 +1,5 @@
-# The tapset in SystemTap's passes 1 to 4: every probe point resolves with each of its variables, every
-# function compiles, and what is wrong is refused.  Nothing runs.
+# The tapset in SystemTap's passes 1 to 4: every probe point resolves with each of its variables, every function
+# compiles, and wrong scripts are refused.  Nothing runs.
 #
 # SPDX-License-Identifier: MIT
 
@@ -9,18 +9,18 @@ setup() {
   need_stap
 }
 
-# The probe points and their variables, a line each: the markers' arguments, the frame by another name, and for
-# audit the arguments as text too.  Those of the shim, or those that CPython 3.$1 has itself.
+# The probe points and their variables, a line each: the markers' arguments, with frameptr for frame, and argstr of
+# audit.  Those of the shim or, with $1, those of CPython 3.$1's native markers.
 points() {
   "$top/test/lib/probe-points" ${1:+--native "$1"} | sed 's/ frame / frameptr /; s/^audit .*/& argstr/'
 }
 
-# How many CPython 3.$1 has itself.
+# How many probe points CPython 3.$1's native markers have.
 own_points() {
   points "$1" | wc -l
 }
 
-# How many probes python.* has there: function__entry serves python.function.count, too, in a process without the shim.
+# How many probes python.* has at these: function__entry serves python.function.count, too, in a process without the shim.
 used_points() {
   points "$1" | awk '$1 == "function.entry" { n++ } { n++ } END { print n }'
 }
@@ -45,7 +45,7 @@ probes_in() {
   grep -c "^process(\"$1\")" "$BATS_TEST_TMPDIR/resolved" || true
 }
 
-# The same in a file of the shim, whose markers may have two sites each.
+# How many markers these are in the shim's file $1, where a marker may have two sites.
 shim_probes_in() {
   local sites each
   sites=$(probes_in "$1")
@@ -53,7 +53,7 @@ shim_probes_in() {
   echo $((sites % each ? -1 : sites / each))
 }
 
-# stap refuses the script $1 with a semantic error that names $2.
+# Checks that stap refuses the script $1 with a semantic error that names $2.
 refused() {
   run stap -p2 -e "$1"
   echo "$output"
@@ -106,7 +106,7 @@ refused() {
   [ "$(shim_probes_in "$shim")" = 4 ]
   resolves 'probe python.shim.** { println(name) }'
   [ "$(shim_probes_in "$shim")" = "$(markers | grep -vc '^filter')" ]
-  # and the marker by which the shim asks
+  # and the marker by which the shim requests patterns
   resolves 'probe begin { python_filter("f") } probe python.filtered.** { println(name) }'
   [ "$(shim_probes_in "$shim")" = "$(markers | grep -c '^filter')" ]
 }

@@ -1,4 +1,5 @@
-# Debuggers and notebooks: what they do is the same while tracers come and go, and the markers see what runs in them.
+# Debuggers and notebooks: their results are the same while tracers attach and detach, and the markers fire for the code
+# that runs in them.
 #
 # copy of the shim
 #

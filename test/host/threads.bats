@@ -1,5 +1,5 @@
-# Eight threads and more that call at the same time, on several processors where there is no GIL: each call is
-# reported once, and counted once.
+# Eight and more threads that call at the same time, in free-threaded builds on several processors: each call is reported
+# once, and counted once.
 #
 # SPDX-License-Identifier: MIT
 
@@ -10,13 +10,13 @@ setup() {
   parallel=$top/test/workloads/parallel.py
 }
 
-# One with a GIL, and all without.
+# One interpreter with a GIL, and all free-threaded builds.
 some_pythons() {
   pythons | with_minor | awk '$1 !~ /t$/ { python = $2 } END { if (python) print python }'
   free_threaded_pythons
 }
 
-# The lines of a map of bpftrace, without its name.
+# The lines of the bpftrace map $1, without its name.
 map() {
   sed -n "s/^@$1//p" "$trace" | grep .
 }
