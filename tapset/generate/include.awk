@@ -1,5 +1,5 @@
-# include.awk: replaces each #include "..." in a tapset file with the contents of that file, because SystemTap
-# compiles a script in another folder.  A file is included once.
+# include.awk: replaces each #include "..." in a tapset file with the contents of the file that it names, because
+# SystemTap compiles a script in another folder.  A file is included only once.
 #
 #   awk -v folders="probes tapset" -f include.awk python_objects.stp.in
 #

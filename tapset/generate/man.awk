@@ -1,14 +1,14 @@
-# man.awk: reads the comments before the tapset's probe aliases and functions, from which its man pages are made,
-# and rejects (exit 1, "file:line: message") those that don't fit what follows them.
+# man.awk: reads the doc comments of the tapset's probe aliases and functions, from which the man pages are made.
+# Rejects (exit 1, "file:line: message") a comment that does not fit the definition after it.
 #
 #   LC_ALL=C awk -v dir=DIR -v version=0.1.0 -v date=2026-01-31 -v overview=overview.3stap \
 #     -f man.awk -f pages.awk *.stp
-#     DIR/probe::NAME.3stap, DIR/function::NAME.3stap and DIR/tapset::python.3stap; date may be ""
+#     writes DIR/probe::NAME.3stap, DIR/function::NAME.3stap and DIR/tapset::python.3stap; date may be ""
 #   LC_ALL=C awk -v part=examples -v dir=DIR -f man.awk *.stp
-#     DIR/NAME.stp for each example; prints NAME, the file and the command line, with tabs between
+#     writes DIR/NAME.stp for each example; prints NAME, the file and the command line, with tabs between
 #
-# A block is SystemTap's kernel-doc, in printable ASCII, right before its alias or function; other comments
-# and private definitions may stand between:
+# A block is a comment in SystemTap's kernel-doc form, in printable ASCII.  Between a block and its alias or
+# function, only other comments and private definitions may stand:
 #
 #   block     "/**", then lines that begin with " * " or are " *", then " */", each from column 1
 #             title {blank line | variable} {blank line} [description] [context] [example]
@@ -16,23 +16,23 @@
 #   variable  "@NAME: TEXT", and further lines up to a blank line or the next "@"
 #   description, context
 #             "Description: TEXT", "Context: TEXT": paragraphs, with blank lines between; lines that
-#             begin with two more spaces are shown as they are
+#             begin with two more spaces are shown unchanged
 #   example   "Example:", then a whole script, each line indented by two spaces; it may begin with a line
 #             "# stap ... SCRIPT ...", the command line that runs it
 #
-# A line that begins with a capitalised word and a colon is one of these three, or rejected.  The TEXT
-# of a variable, a description or a context may be "as in NAME": then it is that of NAME's block.
+# A line that begins with a capitalised word and a colon must begin one of these three sections.  If the TEXT
+# of a variable, a description or a context is "as in NAME", the text is taken from NAME's block.
 #
-# Every probe alias and function whose name (each part of it) doesn't begin with "_" is public: it has a
-# block and a page.  A function's block documents all its parameters; if it is defined more than once, with
-# different parameters, the block of all is at the first definition.  The variables that an alias sets are
-# for stap to check (test/fast/man.bats); name and probestr, which every public alias sets, need not be in
-# its block.
+# A probe alias or function is public, unless a part of its name begins with "_" or it is declared private.
+# Each public one needs a block, and gets a page.  A function's block documents all its parameters; if the
+# function is defined several times, with different parameters, one block at the first definition serves all.
+# stap checks the variables that an alias sets (test/fast/man.bats).  A block need not have name and probestr,
+# which every public alias sets.
 #
-# The macros of python_events.stp, "@__python_event(NAME, ...", "@__python_shim_event(NAME, ..." and
-# "@__python_sum_event(NAME, ...", define python.NAME, whose block stands before it, and python.shim.NAME and
-# python.native.NAME, or only the first two: these have pages with the same variables.
-# "@__python_filtered_event(NAME, ..." defines python.filtered.NAME alone.
+# The macros of python_events.stp define several probe points: "@__python_event(NAME, ..." python.NAME,
+# python.shim.NAME and python.native.NAME; "@__python_shim_event(NAME, ..." and "@__python_sum_event(NAME, ..."
+# the first two; "@__python_filtered_event(NAME, ..." only python.filtered.NAME.  The block before a macro is
+# python.NAME's (or python.filtered.NAME's); the other pages show the same variables.
 #
 # SPDX-License-Identifier: MIT
 
@@ -103,7 +103,7 @@ function is_private(id) {
   return name_of(id) ~ /(^|\.)_/ || (id in declared_private)
 }
 
-# A line of a block; section is the one it may belong to, "" between two of them.
+# Reads a line of a block.  section: the section to which the line may belong; "" between two sections.
 function block_text(line,  word) {
   sub(/ +$/, "", line)
   if (section == "title")
@@ -210,7 +210,7 @@ function end_section(name,  text) {
 
 # ---- code
 
-# The line without comments, with "" for strings, and with {} for what is between %{ and %}.
+# The line without comments; strings become "", and C code from %{ to %} becomes {}.
 function without_comments(line,  result, mark) {
   for (;;) {
     if (lexical != "") {
@@ -245,7 +245,7 @@ function without_comments(line,  result, mark) {
   }
 }
 
-# Collects the definitions, each from its first word to the brace that ends it.
+# Collects definitions, each from its first word to its closing brace.
 function code(line,  brace) {
   if (!depth && line ~ /^[ \t]*(private|probe|function|global)[ \t]/) {
     definition = ""
@@ -272,7 +272,7 @@ function define(text,  id, head, pieces) {
   head = substr(text, 1, index(text, "{") - 1)
   if (head !~ /(^| )(probe|function) /)
     return
-  if (head ~ /^probe (never|__python[a-z_.]* \?) ?$/) # no name for others
+  if (head ~ /^probe (never|__python[a-z_.]* \?) ?$/) # a handler, which defines no name
     return
   if (head ~ /^probe [A-Za-z_][A-Za-z0-9_.]* ?\+?= ?[^= ][^=]*$/) {
     split(head, pieces, / ?\+?= ?/)
@@ -306,7 +306,7 @@ function add_definition(id) {
   definition_at[definition_count] = definition_where
 }
 
-# The probe points that the macro of an event defines; the block is that of the first.
+# Adds the probe points that an event's macro defines; only the first has a block.
 function define_event(line,  name) {
   definition_where = here()
   if (!match(line, /\([A-Za-z0-9_.]+,/))
@@ -322,7 +322,7 @@ function define_event(line,  name) {
     add_source(name, "native", "from CPython's own marker only")
 }
 
-# One of them that has the events of one source only: a block with the variables of the first.
+# Adds python.SOURCE.NAME, with a block that has the summary and the variables of python.NAME.
 function add_source(name, source, what,  all, id, names, n, i) {
   all = "probe:python." name
   id = "probe:python." source "." name
@@ -339,7 +339,7 @@ function add_source(name, source, what,  all, id, names, n, i) {
   }
 }
 
-# Adds the parameters of a function's signature to takes[id], " a b ".
+# Adds the parameters' names of a signature to takes[id], which has the form " a b ".
 function take(id, head,  n, i, parameters) {
   if (!(id in takes))
     takes[id] = " "
@@ -385,7 +385,7 @@ function check(i,  id, names, n, j) {
     text_of(id, (j <= n - 2 ? "@" : "") names[j])
 }
 
-# The text of a section, from where it is when it is "as in NAME".
+# The text of a section; for "as in NAME", the text of this section in NAME's block.
 function text_of(id, name,  text, there) {
   text = (id, name) in texts ? texts[id, name] : ""
   if (text !~ /^as in [A-Za-z0-9_.]+$/)
@@ -400,7 +400,7 @@ function text_of(id, name,  text, there) {
 
 # ---- examples
 
-# That of the block's example, or "".
+# The command line in the block's example, or "".
 function command_line(id,  lines) {
   if (!((id, "Example") in texts) || texts[id, "Example"] !~ /^# stap /)
     return ""

@@ -1,9 +1,9 @@
-# pages.awk: the man pages of what man.awk has read: see there.
+# pages.awk: writes the man pages from the tables that man.awk has filled in: awk -f man.awk -f pages.awk.
 #
 # SPDX-License-Identifier: MIT
 
 BEGIN {
-  # What every probe alias sets.
+  # The variables that every public probe alias sets.
   general_count = split("name probestr", generals, " ")
   general["name"] = "the name of the probe point"
   general["probestr"] = "the event as text"
@@ -74,8 +74,8 @@ function paragraphs(text,  lines, n, i, kind, last, held, begun) {
   }
 }
 
-# The title is the name without what all have: in 80 columns it stands in the head twice, with the
-# manual's name between.
+# The title is the name without the prefix that all have: in a page's first line it stands twice, with the
+# manual's name between, within 80 columns.
 function begin_page(name,  heading) {
   page = dir "/" name ".3stap"
   heading = toupper(name)
@@ -152,14 +152,14 @@ function print_page(id) {
   close(page)
 }
 
-# Two probes of the same event, or of two events of the same kind from the same source.
+# Whether two probe points are of the same event, or differ only in the last part of an event of several parts.
 function related(a, b) {
   if (a == b || a !~ /^probe:/ || b !~ /^probe:/)
     return 0
   return event(a) == event(b) || (event(a) ~ /\./ && family(a) == family(b))
 }
 
-# function.entry of probe:python.shim.function.entry.
+# The event of a probe point: function.entry of probe:python.shim.function.entry.
 function event(id) {
   sub(/^probe:[^.]*\./, "", id)
   sub(/^(shim|native)\./, "", id)

@@ -1,9 +1,9 @@
-# paths.awk: makes python_paths.stpm, the macros with the files that the tapset probes, from the list that
-# the shim uses too, and the range of supported CPythons.
+# paths.awk: makes python_paths.stpm, the macros with the files that the tapset probes.  It reads the newest
+# supported CPython, and the list of native markers, from which the shim is built, too.
 #
 #   awk -v shim=/usr/lib64/libpython-stap.so.0 -f paths.awk probes/shared/versions.h probes/native.list
 #
-# @__python_native_MARKER: where the marker is live; @__python_native_partly_MARKER: where it is partly live.
+# @__python_native_MARKER: the files where the marker is live; @__python_native_partly_MARKER: where it is partly live.
 #
 # SPDX-License-Identifier: MIT
 
