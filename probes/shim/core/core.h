@@ -121,7 +121,7 @@ void watcher_stop_at_exit(void);
 void watcher_detect_children(void);
 
 /* In the child of a fork, where neither the watcher nor another thread exists: resets the watcher's
- * state.  told: CPython was notified of the fork, or will be. */
-void watcher_after_fork(bool told);
+ * state.  notified: CPython was notified of the fork, or will be. */
+void watcher_after_fork(bool notified);
 
 #endif

@@ -293,26 +293,26 @@ static bool run_until_attached(struct watcher *self)
     return true;
 }
 
-/* Waits until a tracer has raised, or lowered, all of its semaphores.  *wanted: the enabled
+/* Waits until a tracer has raised, or lowered, all of its semaphores.  *enabled: the enabled
  * markers.  False: the thread must end. */
-static bool stable_markers(struct watcher *self, unsigned *wanted)
+static bool stable_markers(struct watcher *self, unsigned *enabled)
 {
     if (semaphores_sum())
         descriptors_leave(&self->descriptors_closed);
-    *wanted = markers_enabled();
-    bool rests = *wanted == settled;
+    *enabled = markers_enabled();
+    bool rests = *enabled == settled;
     for (int i = 0; i < RESTS && !rests; i++) {
-        unsigned before = *wanted, raised = semaphores_sum();
+        unsigned before = *enabled, raised = semaphores_sum();
         if (!sleep_ms(self, REST_MS))
             return false;
-        *wanted = markers_enabled();
-        rests = *wanted == before && semaphores_sum() == raised;
+        *enabled = markers_enabled();
+        rests = *enabled == before && semaphores_sum() == raised;
     }
     return true;
 }
 
 /* Has the interpreters rearm.  change: for other markers; look: to check their hooks. */
-static enum begin rearm(struct watcher *self, unsigned wanted, bool change, bool look)
+static enum begin rearm(struct watcher *self, unsigned enabled, bool change, bool look)
 {
     enum begin begin = change ? rearm_nogil(self) : BEGIN_LATER;
     if (begin != BEGIN_LATER)
@@ -321,7 +321,7 @@ static enum begin rearm(struct watcher *self, unsigned wanted, bool change, bool
     if (begin != BEGUN)
         return begin;
     if (watcher_allowed)
-        rearm_all(wanted, look);
+        rearm_all(enabled, look);
     rearm_release();
     return watcher_allowed ? BEGUN : BEGIN_NEVER;
 }
@@ -338,7 +338,7 @@ static void *end(struct watcher *self)
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned periods = 0, wait = 1, wanted;
+    unsigned periods = 0, wait = 1, enabled;
     uint64_t asked = ~0ul; /* filter_arm_key() */
     bool filtered = false;
     self->id = gettid();
@@ -350,17 +350,17 @@ static void *watch(void *data)
         watcher_name_change(self->detaches ? WATCHER_DETACHES
                             : filtered     ? WATCHER_IS_FILTERED
                                            : WATCHER_IS_ACTIVE);
-        if (!stable_markers(self, &wanted) || is_last_thread())
+        if (!stable_markers(self, &enabled) || is_last_thread())
             break;
-        sums_flush_tick(wanted);
-        filter_refresh_tick(wanted);
+        sums_flush_tick(enabled);
+        filter_refresh_tick(enabled);
         if (has_detached(self))
             return NULL;
-        bool change = wanted != settled || (wanted && !rearm_all_done(wanted));
-        if (!change && !wanted)
+        bool change = enabled != settled || (enabled && !rearm_all_done(enabled));
+        if (!change && !enabled)
             continue;
-        if (filter_arm_key(wanted) != asked) {
-            asked = filter_arm_key(wanted);
+        if (filter_arm_key(enabled) != asked) {
+            asked = filter_arm_key(enabled);
             periods = 0, wait = 1;
         }
         bool look = ++periods % PERIODS_UNTIL_LOOK == 0;
@@ -375,14 +375,14 @@ static void *watch(void *data)
                 continue;
             if (change)
                 settled = ~0u;
-            enum begin begin = rearm(self, wanted, change, look);
+            enum begin begin = rearm(self, enabled, change, look);
             if (begin == BEGIN_NEVER)
                 break;
             if (begin == BEGUN)
                 wait = wait < PERIODS_UNTIL_LOOK ? 2 * wait : wait;
         }
-        if (rearm_all_done(wanted))
-            settled = wanted;
+        if (rearm_all_done(enabled))
+            settled = enabled;
     } while (sleep_ms(self, PERIOD_MS));
     /* A thread's end makes more system calls than futex(): lets the process end first. */
     for (int i = 0;
@@ -419,7 +419,7 @@ void watcher_detect_children(void)
         in_parent_word = word;
 }
 
-void watcher_after_fork(bool told)
+void watcher_after_fork(bool notified)
 {
     running = attaching = NULL;
     is_left = false;
@@ -427,7 +427,7 @@ void watcher_after_fork(bool told)
     changing = (struct nogil_lock){0};
     rearm_lock_reset();
     *in_parent_word = 1;
-    tstate_list_after_fork(told);
+    tstate_list_after_fork(notified);
     rearm_after_fork();
 }
 

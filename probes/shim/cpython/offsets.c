@@ -161,10 +161,10 @@ enum check_result { RIGHT, WRONG, INCONCLUSIVE };
 static enum check_result previous_is_right(PyFrameObject *object, const void *frame)
 {
     PyFrameObject *back = frame_back(object);
-    char *caller = read_word(frame, page.frame_previous), *wanted = back ? frame_of(back) : NULL;
-    for (int passed = 0; py.minor >= 12 && passed < 2 && caller && caller != wanted; passed++)
+    char *caller = read_word(frame, page.frame_previous), *expected = back ? frame_of(back) : NULL;
+    for (int passed = 0; py.minor >= 12 && passed < 2 && caller && caller != expected; passed++)
         caller = read_word(caller, page.frame_previous);
-    enum check_result check_result = caller != wanted ? WRONG : back ? RIGHT : INCONCLUSIVE;
+    enum check_result check_result = caller != expected ? WRONG : back ? RIGHT : INCONCLUSIVE;
     if (back)
         py.Py_DecRef((PyObject *)back);
     return check_result;
@@ -263,9 +263,9 @@ static void check(PyFrameObject *object, PyObject *code)
         page.tstate_tls = 0;
     if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
         debug_log("no stack traces: their page could not be mapped");
-    bool told = frame == WRONG || (frame == RIGHT && thread != INCONCLUSIVE);
-    offsets_decided = told || ++frames_checked >= MOST_FRAMES;
-    if (!told && offsets_decided && thread == INCONCLUSIVE)
+    bool decided = frame == WRONG || (frame == RIGHT && thread != INCONCLUSIVE);
+    offsets_decided = decided || ++frames_checked >= MOST_FRAMES;
+    if (!decided && offsets_decided && thread == INCONCLUSIVE)
         debug_log(
             "no stack traces without a marker: the frame of a thread was not found in its state");
 }
@@ -467,13 +467,13 @@ void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *cod
 
 /* ---------------------------------------------------------------- modules */
 
-/* The offset of the only word among the first `words` of an object that equals wanted; 0: none or
+/* The offset of the only word among the first `words` of an object that equals expected; 0: none or
  * several.  The first word is not compared. */
-static size_t find_word(const void *object, size_t words, const void *wanted)
+static size_t find_word(const void *object, size_t words, const void *expected)
 {
     size_t found = 0;
     for (size_t at = 1; at < words; at++) {
-        if (read_word(object, (unsigned)(at * sizeof(void *))) != wanted)
+        if (read_word(object, (unsigned)(at * sizeof(void *))) != expected)
             continue;
         if (found)
             return 0;

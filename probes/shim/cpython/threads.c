@@ -54,9 +54,9 @@ bool tstate_count_at_most(int number)
     return so;
 }
 
-void tstate_list_after_fork(bool told)
+void tstate_list_after_fork(bool notified)
 {
-    stale = !told && count() > 1;
+    stale = !notified && count() > 1;
 }
 
 bool tstate_list_is_stale(void)

@@ -29,11 +29,11 @@ enum walk tstate_for_each(PyInterpreterState *interpreter, void (*visit)(PyThrea
  * unknown: in 3.6 and from 3.12 on, if the list's lock is in use, or if the list is stale. */
 bool tstate_count_at_most(int number);
 
-/* Called in the child of a fork, which has no other thread of the program.  told: CPython was
+/* Called in the child of a fork, which has no other thread of the program.  notified: CPython was
  * notified of the fork (PyOS_AfterFork_Child()).  If not, its list is stale: it has the states of
  * threads that do not exist here, which point to stacks in use by others.  Until CPython is
  * notified, the list must not be walked, neither by the shim nor by CPython. */
-void tstate_list_after_fork(bool told);
+void tstate_list_after_fork(bool notified);
 
 bool tstate_list_is_stale(void);
 

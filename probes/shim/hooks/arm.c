@@ -105,17 +105,17 @@ void interp_after_fork(void)
 
 /* ---------------------------------------------------------------- state that hooks read */
 
-static __thread bool is_busy;
+static __thread bool is_arming;
 
 bool thread_is_arming(void)
 {
-    return is_busy;
+    return is_arming;
 }
 
-bool set_thread_is_arming(bool busy)
+bool set_thread_is_arming(bool arming)
 {
-    bool before = is_busy;
-    is_busy = busy;
+    bool before = is_arming;
+    is_arming = arming;
     return before;
 }
 
@@ -180,7 +180,7 @@ static void log_result(const struct hook *hook, unsigned want, enum hook_result 
     else if (result == HOOK_LACKS)
         return;
     else if (result == HOOK_LATER)
-        debug_log("%s: CPython is not ready for it yet; wanted for: %s", hook->name, names);
+        debug_log("%s: CPython is not ready for it yet; enabled for: %s", hook->name, names);
     else if (want)
         debug_log("%s: installed for: %s", hook->name, names);
     else
@@ -224,21 +224,21 @@ static bool update_hook(struct interp *interp, const struct hook *hook, unsigned
     return true;
 }
 
-/* quiet: only the hooks that the watcher may set.  No exception in flight.  False: a hook is left
- * to set. */
-static bool update_hooks(struct interp *interp, unsigned wanted, bool quiet)
+/* from_watcher: only the hooks that the watcher may set.  No exception in flight.  False: a hook is
+ * left to set. */
+static bool update_hooks(struct interp *interp, unsigned enabled, bool from_watcher)
 {
     bool settled = true;
-    if (!wanted) /* the next tracer may have what this one could not */
+    if (!enabled) /* the next tracer may have what this one could not */
         interp->unavailable = 0;
     for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
-        unsigned want = wanted & hook->markers & ~interp->unavailable;
-        bool changed =
-            hook_is_outdated(interp, hook, want) || (!quiet && rearm_is_forced(interp, hook));
+        unsigned want = enabled & hook->markers & ~interp->unavailable;
+        bool changed = hook_is_outdated(interp, hook, want) ||
+                       (!from_watcher && rearm_is_forced(interp, hook));
         if (!(changed || (want && hook->must_recheck)) || !hook->is_supported())
             continue;
-        if (quiet && !hook->watcher_may_set && (changed || !hook->watcher_may_reset))
+        if (from_watcher && !hook->watcher_may_set && (changed || !hook->watcher_may_reset))
             settled = settled && !changed;
         else
             settled = update_hook(interp, hook, want) && settled;
@@ -250,20 +250,20 @@ static bool update_hooks(struct interp *interp, unsigned wanted, bool quiet)
  * hooks already. */
 struct before {
     PyObject *type, *value, *traceback;
-    bool busy;
+    bool arming;
 };
 
 static struct before begin_setting(void)
 {
     struct before before;
     py.PyErr_Fetch(&before.type, &before.value, &before.traceback);
-    before.busy = set_thread_is_arming(true);
+    before.arming = set_thread_is_arming(true);
     return before;
 }
 
 static void end_setting(struct before before)
 {
-    set_thread_is_arming(before.busy);
+    set_thread_is_arming(before.arming);
     py.PyErr_Clear();
     py.PyErr_Restore(before.type, before.value, before.traceback);
 }
@@ -285,12 +285,12 @@ static bool arm(bool from_watcher)
         return false;
     }
     /* After interp_of(): the watcher that sees a later change finds the record on the list. */
-    unsigned wanted = markers_enabled();
-    filter_refresh(wanted);
-    uint64_t want = filter_arm_key(wanted);
+    unsigned enabled = markers_enabled();
+    filter_refresh(enabled);
+    uint64_t want = filter_arm_key(enabled);
     interp->armed_for = want;
     struct before before = begin_setting();
-    bool settled = update_hooks(interp, wanted, from_watcher);
+    bool settled = update_hooks(interp, enabled, from_watcher);
     end_setting(before);
     if (!settled)
         interp->armed_for = ARMED_FOR_NOTHING;

@@ -33,11 +33,11 @@ static int on_audit(const char *event, PyObject *arguments, void *data)
     return 0;
 }
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+static enum hook_result set(struct interp *interp, unsigned enabled)
 {
     (void)interp;
     /* Interpreters that have a GIL each may call this at once. */
-    if (!wanted || atomic_exchange(&added, true))
+    if (!enabled || atomic_exchange(&added, true))
         return HOOK_DONE;
     struct cpython_retries attempts = {0};
     bool done;

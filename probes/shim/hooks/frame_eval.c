@@ -196,10 +196,10 @@ void fire_entry_310(void *frame)
 
 void count_entry_310(void *frame)
 {
-    struct function_sums *tally =
+    struct function_sums *sums =
         sums_of_code(code_record_of(frame_code(frame)), frame_globals(frame));
-    if (tally)
-        sums_call_begin(tally);
+    if (sums)
+        sums_call_begin(sums);
 }
 
 void fire_return_310(void *frame, struct outcome outcome)
@@ -242,9 +242,9 @@ void fire_entry_311(void *data)
 void count_entry_311(void *data)
 {
     struct PyInterpreterFrame_311 *frame = data;
-    struct function_sums *tally = sums_of_code(code_record_of(frame->f_code), frame->f_globals);
-    if (tally)
-        sums_call_begin(tally);
+    struct function_sums *sums = sums_of_code(code_record_of(frame->f_code), frame->f_globals);
+    if (sums)
+        sums_call_begin(sums);
 }
 
 /* CPython may have unlinked a generator's frame already. */
@@ -300,18 +300,18 @@ bool check_layout_311(void *frame)
 
 /* ---------------------------------------------------------------- state of the hook */
 
-typedef PyObject *(*evaluator_36)(PyFrameObject *, int);
-typedef PyObject *(*evaluator_39)(PyThreadState *, void *, int);
+typedef PyObject *(*eval_frame_36)(PyFrameObject *, int);
+typedef PyObject *(*eval_frame_39)(PyThreadState *, void *, int);
 
 /* The function that the hook replaced and calls, the same in every interpreter that has the
  * hook. */
-static void *next_evaluator;
+static void *next_eval_frame;
 
 /* In some interpreter the program has put a function in front of the hook: chained_eval_frame. */
 static bool has_front;
 
 /* The markers for which the hook is set. */
-static unsigned hook_wanted;
+static unsigned hook_enabled;
 
 static void *hook(void);
 
@@ -355,10 +355,10 @@ static enum {
     /* The hook may be set for a rearm alone, in an interpreter that can't have the markers. */
     if (rearm_is_requested() && !rearm_current())
         return PASS_FRAME;
-    if (!hook_wanted) { /* or the program has kept our hook, and set it again or calls it */
+    if (!hook_enabled) { /* or the program has kept our hook, and set it again or calls it */
         PyInterpreterState *state = cpython_interpreter();
         if (eval_frame_get(state) == hook())
-            eval_frame_set(state, next_evaluator);
+            eval_frame_set(state, next_eval_frame);
         return PASS_FRAME;
     }
     if (trace_is_installed(thread))
@@ -374,7 +374,7 @@ static enum {
 
 static inline bool thread_is_prepared(PyThreadState *thread)
 {
-    return __builtin_expect(hook_wanted && !rearm_is_requested() && trace_is_installed(thread), 1);
+    return __builtin_expect(hook_enabled && !rearm_is_requested() && trace_is_installed(thread), 1);
 }
 
 /* ---------------------------------------------------------------- passing frames on */
@@ -384,7 +384,7 @@ static __thread void *passed;
 
 static inline bool is_default(void)
 {
-    return __builtin_expect(next_evaluator == eval_frame_default(), 1);
+    return __builtin_expect(next_eval_frame == eval_frame_default(), 1);
 }
 
 /* A program that sets its function again puts it both before and after ours.  A frame that reaches
@@ -400,10 +400,10 @@ static __attribute__((noinline)) PyObject *pass_36(PyThreadState *thread, void *
 {
     (void)thread;
     if (is_default())
-        return ((evaluator_36)next_evaluator)(frame, throw);
+        return ((eval_frame_36)next_eval_frame)(frame, throw);
     void *before = passed;
     passed = frame;
-    PyObject *result = ((evaluator_36)next_evaluator)(frame, throw);
+    PyObject *result = ((eval_frame_36)next_eval_frame)(frame, throw);
     passed = before;
     return result;
 }
@@ -411,10 +411,10 @@ static __attribute__((noinline)) PyObject *pass_36(PyThreadState *thread, void *
 static __attribute__((noinline)) PyObject *pass_39(PyThreadState *thread, void *frame, int throw)
 {
     if (is_default())
-        return ((evaluator_39)next_evaluator)(thread, frame, throw);
+        return ((eval_frame_39)next_eval_frame)(thread, frame, throw);
     void *before = passed;
     passed = frame;
-    PyObject *result = ((evaluator_39)next_evaluator)(thread, frame, throw);
+    PyObject *result = ((eval_frame_39)next_eval_frame)(thread, frame, throw);
     passed = before;
     return result;
 }
@@ -433,9 +433,9 @@ static PyObject *evaluate_unhooked(PyThreadState *thread, void *frame)
     PyInterpreterState *state = cpython_interpreter();
     if (eval_frame_get(state) != hook()) /* the program's own, which must get the deeper calls */
         return pass_39(thread, frame, 0);
-    eval_frame_set(state, next_evaluator);
+    eval_frame_set(state, next_eval_frame);
     PyObject *result = pass_39(thread, frame, 0);
-    if (hook_wanted && eval_frame_get(state) == next_evaluator)
+    if (hook_enabled && eval_frame_get(state) == next_eval_frame)
         eval_frame_set(state, hook());
     return result;
 }
@@ -444,7 +444,7 @@ static PyObject *evaluate_unhooked(PyThreadState *thread, void *frame)
 static void check_frame_311(void *frame)
 {
     if (!check_layout_311(frame))
-        hook_wanted = 0;
+        hook_enabled = 0;
 }
 
 /* ---------------------------------------------------------------- the hooks of each version */
@@ -512,7 +512,7 @@ static inline __attribute__((always_inline)) struct function_sums *sums_if_count
                                                                                    bool is_311)
 {
     struct code_record *record = record_if_any(frame, is_311);
-    return record ? tally_in(record) : NULL;
+    return record ? sums_in(record) : NULL;
 }
 
 /* The body of each hook below.  A hook's C frame is on the stack at every level of Python
@@ -549,17 +549,17 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
     if (fires_entry(matches_filter))
         with_exception_saved(parts.entry, frame, throw);
     if (sums_enabled(SUMS_CALLS)) {
-        struct function_sums *tally = sums_if_counted(frame, parts.is_311);
-        if (tally)
-            sums_call_begin(tally);
+        struct function_sums *sums = sums_if_counted(frame, parts.is_311);
+        if (sums)
+            sums_call_begin(sums);
         else
             with_exception_saved(parts.count, frame, throw);
     }
     PyObject *result = parts.pass(thread, frame, throw);
     if (sums_enabled(SUMS_TIMES)) {
-        struct function_sums *tally = sums_if_counted(frame, parts.is_311);
-        if (tally)
-            sums_call_end(tally);
+        struct function_sums *sums = sums_if_counted(frame, parts.is_311);
+        if (sums)
+            sums_call_end(sums);
     }
     if (fires_return(matches_filter, tracer))
         leave(parts.leave, frame, result);
@@ -569,12 +569,12 @@ static inline __attribute__((always_inline)) PyObject *evaluate(PyThreadState *t
 static PyObject *default_36(PyThreadState *thread, void *frame, int throw)
 {
     (void)thread;
-    return ((evaluator_36)eval_frame_default())(frame, throw);
+    return ((eval_frame_36)eval_frame_default())(frame, throw);
 }
 
 static PyObject *default_39(PyThreadState *thread, void *frame, int throw)
 {
-    return ((evaluator_39)eval_frame_default())(thread, frame, throw);
+    return ((eval_frame_39)eval_frame_default())(thread, frame, throw);
 }
 
 static PyObject *hook_36(PyFrameObject *frame, int throw);
@@ -613,7 +613,7 @@ static PyObject *hook_312(PyThreadState *thread, void *frame, int throw)
 {
     PyInterpreterState *state = cpython_interpreter();
     if (eval_frame_get(state) == hook())
-        eval_frame_set(state, next_evaluator);
+        eval_frame_set(state, next_eval_frame);
     rearm_current();
     return (unwind_entry(frame) ? default_39 : pass_39)(thread, frame, throw);
 }
@@ -652,12 +652,12 @@ static bool install_hook(struct interp *interp)
         return true;
     /* Which of the two would call the other is unknown.  The hook is not set, so that they don't
      * call each other in a circle. */
-    if (next_evaluator && now != next_evaluator && (has_front || is_in_place_somewhere())) {
+    if (next_eval_frame && now != next_eval_frame && (has_front || is_in_place_somewhere())) {
         debug_log("the program has set a frame evaluator in front of the shim's");
         return false;
     }
     interp->chained_eval_frame = NULL;
-    next_evaluator = now;
+    next_eval_frame = now;
     eval_frame_set(interp->state, hook());
     return true;
 }
@@ -666,9 +666,9 @@ bool frame_eval_force_rearm(struct interp *interp, bool again)
 {
     if (!can_be_set(interp->state) || !install_hook(interp))
         return false;
-    /* Up to 3.11, for a thread that calls no Python function for a while, in a long loop of one frame.
-     * Not at the first request: the program could notice, by the events of its own profile function,
-     * that another one was set. */
+    /* Up to 3.11, for a thread that calls no Python function for a while, in a long loop of one
+     * frame. Not at the first request: the program could notice, by the events of its own profile
+     * function, that another one was set. */
     if (again && py.minor <= 11)
         trace_force_rearm(interp->state);
     return true;
@@ -679,8 +679,8 @@ static void start(struct interp *interp)
     if (!interp->is_main)
         return;
     eval_frame_locate(interp->state, hook());
-    if (!next_evaluator)
-        next_evaluator = eval_frame_default();
+    if (!next_eval_frame)
+        next_eval_frame = eval_frame_default();
 }
 
 bool frame_eval_force_rearm_nogil(struct interp *interp)
@@ -697,35 +697,35 @@ enum {
           MARKER_BITS(exception__raise) | SUMS_MARKERS
 };
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+static enum hook_result set(struct interp *interp, unsigned enabled)
 {
     if (!can_be_set(interp->state))
         return HOOK_NEVER;
     stack_limit_init();
     void *now = eval_frame_get(interp->state);
     bool was_set = (interp->armed & ALL) || interp->rearm_forced;
-    if (was_set && now != hook() && now != next_evaluator) {
+    if (was_set && now != hook() && now != next_eval_frame) {
         /* The hook stays behind the program's function, and fires nothing without a tracer. */
         interp->chained_eval_frame = now;
         has_front = true;
     }
-    if (wanted && !install_hook(interp))
+    if (enabled && !install_hook(interp))
         return HOOK_NEVER;
-    if (!wanted && now == hook())
-        eval_frame_set(interp->state, next_evaluator);
+    if (!enabled && now == hook())
+        eval_frame_set(interp->state, next_eval_frame);
     /* For the process.  This interpreter may be armed for none of them, if its code objects can't
      * have records. */
     unsigned all = code_extra_in_use() ? markers_enabled() & ALL : 0;
-    hook_wanted = all;
+    hook_enabled = all;
     replay_set_markers(all);
     sums_set_enabled(all);
     exit_flush_set(all & SUMS_MARKERS);
-    return trace_arm(all, wanted) ? HOOK_DONE : HOOK_LATER;
+    return trace_arm(all, enabled) ? HOOK_DONE : HOOK_LATER;
 }
 
 void frame_eval_update_main_thread(void)
 {
-    if (hook_wanted)
+    if (hook_enabled)
         trace_install(py.PyThreadState_Get());
 }
 

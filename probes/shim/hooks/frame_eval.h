@@ -152,7 +152,7 @@ extern __thread struct traced_thread *trace_thread;
  * Python function.  The main thread does so in frame_eval_update_main_thread().  Runs no code of
  * the program, except audit hooks up to 3.9, on a thread that runs Python.  No exception in flight.
  * False: some threads could not be reached now. */
-bool trace_arm(unsigned wanted, bool here);
+bool trace_arm(unsigned enabled, bool here);
 
 /* Has each thread of the interpreter call rearm_current() when it next calls a C function, or
  * returns from a Python function.  Not in 3.6. */

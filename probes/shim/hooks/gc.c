@@ -113,7 +113,7 @@ static void take_out(struct interp *interp)
         cpython_clear_ref(&interp->gc_callback);
 }
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+static enum hook_result set(struct interp *interp, unsigned enabled)
 {
     if (py.minor < 10 && !cpython_is_main()) /* all interpreters share one list */
         return HOOK_DONE;
@@ -121,7 +121,7 @@ static enum hook_result set(struct interp *interp, unsigned wanted)
         start(interp);
     if (!interp->gc_callbacks)
         return HOOK_LATER;
-    if (wanted)
+    if (enabled)
         return put_in(interp);
     if (interp->gc_callback)
         take_out(interp);

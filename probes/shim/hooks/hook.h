@@ -104,9 +104,9 @@ struct hook {
     void (*start)(struct interp *interp);
 
     /* Sets the hook for these of its markers; 0: takes it out.  Process-wide state follows
-     * markers_enabled(), not `wanted`: another interpreter may have been armed for more markers
+     * markers_enabled(), not `enabled`: another interpreter may have been armed for more markers
      * since. */
-    enum hook_result (*set)(struct interp *interp, unsigned wanted);
+    enum hook_result (*set)(struct interp *interp, unsigned enabled);
 
     /* The interpreter is cleared: drops the objects in the record.  May be NULL. */
     void (*end)(struct interp *interp);
@@ -117,7 +117,7 @@ struct hook {
 bool thread_is_arming(void);
 
 /* Returns the previous value. */
-bool set_thread_is_arming(bool busy);
+bool set_thread_is_arming(bool arming);
 
 /* Up to 3.11: how many interpreters have rearm_forced set.  Read with the GIL held.  Written with
  * the GIL held, with no other thread in the process, or by the thread that has claimed `arming` of

@@ -107,14 +107,14 @@ static enum hook_result take_out(struct interp *interp, PyObject *importlib)
     return HOOK_DONE;
 }
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+static enum hook_result set(struct interp *interp, unsigned enabled)
 {
-    if (!wanted == !interp->find_and_load_wrapper)
+    if (!enabled == !interp->find_and_load_wrapper)
         return HOOK_DONE;
     PyObject *importlib = cpython_sys_module("_frozen_importlib");
     if (!importlib)
         return HOOK_LATER;
-    enum hook_result result = wanted ? put_in(interp, importlib) : take_out(interp, importlib);
+    enum hook_result result = enabled ? put_in(interp, importlib) : take_out(interp, importlib);
     py.Py_DecRef(importlib);
     return result;
 }

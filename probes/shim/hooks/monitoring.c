@@ -236,7 +236,7 @@ static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize
         return false; /* `arming`: another thread is setting hooks */
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    bool was_busy = set_thread_is_arming(true);
+    bool was_arming = set_thread_is_arming(true);
     bool gives = py.PyLong_AsLong(arguments[0]) == interp->tool_id &&
                  py.PyType_IsSubtype(cpython_type(arguments[1]), cpython_type(interp->tool_name)) &&
                  monitoring_owns_tool_id(monitoring, interp);
@@ -244,7 +244,7 @@ static bool gives_way(PyObject *monitoring, PyObject *const *arguments, Py_ssize
     if (gives)
         move_to_another_id(monitoring, interp);
     py.PyErr_Clear();
-    set_thread_is_arming(was_busy);
+    set_thread_is_arming(was_arming);
     if (gives)
         cpython_clear_ref(&type), cpython_clear_ref(&value), cpython_clear_ref(&traceback);
     else
@@ -453,9 +453,9 @@ static inline struct code_record *begins(PyObject *const *arguments, bool first_
     struct code_record *record = counts || EVENT_ON(function__entry) ? record_of(code) : NULL;
     if (!record)
         return NULL;
-    struct function_sums *tally = counts ? tally_in(record) : NULL;
-    if (counts && (tally || (tally = sums_of_code(record, globals_of(code)))))
-        sums_call_begin(tally);
+    struct function_sums *sums = counts ? sums_in(record) : NULL;
+    if (counts && (sums || (sums = sums_of_code(record, globals_of(code)))))
+        sums_call_begin(sums);
     struct markers_due fires = {MARKER_ARMED(function__entry),
                                 MARKER_ARMED(filtered__function__entry) && passes(record, code)};
     if (fires.plain || fires.filtered)
@@ -472,7 +472,7 @@ static inline struct code_record *ends(PyObject *code)
     bool times = sums_enabled(SUMS_TIMES);
     struct code_record *record = times || EVENT_ON(function__return) ? record_of(code) : NULL;
     if (times && record && record->sums)
-        sums_call_end(tally_in(record));
+        sums_call_end(sums_in(record));
     return record;
 }
 
@@ -620,10 +620,9 @@ static inline void count_cfunction(PyObject *const *arguments,
                                    void (*count)(struct function_sums *))
 {
     PyObject *callable = callable_unwrap_method(arguments[2]);
-    struct function_sums *tally =
-        callable_is_builtin(callable) ? sums_of_cfunction(callable) : NULL;
-    if (tally)
-        count(tally);
+    struct function_sums *sums = callable_is_builtin(callable) ? sums_of_cfunction(callable) : NULL;
+    if (sums)
+        count(sums);
 }
 
 /* CALL(code, offset, callable, first argument).  C_RETURN and C_RAISE have the same arguments, and
@@ -698,23 +697,23 @@ static const struct monitoring_event events[] = {
 enum { EVENTS = sizeof events / sizeof *events };
 
 /* For the whole process. */
-static void note_wanted(PyObject *monitoring)
+static void note_enabled(PyObject *monitoring)
 {
-    unsigned wanted = markers_enabled();
+    unsigned enabled = markers_enabled();
     monitoring_give_way(monitoring, events, EVENTS);
-    replay_set_markers(wanted);
-    sums_set_enabled(wanted);
-    exit_flush_set(wanted & SUMS_MARKERS);
+    replay_set_markers(enabled);
+    sums_set_enabled(enabled);
+    exit_flush_set(enabled & SUMS_MARKERS);
 }
 
 /* Whether disabled events are to come again: other markers are enabled, or other patterns.  In 3.13
  * also if nothing was disabled.  There RESUME makes pending calls, or lets another thread have the
  * GIL, and then writes RESUME_CHECK over the instruction, whatever it has become meanwhile
  * (Python/bytecodes.c).  The function would have no PY_START any more. */
-static bool needs_restart(const struct interp *interp, unsigned wanted)
+static bool needs_restart(const struct interp *interp, unsigned enabled)
 {
     return (py.minor == 13 || has_disabled) &&
-           ((interp->armed & ALL) != wanted || interp->filter != filter_revision());
+           ((interp->armed & ALL) != enabled || interp->filter != filter_revision());
 }
 
 static void find_disable(PyObject *monitoring)
@@ -725,7 +724,7 @@ static void find_disable(PyObject *monitoring)
     py.PyErr_Clear();
 }
 
-static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsigned wanted)
+static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsigned enabled)
 {
     /* When the events change, CPython walks the stacks of all threads for the code that they run
      * (Python/instrumentation.c: instrument_all_executing_code_objects()). */
@@ -735,13 +734,14 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
         debug_log("the program has taken sys.monitoring's tool id %d from the shim",
                   interp->tool_id);
         interp->tool_id = -1;
-        if (wanted) /* no other id: the program's events at this one may still call our callbacks */
+        if (enabled) /* no other id: the program's events at this one may still call our callbacks
+                      */
             return HOOK_NEVER;
     }
-    if (!wanted) {
+    if (!enabled) {
         if (interp->tool_id >= 0)
             monitoring_free_tool_id(monitoring, interp, events, EVENTS);
-        note_wanted(monitoring);
+        note_enabled(monitoring);
         return HOOK_DONE;
     }
     if (interp->tool_id < 0) {
@@ -754,11 +754,11 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
         }
     }
     find_disable(monitoring);
-    note_wanted(monitoring);
-    start_is_silent = !(wanted & BEGINS);
+    note_enabled(monitoring);
+    start_is_silent = !(enabled & BEGINS);
     long set_of_events = 0;
     for (int i = 0; i < EVENTS; i++)
-        if (wanted & events[i].markers)
+        if (enabled & events[i].markers)
             set_of_events |= monitoring_event_bit(monitoring, events[i].name);
     if (!cpython_ignore_result(py.PyObject_CallMethod(monitoring, "set_events", "il",
                                                       interp->tool_id, set_of_events))) {
@@ -766,17 +766,17 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
         monitoring_free_tool_id(monitoring, interp, events, EVENTS);
         return HOOK_NEVER;
     }
-    if (needs_restart(interp, wanted))
+    if (needs_restart(interp, enabled))
         monitoring_restart_events(monitoring);
     if (!(interp->armed & FUNCTION))
         catch_up_here();
     return HOOK_DONE;
 }
 
-static enum hook_result set(struct interp *interp, unsigned wanted)
+static enum hook_result set(struct interp *interp, unsigned enabled)
 {
     PyObject *monitoring = cpython_sys_attr("monitoring");
-    enum hook_result result = set_by(monitoring, interp, wanted);
+    enum hook_result result = set_by(monitoring, interp, enabled);
     cpython_clear_ref(&monitoring);
     return result;
 }

@@ -149,11 +149,11 @@ static void lock_without_gil(void)
     }
 }
 
-void rearm_lock_for_fork(bool told)
+void rearm_lock_for_fork(bool notified)
 {
     wait_for_tstate_creation();
     holds_rearm_mutex = pthread_mutex_trylock(&rearm_mutex) == 0;
-    if (holds_rearm_mutex || told)
+    if (holds_rearm_mutex || notified)
         return;
     if (!rearm_needs_gil()) /* its holder, the watcher, waits for nothing */
         holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
@@ -311,11 +311,11 @@ static bool all_threads_signalled(struct interp *interp)
 
 /* An interpreter of the list that has not ended can't end before the lock is released: on_end() of
  * arm.c takes it. */
-static void ask_312(unsigned wanted, bool look)
+static void ask_312(unsigned enabled, bool look)
 {
     interp_lock();
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
-        if (interp->ended || (interp->armed_for == filter_arm_key(wanted) && !look))
+        if (interp->ended || (interp->armed_for == filter_arm_key(enabled) && !look))
             continue;
         bool heard = all_threads_signalled(interp);
         if (atomic_exchange(&interp->call_pending, true) && heard)
@@ -361,31 +361,31 @@ static bool include_unseen;
 
 /* Up to 3.11.  With the GIL held, which all interpreters share, CPython's list does not change:
  * CPython creates and ends interpreters under it. */
-static void for_each_311(void (*act)(struct interp *, unsigned), unsigned wanted)
+static void for_each_311(void (*act)(struct interp *, unsigned), unsigned enabled)
 {
     rearm_requests = 0;
     for (PyInterpreterState *state = py.PyInterpreterState_Head(); state;
          state = py.PyInterpreterState_Next(state)) {
         struct interp *interp = interp_of(state);
         if (interp)
-            act(interp, wanted);
+            act(interp, enabled);
     }
 }
 
-static void ask_one_311(struct interp *interp, unsigned wanted)
+static void ask_one_311(struct interp *interp, unsigned enabled)
 {
     if (include_unseen)
         interp->started = true;
     if (!interp->started)
         return;
-    if (interp->armed_for != filter_arm_key(wanted))
+    if (interp->armed_for != filter_arm_key(enabled))
         force_rearm_one(interp);
     rearm_requests += interp->rearm_forced;
     /* Not in 3.11: while a trace or profile function is set there, a Python function that a pending
      * call calls does not begin as long as another pending call waits (Python/ceval.c:
      * DO_TRACING()). */
     if (interp->is_main && py.minor != 11 &&
-        (wanted || interp->armed_for != filter_arm_key(wanted)))
+        (enabled || interp->armed_for != filter_arm_key(enabled)))
         add_main_pending_call();
 }
 
@@ -400,10 +400,10 @@ bool rearm_needs_gil(void)
 }
 
 /* 3.12 and later, with pending calls stuck.  On the watcher's thread, GIL held. */
-static void rearm_stuck(unsigned wanted)
+static void rearm_stuck(unsigned enabled)
 {
     struct interp *interp = interp_main();
-    if (interp && interp->armed_for != filter_arm_key(wanted) &&
+    if (interp && interp->armed_for != filter_arm_key(enabled) &&
         force_rearm(interp, interp->rearm_forced))
         rearm_requests = 1;
 }
@@ -429,22 +429,22 @@ bool rearm_main_nogil(void)
 {
     if (py.minor >= 12)
         return false;
-    bool knocked = false;
+    bool forced = false;
     interp_lock();
     struct interp *interp = only_interp();
     if (interp && !closed && !interp->rearm_forced && !atomic_exchange(&interp->arming, true)) {
         rearm_requests = 1;
-        interp->rearm_forced = knocked = true;
+        interp->rearm_forced = forced = true;
         if (!frame_eval_force_rearm_nogil(interp)) {
-            interp->rearm_forced = knocked = false;
+            interp->rearm_forced = forced = false;
             rearm_requests = 0;
         }
         interp->arming = false;
         forced_interp = interp;
     }
     interp_unlock();
-    forced_nogil = knocked;
-    return knocked;
+    forced_nogil = forced;
+    return forced;
 }
 
 bool rearm_main_nogil_done(void)
@@ -452,17 +452,17 @@ bool rearm_main_nogil_done(void)
     return !forced_interp->rearm_forced;
 }
 
-void rearm_all(unsigned wanted, bool look)
+void rearm_all(unsigned enabled, bool look)
 {
     if (py.minor >= 12) {
         if (calls_stuck)
-            rearm_stuck(wanted);
+            rearm_stuck(enabled);
         else
-            ask_312(wanted, look);
+            ask_312(enabled, look);
         return;
     }
     arm_current_from_watcher();
-    for_each_311(ask_one_311, wanted);
+    for_each_311(ask_one_311, enabled);
 }
 
 /* Under the list's lock.  Up to 3.7 the end of a subinterpreter is not noticed. */
@@ -471,13 +471,13 @@ static bool may_be_gone(const struct interp *interp)
     return py.minor < 8 ? !interp->is_main : interp->ended;
 }
 
-bool rearm_all_done(unsigned wanted)
+bool rearm_all_done(unsigned enabled)
 {
     bool done = true;
     interp_lock();
     for (struct interp *interp = interp_first(); interp && done; interp = interp->next)
         done =
-            !interp->started || interp->armed_for == filter_arm_key(wanted) || may_be_gone(interp);
+            !interp->started || interp->armed_for == filter_arm_key(enabled) || may_be_gone(interp);
     interp_unlock();
     return done;
 }

@@ -35,11 +35,11 @@ void rearm_wait_idle(void);
  * 3.11, CPython also hands the GIL over to a thread that waits for it, and waits until that thread
  * has taken it.
  *
- * told: CPython was notified of the fork and reinitialises both, so the rearm lock is only tried.
- * Otherwise gives up if the caller holds the GIL, the watcher waits for it, and another thread
- * could run.  That thread might wait, with the GIL, for a lock that is held for the fork.  On the
- * thread that forks, with the GIL or without. */
-void rearm_lock_for_fork(bool told);
+ * notified: CPython was notified of the fork and reinitialises both, so the rearm lock is only
+ * tried. Otherwise gives up if the caller holds the GIL, the watcher waits for it, and another
+ * thread could run.  That thread might wait, with the GIL, for a lock that is held for the fork. On
+ * the thread that forks, with the GIL or without. */
+void rearm_lock_for_fork(bool notified);
 void rearm_unlock_after_fork(void);
 
 /* In the child of a fork, which has no other thread. */
@@ -57,7 +57,7 @@ void rearm_lock_reset(void);
  * that wait in C.  The frame hook then arms the interpreter, when any thread next calls a Python
  * function.  So does a profile function, at the next call of a C function (not in 3.6), and a
  * pending call of the main thread (not in 3.8 and 3.11). */
-void rearm_all(unsigned wanted, bool look);
+void rearm_all(unsigned enabled, bool look);
 
 /* Up to 3.11, before rearm_all(): forces the rearm of the main interpreter without the GIL, if
  * there is no other interpreter.  False: not possible. */
@@ -67,7 +67,7 @@ bool rearm_main_nogil(void);
 bool rearm_main_nogil_done(void);
 
 /* Whether all interpreters are armed for these markers.  No GIL; takes the list's lock. */
-bool rearm_all_done(unsigned wanted);
+bool rearm_all_done(unsigned enabled);
 
 /* Whether no interpreter has a hook of the shim, is arming, or is forced to rearm.  No GIL; takes
  * the list's lock. */

@@ -127,7 +127,7 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
     if (object)
         py.Py_IncRef(object);
     struct cpython_retries attempts = {0};
-    bool was_busy = set_thread_is_arming(true);
+    bool was_arming = set_thread_is_arming(true);
     installing = true;
     do {
         if (py._PyEval_SetTrace) /* 3.9: the public one prints a message if a hook refuses */
@@ -136,7 +136,7 @@ static void set_trace_39(PyThreadState *state, Py_tracefunc function)
             py.PyEval_SetTrace(function, object);
     } while (cpython_retry(&attempts, !py.PyErr_Occurred()));
     installing = false;
-    set_thread_is_arming(was_busy);
+    set_thread_is_arming(was_arming);
     if (object)
         py.Py_DecRef(object);
 }
@@ -166,7 +166,7 @@ static void set_profile(PyThreadState *state, Py_tracefunc function)
 static bool audit_refused_trace;
 
 /* function__return is enabled, for frames that are running. */
-static bool returns_wanted;
+static bool returns_enabled;
 
 static bool wants_trace(void)
 {
@@ -175,7 +175,7 @@ static bool wants_trace(void)
 
 static bool wants_profile(const struct traced_thread *thread)
 {
-    return (trace_markers & CFUNCTION_MARKERS) || (returns_wanted && thread->running_count);
+    return (trace_markers & CFUNCTION_MARKERS) || (returns_enabled && thread->running_count);
 }
 
 /* ---------------------------------------------------------------- replay of running frames */
@@ -272,9 +272,9 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what, PyObject *
 
 static void count_cfunction(PyObject *function, void (*count)(struct function_sums *))
 {
-    struct function_sums *tally = sums_of_cfunction(function);
-    if (tally)
-        count(tally);
+    struct function_sums *sums = sums_of_cfunction(function);
+    if (sums)
+        count(sums);
 }
 
 static void fire_cfunction(PyFrameObject *frame, int what, PyObject *function)
@@ -399,7 +399,7 @@ static void install_on(PyThreadState *state, void *own)
     if (!thread)
         return;
     /* The thread itself finds out, at its next event, which frames are running. */
-    if (returns_wanted || wants_profile(thread))
+    if (returns_enabled || wants_profile(thread))
         save_profile(thread, functions);
     if (wants_trace() && py.minor >= 10 && functions->c_tracefunc != on_trace) {
         thread->trace = functions->c_tracefunc;
@@ -421,12 +421,12 @@ void trace_force_rearm(PyInterpreterState *interpreter)
         tstate_for_each(interpreter, force_rearm_on, py.PyThreadState_Get());
 }
 
-bool trace_arm(unsigned wanted, bool here)
+bool trace_arm(unsigned enabled, bool here)
 {
-    trace_markers = wanted & (TRACE_MARKERS | CFUNCTION_MARKERS);
-    returns_wanted = wanted & MARKER_BITS(function__return);
+    trace_markers = enabled & (TRACE_MARKERS | CFUNCTION_MARKERS);
+    returns_enabled = enabled & MARKER_BITS(function__return);
     audit_refused_trace = false;
-    if (!here || (!trace_markers && !returns_wanted))
+    if (!here || (!trace_markers && !returns_enabled))
         return true;
     PyThreadState *own = py.PyThreadState_Get();
     if (py.PyEval_GetFrame()) /* not the watcher, which runs no Python */

@@ -17,9 +17,9 @@
 
 atomic_uint filter_revision_word, filter_armed_word;
 
-bool filter_set_armed(unsigned wanted)
+bool filter_set_armed(unsigned enabled)
 {
-    unsigned version = wanted & FILTERED_MARKERS ? filter_revision() : 0;
+    unsigned version = enabled & FILTERED_MARKERS ? filter_revision() : 0;
     return atomic_exchange(&filter_armed_word, version) != version && version;
 }
 
@@ -102,12 +102,12 @@ static void look(void)
     debug_log("filter: %s", pattern_matches(patterns, "", "", "") ? "all functions" : patterns);
 }
 
-static void look_if(unsigned wanted, bool again)
+static void look_if(unsigned enabled, bool again)
 {
     if (atomic_flag_test_and_set(&looking))
         return;
     unsigned raised = semaphores_sum(), written = generation();
-    if (!(wanted & FILTERED_MARKERS)) {
+    if (!(enabled & FILTERED_MARKERS)) {
         in_use = false;
     } else if ((written % 2 == 0 || again) && /* or odd, once a second: its writer may be dead */
                (again || !in_use || raised != known_raised || written != known_generation)) {
@@ -118,15 +118,15 @@ static void look_if(unsigned wanted, bool again)
     atomic_flag_clear(&looking);
 }
 
-void filter_refresh(unsigned wanted)
+void filter_refresh(unsigned enabled)
 {
-    look_if(wanted, false);
+    look_if(enabled, false);
 }
 
-void filter_refresh_tick(unsigned wanted)
+void filter_refresh_tick(unsigned enabled)
 {
     static unsigned periods;
-    look_if(wanted, ++periods % 20 == 0);
+    look_if(enabled, ++periods % 20 == 0);
 }
 
 /* ---------------------------------------------------------------- matching */

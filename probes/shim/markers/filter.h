@@ -37,12 +37,12 @@ static inline unsigned filter_armed_revision(void)
 /* Records that the hooks are set for these markers.  True: a filtered one is among them, and the
  * revision is not the one armed before.  GIL held; from 3.12 on several interpreters may call it at
  * once. */
-bool filter_set_armed(unsigned wanted);
+bool filter_set_armed(unsigned enabled);
 
 /* The key of an arming: markers, and the revision if a filtered one is among them. */
-static inline uint64_t filter_arm_key(unsigned wanted)
+static inline uint64_t filter_arm_key(unsigned enabled)
 {
-    return wanted | (wanted & FILTERED_MARKERS ? (uint64_t)filter_revision() << 32 : 0);
+    return enabled | (enabled & FILTERED_MARKERS ? (uint64_t)filter_revision() << 32 : 0);
 }
 
 /* Maps the page of shared/filter_page.h, and writes the patterns of PYTHON_STAP_FILTER to it.
@@ -52,11 +52,11 @@ void filter_map_page(void);
 /* Collects the patterns again if a filtered one of these markers is enabled, and tracers or the
  * page have changed.  Returns at once if another thread does so.  Any thread, with or without the
  * GIL. */
-void filter_refresh(unsigned wanted);
+void filter_refresh(unsigned enabled);
 
 /* As filter_refresh(), and once a second even without a change.  Called by the watcher every 50
  * ms. */
-void filter_refresh_tick(unsigned wanted);
+void filter_refresh_tick(unsigned enabled);
 
 /* In the child of a fork, where no other thread exists: a refresh of the parent does not go on. */
 void filter_after_fork(void);

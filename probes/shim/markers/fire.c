@@ -21,16 +21,16 @@ enum { RETURNS = MARKER_BITS(function__return) };
 
 atomic_uint replay_generation, tracer_plain, tracer_filtered, markers_armed;
 
-void replay_set_markers(unsigned wanted)
+void replay_set_markers(unsigned enabled)
 {
-    bool other = filter_set_armed(wanted) && (wanted & FILTERED_FUNCTION_MARKERS);
-    unsigned fresh = wanted & ~atomic_exchange(&markers_armed, wanted);
+    bool other = filter_set_armed(enabled) && (enabled & FILTERED_FUNCTION_MARKERS);
+    unsigned fresh = enabled & ~atomic_exchange(&markers_armed, enabled);
     fresh &= FUNCTION_MARKERS | FILTERED_FUNCTION_MARKERS;
-    if ((fresh & FUNCTION_MARKERS) && (wanted & MARKER_BIT(function__return)))
+    if ((fresh & FUNCTION_MARKERS) && (enabled & MARKER_BIT(function__return)))
         atomic_fetch_add(&tracer_plain, 1);
-    if ((fresh & FILTERED_FUNCTION_MARKERS) && (wanted & MARKER_BIT(filtered__function__return)))
+    if ((fresh & FILTERED_FUNCTION_MARKERS) && (enabled & MARKER_BIT(filtered__function__return)))
         atomic_fetch_add(&tracer_filtered, 1);
-    if ((fresh || other) && (wanted & RETURNS))
+    if ((fresh || other) && (enabled & RETURNS))
         atomic_fetch_add(&replay_generation, 1);
 }
 
@@ -264,20 +264,20 @@ void fire_return_by_object(PyFrameObject *frame, int line, struct outcome outcom
 void fire_entry_now(PyObject *code, struct code_record *record, int line, struct markers_due fires)
 {
     offsets_check_current();
-    struct event_frame shown = event_frame_now(code);
-    if (shown.is_current)
-        tracer_keep_entry(shown.frame, fires);
-    fire_entry(record, line, shown, fires);
+    struct event_frame event = event_frame_now(code);
+    if (event.is_current)
+        tracer_keep_entry(event.frame, fires);
+    fire_entry(record, line, event, fires);
 }
 
 void fire_return_now(PyObject *code, struct code_record *record, int line, struct outcome outcome,
                      struct markers_due fires)
 {
     offsets_check_current();
-    struct event_frame shown = event_frame_now(code);
-    if (shown.is_current)
-        fires = tracer_with_entry(shown.frame, fires);
-    fire_return(record, line, shown, outcome, fires);
+    struct event_frame event = event_frame_now(code);
+    if (event.is_current)
+        fires = tracer_with_entry(event.frame, fires);
+    fire_return(record, line, event, outcome, fires);
 }
 
 void fire_cfunction_entry(struct code_record *caller, PyObject *globals, int line,
@@ -342,9 +342,9 @@ void fire_running_frames(PyFrameObject *const *frames, size_t depth, struct repl
         if (!fires.plain && !fires.filtered)
             continue;
         offsets_check_frame(frame);
-        struct event_frame shown = event_frame_of(frame);
+        struct event_frame event = event_frame_of(frame);
         if (py.minor >= 12)
-            tracer_keep_entry(shown.frame, fires);
-        fire_entry(record, py.PyFrame_GetLineNumber(frame), shown, fires);
+            tracer_keep_entry(event.frame, fires);
+        fire_entry(record, py.PyFrame_GetLineNumber(frame), event, fires);
     }
 }

@@ -53,7 +53,7 @@ static inline bool marker_is_armed(unsigned markers)
 /* Records that the hooks are set for these markers, the enabled ones of the process.  Called by the
  * hooks that feed function markers, when they are set.  From 3.12 on several interpreters, each
  * with a GIL of its own, may call this at once. */
-void replay_set_markers(unsigned wanted);
+void replay_set_markers(unsigned enabled);
 
 /* The state of a thread's latest replay. */
 struct replay_state {
@@ -121,15 +121,15 @@ static inline struct markers_due markers_due_at_return(struct code_record *recor
 }
 
 /* In the header, as it runs at each call of a Python function. */
-static inline void fire_entry(struct code_record *record, int line, struct event_frame shown,
+static inline void fire_entry(struct code_record *record, int line, struct event_frame event,
                               struct markers_due fires)
 {
     const char *filename = probe_text(&record->filename), *funcname = probe_text(&record->funcname);
-    struct module_name module = module_name_of(record, shown.globals);
+    struct module_name module = module_name_of(record, event.globals);
     if (fires.plain)
-        marker_function__entry(filename, funcname, line, shown.frame, module.name);
+        marker_function__entry(filename, funcname, line, event.frame, module.name);
     if (__builtin_expect(fires.filtered, 0))
-        marker_filtered__function__entry(filename, funcname, line, shown.frame, module.name);
+        marker_filtered__function__entry(filename, funcname, line, event.frame, module.name);
     module_name_release(&module);
 }
 
@@ -139,16 +139,16 @@ struct outcome {
     PyObject *result, *exception;
 };
 
-static inline void fire_return(struct code_record *record, int line, struct event_frame shown,
+static inline void fire_return(struct code_record *record, int line, struct event_frame event,
                                struct outcome outcome, struct markers_due fires)
 {
     const char *filename = probe_text(&record->filename), *funcname = probe_text(&record->funcname);
-    struct module_name module = module_name_of(record, shown.globals);
+    struct module_name module = module_name_of(record, event.globals);
     if (fires.plain)
-        marker_function__return(filename, funcname, line, shown.frame, module.name, outcome.result,
+        marker_function__return(filename, funcname, line, event.frame, module.name, outcome.result,
                                 outcome.exception);
     if (__builtin_expect(fires.filtered, 0))
-        marker_filtered__function__return(filename, funcname, line, shown.frame, module.name,
+        marker_filtered__function__return(filename, funcname, line, event.frame, module.name,
                                           outcome.result, outcome.exception);
     module_name_release(&module);
 }

@@ -54,12 +54,12 @@ void debug_log(const char *format, ...)
 void *map_fixed_page(const uint64_t *addresses, size_t count, size_t size, int protection)
 {
     for (size_t i = 0; i < count; i++) {
-        void *wanted = (void *)(uintptr_t)addresses[i];
-        if ((uintptr_t)wanted != addresses[i])
+        void *requested = (void *)(uintptr_t)addresses[i];
+        if ((uintptr_t)requested != addresses[i])
             continue;
-        void *place = mmap(wanted, size, protection,
+        void *place = mmap(requested, size, protection,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-        if (place == wanted)
+        if (place == requested)
             return place;
         if (place != MAP_FAILED)
             munmap(place, size);

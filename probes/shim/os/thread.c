@@ -126,10 +126,10 @@ static struct block *larger(struct block *own, size_t size)
     }
     if (own)
         take_out(own);
-    size_t wanted = own ? 2 * own->size : size;
-    struct block *block = realloc(own, sizeof *block + wanted);
+    size_t needed = own ? 2 * own->size : size;
+    struct block *block = realloc(own, sizeof *block + needed);
     if (block)
-        block->size = wanted;
+        block->size = needed;
     if (block || own)
         put_first(&blocks, block ? block : own);
     return block;

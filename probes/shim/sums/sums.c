@@ -52,12 +52,12 @@ struct function_sums {
     bool is_c;
     struct {
         uint64_t begun, ended, ticks, own_ticks;
-    } told; /* the values of the latest flush; under flush_lock */
+    } flushed; /* the values of the latest flush; under flush_lock */
     char names[];
 };
 
 /* The list of all, the newest first. */
-static struct function_sums *_Atomic tallies;
+static struct function_sums *_Atomic all_sums;
 
 /* Unlinked from the list, to be freed. */
 static struct function_sums *_Atomic unlisted;
@@ -70,10 +70,10 @@ static atomic_uint flush_epoch = 1;
 /* Held by the thread that flushes. */
 static pthread_mutex_t flush_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void sums_set_enabled(unsigned wanted)
+void sums_set_enabled(unsigned enabled)
 {
-    unsigned before = atomic_exchange(&sums_enabled_word, wanted & SUMS_MARKERS);
-    if (!(before & SUMS_TIMES) != !(wanted & SUMS_TIMES))
+    unsigned before = atomic_exchange(&sums_enabled_word, enabled & SUMS_MARKERS);
+    if (!(before & SUMS_TIMES) != !(enabled & SUMS_TIMES))
         open_calls_invalidate();
 }
 
@@ -96,14 +96,14 @@ static inline unsigned number_here(void)
 
 static void free_off_list(void)
 {
-    struct function_sums *tally = atomic_load_explicit(&unlisted, memory_order_relaxed)
-                                      ? atomic_exchange(&unlisted, NULL)
-                                      : NULL;
-    while (tally) {
-        struct function_sums *next = tally->next;
-        free(tally->others);
-        free(tally);
-        tally = next;
+    struct function_sums *sums = atomic_load_explicit(&unlisted, memory_order_relaxed)
+                                     ? atomic_exchange(&unlisted, NULL)
+                                     : NULL;
+    while (sums) {
+        struct function_sums *next = sums->next;
+        free(sums->others);
+        free(sums);
+        sums = next;
     }
 }
 
@@ -131,50 +131,50 @@ static struct function_sums *make(const char *filename, const char *funcname, co
         sums_flush();
     free_off_list();
     size_t room = py.free_threaded ? CACHE_LINE + sizeof(struct part) : 0;
-    struct function_sums *tally =
-        calloc(1, sizeof *tally + room + size_of(filename) + size_of(funcname) + size_of(module));
-    if (!tally)
+    struct function_sums *sums =
+        calloc(1, sizeof *sums + room + size_of(filename) + size_of(funcname) + size_of(module));
+    if (!sums)
         return NULL;
-    char *to = tally->names;
-    tally->first = &tally->own;
+    char *to = sums->names;
+    sums->first = &sums->own;
     if (room) {
-        tally->first = &((struct part *)(to + -(uintptr_t)to % CACHE_LINE))->sums;
-        tally->first_thread = number_here();
+        sums->first = &((struct part *)(to + -(uintptr_t)to % CACHE_LINE))->sums;
+        sums->first_thread = number_here();
         to += room;
     }
-    tally->filename = copy(&to, filename);
-    tally->funcname = copy(&to, funcname);
-    tally->module = copy(&to, module);
-    return tally;
+    sums->filename = copy(&to, filename);
+    sums->funcname = copy(&to, funcname);
+    sums->module = copy(&to, module);
+    return sums;
 }
 
 /* From now on each flush fires its sums. */
-static void link_new(struct function_sums *tally)
+static void link_new(struct function_sums *sums)
 {
-    tally->next = tallies;
-    while (!atomic_compare_exchange_weak(&tallies, (struct function_sums **)&tally->next, tally))
+    sums->next = all_sums;
+    while (!atomic_compare_exchange_weak(&all_sums, (struct function_sums **)&sums->next, sums))
         ;
 }
 
 /* If two threads make the sums of a record at once, the first ones stay. */
 struct function_sums *sums_of_code(struct code_record *record, PyObject *globals)
 {
-    struct function_sums *known = tally_in(record);
+    struct function_sums *known = sums_in(record);
     if (known)
         return known;
     struct module_name module = module_name_of(record, globals);
-    struct function_sums *tally = make(record->filename.utf8, record->funcname.utf8, module.name);
+    struct function_sums *sums = make(record->filename.utf8, record->funcname.utf8, module.name);
     module_name_release(&module);
-    if (!tally)
+    if (!sums)
         return NULL;
-    tally->first_line = record->first_line;
+    sums->first_line = record->first_line;
     struct code_sums *none = NULL;
-    if (!atomic_compare_exchange_strong(&record->sums, &none, &tally->code)) {
-        free(tally);
-        return tally_in(record);
+    if (!atomic_compare_exchange_strong(&record->sums, &none, &sums->code)) {
+        free(sums);
+        return sums_in(record);
     }
-    link_new(tally);
-    return tally;
+    link_new(sums);
+    return sums;
 }
 
 /* ---------------------------------------------------------------- by C function */
@@ -188,7 +188,7 @@ struct c_function {
     const char *name;
     PyCFunction function;
     PyInterpreterState *interpreter;
-    struct function_sums *tally;
+    struct function_sums *sums;
 };
 static struct c_function *_Atomic c_functions[4096];
 
@@ -215,25 +215,25 @@ static struct nogil_lock making;
 
 /* Adds the entry, unless another thread has just done so.  Returns the sums that stay. */
 static struct function_sums *put_in_place(const PyMethodDef *definition,
-                                          struct c_function *function, struct function_sums *tally)
+                                          struct c_function *function, struct function_sums *sums)
 {
     nogil_lock(&making);
     struct c_function *known = find(definition);
     if (!known) {
-        link_new(tally);
+        link_new(sums);
         struct c_function *_Atomic *place = place_of(definition);
         *function = (struct c_function){
             *place, definition, definition->ml_name, definition->ml_meth, cpython_interpreter(),
-            tally};
+            sums};
         while (!atomic_compare_exchange_weak(place, &function->next, function))
             ;
     }
     nogil_unlock(&making);
     if (!known)
-        return tally;
+        return sums;
     free(function);
-    free(tally);
-    return known->tally;
+    free(sums);
+    return known->sums;
 }
 
 static struct function_sums *make_of_c(PyObject *callable, const PyMethodDef *definition)
@@ -242,14 +242,14 @@ static struct function_sums *make_of_c(PyObject *callable, const PyMethodDef *de
     struct c_function *function = names.name && strcmp(names.name, definition->ml_name) == 0
                                       ? malloc(sizeof *function)
                                       : NULL;
-    struct function_sums *tally = function ? make(NULL, names.name, names.module) : NULL;
+    struct function_sums *sums = function ? make(NULL, names.name, names.module) : NULL;
     callable_names_release(&names);
-    if (!tally) {
+    if (!sums) {
         free(function);
         return NULL;
     }
-    tally->is_c = true;
-    return put_in_place(definition, function, tally);
+    sums->is_c = true;
+    return put_in_place(definition, function, sums);
 }
 
 struct function_sums *sums_of_cfunction(PyObject *callable)
@@ -258,7 +258,7 @@ struct function_sums *sums_of_cfunction(PyObject *callable)
     if (!definition)
         return NULL;
     struct c_function *function = find(definition);
-    return function ? function->tally : make_of_c(callable, definition);
+    return function ? function->sums : make_of_c(callable, definition);
 }
 
 /* ---------------------------------------------------------------- counting */
@@ -273,24 +273,24 @@ static inline void add(_Atomic uint64_t *sum, uint64_t value, memory_order order
 }
 
 /* The sums to which this thread adds, of a function that another thread has called first. */
-static __attribute__((noinline)) struct sums *other_sums(struct function_sums *tally)
+static __attribute__((noinline)) struct sums *other_sums(struct function_sums *sums)
 {
-    struct part *others = atomic_load_explicit(&tally->others, memory_order_acquire), *fresh;
+    struct part *others = atomic_load_explicit(&sums->others, memory_order_acquire), *fresh;
     if (!others && (fresh = aligned_alloc(CACHE_LINE, OTHER_THREADS * sizeof *fresh))) {
         memset(fresh, 0, OTHER_THREADS * sizeof *fresh);
-        if (atomic_compare_exchange_strong(&tally->others, &others, fresh))
+        if (atomic_compare_exchange_strong(&sums->others, &others, fresh))
             others = fresh;
         else
             free(fresh);
     }
-    return others ? &others[number_here() % OTHER_THREADS].sums : tally->first;
+    return others ? &others[number_here() % OTHER_THREADS].sums : sums->first;
 }
 
 /* The sums to which this thread adds. */
-static inline struct sums *sums_here(struct function_sums *tally)
+static inline struct sums *sums_here(struct function_sums *sums)
 {
-    return !py.free_threaded || tally->first_thread == number_here() ? tally->first
-                                                                     : other_sums(tally);
+    return !py.free_threaded || sums->first_thread == number_here() ? sums->first
+                                                                    : other_sums(sums);
 }
 
 static __attribute__((noinline)) void report_thread(unsigned times)
@@ -300,26 +300,26 @@ static __attribute__((noinline)) void report_thread(unsigned times)
         marker_thread__runs((int)number_here());
 }
 
-void sums_call_begin(struct function_sums *tally)
+void sums_call_begin(struct function_sums *sums)
 {
     unsigned times = atomic_load_explicit(&flush_epoch, memory_order_relaxed);
     if (__builtin_expect(thread.times != times, 0))
         report_thread(times);
-    add(&sums_here(tally)->begun, 1, memory_order_relaxed);
+    add(&sums_here(sums)->begun, 1, memory_order_relaxed);
     if (sums_enabled(SUMS_TIMES))
-        open_calls_begin(tally);
+        open_calls_begin(sums);
 }
 
-void sums_call_end(struct function_sums *tally)
+void sums_call_end(struct function_sums *sums)
 {
     struct ended_call call;
-    if (!open_calls_end(tally, tally->is_c, &call))
+    if (!open_calls_end(sums, sums->is_c, &call))
         return;
-    struct sums *sums = sums_here(tally);
-    add(&sums->own_ticks, call.own, memory_order_relaxed);
+    struct sums *here = sums_here(sums);
+    add(&here->own_ticks, call.own, memory_order_relaxed);
     if (call.outermost)
-        add(&sums->ticks, call.time, memory_order_relaxed);
-    add(&sums->ended, 1, memory_order_release); /* last: a flush that reads it reads its times */
+        add(&here->ticks, call.time, memory_order_relaxed);
+    add(&here->ended, 1, memory_order_release); /* last: a flush that reads it reads its times */
 }
 
 /* ---------------------------------------------------------------- flush */
@@ -331,10 +331,10 @@ static uint64_t sum_in(const struct sums *sums, size_t offset)
 }
 
 /* The sum of all threads. */
-static uint64_t sum_of(const struct function_sums *tally, size_t offset)
+static uint64_t sum_of(const struct function_sums *sums, size_t offset)
 {
-    uint64_t sum = sum_in(tally->first, offset);
-    const struct part *others = tally->others;
+    uint64_t sum = sum_in(sums->first, offset);
+    const struct part *others = sums->others;
     for (int i = 0; others && i < OTHER_THREADS; i++)
         sum += sum_in(&others[i].sums, offset);
     return sum;
@@ -348,23 +348,23 @@ static uint64_t grown(uint64_t now, uint64_t *before)
 }
 
 /* How much a sum has grown since the latest flush. */
-#define SINCE(tally, sum) grown(sum_of(tally, offsetof(struct sums, sum)), &(tally)->told.sum)
+#define SINCE(sums, sum) grown(sum_of(sums, offsetof(struct sums, sum)), &(sums)->flushed.sum)
 
-static void flush_begin(struct function_sums *tally, long number)
+static void flush_begin(struct function_sums *sums, long number)
 {
-    if (tally->is_c && MARKER_ON(cfunction__count))
-        marker_cfunction__count(tally->funcname, tally->module, number);
-    else if (!tally->is_c && MARKER_ON(function__count))
-        marker_function__count(tally->filename, tally->funcname, tally->first_line, tally->module,
+    if (sums->is_c && MARKER_ON(cfunction__count))
+        marker_cfunction__count(sums->funcname, sums->module, number);
+    else if (!sums->is_c && MARKER_ON(function__count))
+        marker_function__count(sums->filename, sums->funcname, sums->first_line, sums->module,
                                number);
 }
 
-static void flush_times(struct function_sums *tally, long number, long time, long own)
+static void flush_times(struct function_sums *sums, long number, long time, long own)
 {
-    if (tally->is_c && MARKER_ON(cfunction__summary))
-        marker_cfunction__summary(tally->funcname, tally->module, number, time, own);
-    else if (!tally->is_c && MARKER_ON(function__summary))
-        marker_function__summary(tally->filename, tally->funcname, tally->first_line, tally->module,
+    if (sums->is_c && MARKER_ON(cfunction__summary))
+        marker_cfunction__summary(sums->funcname, sums->module, number, time, own);
+    else if (!sums->is_c && MARKER_ON(function__summary))
+        marker_function__summary(sums->filename, sums->funcname, sums->first_line, sums->module,
                                  number, time, own);
 }
 
@@ -377,33 +377,33 @@ static long part_of(uint64_t *sum)
 }
 
 /* Fires several events if the times don't fit into one. */
-static void flush_end(struct function_sums *tally, long number, uint64_t time, uint64_t own)
+static void flush_end(struct function_sums *sums, long number, uint64_t time, uint64_t own)
 {
     do {
-        flush_times(tally, number, part_of(&time), part_of(&own));
+        flush_times(sums, number, part_of(&time), part_of(&own));
         number = 0;
     } while (time || own);
 }
 
-static void flush_function(struct function_sums *tally)
+static void flush_function(struct function_sums *sums)
 {
-    uint64_t begun = SINCE(tally, begun);
+    uint64_t begun = SINCE(sums, begun);
     if (begun)
-        flush_begin(tally, (long)begun);
-    uint64_t ended = SINCE(tally, ended);
+        flush_begin(sums, (long)begun);
+    uint64_t ended = SINCE(sums, ended);
     if (!ended)
         return;
-    uint64_t time = ticks_to_ns(SINCE(tally, ticks));
-    uint64_t own = ticks_to_ns(SINCE(tally, own_ticks));
-    flush_end(tally, (long)ended, time, own);
+    uint64_t time = ticks_to_ns(SINCE(sums, ticks));
+    uint64_t own = ticks_to_ns(SINCE(sums, own_ticks));
+    flush_end(sums, (long)ended, time, own);
 }
 
-static void unlink_released(struct function_sums *tally, struct function_sums *before)
+static void unlink_released(struct function_sums *sums, struct function_sums *before)
 {
     code_sums_freed--;
-    before->next = tally->next;
-    tally->next = unlisted;
-    while (!atomic_compare_exchange_weak(&unlisted, (struct function_sums **)&tally->next, tally))
+    before->next = sums->next;
+    sums->next = unlisted;
+    while (!atomic_compare_exchange_weak(&unlisted, (struct function_sums **)&sums->next, sums))
         ;
 }
 
@@ -411,20 +411,20 @@ static void unlink_released(struct function_sums *tally, struct function_sums *b
 static void for_each(void (*act)(struct function_sums *))
 {
     struct function_sums *before = NULL, *next;
-    for (struct function_sums *tally = tallies; tally; tally = next) {
-        bool freed = tally->code.freed; /* read before act(): nothing is counted after that */
-        act(tally);
-        next = tally->next;
+    for (struct function_sums *sums = all_sums; sums; sums = next) {
+        bool freed = sums->code.freed; /* read before act(): nothing is counted after that */
+        act(sums);
+        next = sums->next;
         if (freed && before)
-            unlink_released(tally, before);
+            unlink_released(sums, before);
         else
-            before = tally;
+            before = sums;
     }
 }
 
 bool sums_flush(void)
 {
-    if (!tallies)
+    if (!all_sums)
         return true;
     if (pthread_mutex_trylock(&flush_lock) != 0)
         return false;
@@ -435,12 +435,12 @@ bool sums_flush(void)
     return true;
 }
 
-static void forget(struct function_sums *tally)
+static void forget(struct function_sums *sums)
 {
-    SINCE(tally, begun);
-    SINCE(tally, ended);
-    SINCE(tally, ticks);
-    SINCE(tally, own_ticks);
+    SINCE(sums, begun);
+    SINCE(sums, ended);
+    SINCE(sums, ticks);
+    SINCE(sums, own_ticks);
 }
 
 /* Drops counts that were not flushed. */
@@ -463,10 +463,10 @@ void sums_after_fork(void)
 
 /* ---------------------------------------------------------------- when to flush */
 
-void sums_flush_tick(unsigned wanted)
+void sums_flush_tick(unsigned enabled)
 {
     static unsigned periods;
-    bool sums = wanted & SUMS_MARKERS;
+    bool sums = enabled & SUMS_MARKERS;
     if (sums && ++periods % 2 == 0)
         sums_flush();
     else if (!sums && periods) {
@@ -662,16 +662,16 @@ static const struct {
 } ours[COUNT] = {EXIT_FUNCTIONS(OURS)};
 
 /* A thread that calls the function meanwhile reads one word, the old pointer or the new one. */
-void exit_flush_set(bool wanted)
+void exit_flush_set(bool enabled)
 {
     for (int i = 0; i < COUNT; i++) {
         PyMethodDef *definition = found[i].definition;
         PyCFunction our = (PyCFunction)(void *)ours[i].function;
-        if (!definition || (definition->ml_meth == our) == wanted)
+        if (!definition || (definition->ml_meth == our) == enabled)
             continue;
-        if (wanted)
+        if (enabled)
             found[i].before = definition->ml_meth;
-        definition->ml_meth = wanted ? our : found[i].before;
+        definition->ml_meth = enabled ? our : found[i].before;
     }
 }
 

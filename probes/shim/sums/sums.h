@@ -32,7 +32,7 @@ extern atomic_uint sums_enabled_word
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
 /* Called by the hooks when they are set.  These markers are enabled in the process now. */
-void sums_set_enabled(unsigned wanted);
+void sums_set_enabled(unsigned enabled);
 
 static inline bool sums_enabled(unsigned what)
 {
@@ -43,7 +43,7 @@ static inline bool sums_enabled(unsigned what)
 struct function_sums;
 
 /* The sums of a record; NULL: there are none yet. */
-static inline struct function_sums *tally_in(const struct code_record *record)
+static inline struct function_sums *sums_in(const struct code_record *record)
 {
     return (struct function_sums *)record->sums; /* which is the first member */
 }
@@ -60,8 +60,8 @@ struct function_sums *sums_of_cfunction(PyObject *callable);
 /* On the calling thread a call of the function begins, or a frame of the function resumes; and the
  * innermost such call returns, yields or is left by an exception.  An end whose begin was not
  * counted is ignored.  An exception in flight stays. */
-void sums_call_begin(struct function_sums *tally);
-void sums_call_end(struct function_sums *tally);
+void sums_call_begin(struct function_sums *sums);
+void sums_call_end(struct function_sums *sums);
 
 /* Fires the growth of all sums since the last flush.  False: another thread is flushing.  Needs no
  * GIL. */
@@ -69,7 +69,7 @@ bool sums_flush(void);
 
 /* Flushes at every second call, while these markers include one of sums.  The watcher calls it
  * every 50 ms, without the GIL. */
-void sums_flush_tick(unsigned wanted);
+void sums_flush_tick(unsigned enabled);
 
 /* In the child of a fork, where no other thread exists: drops the parent's counts. */
 void sums_after_fork(void);
@@ -111,6 +111,6 @@ void open_calls_after_fork(void);
 void exit_flush_find(void);
 
 /* Puts functions of ours in front of them, or removes ours.  Runs no code of the program. */
-void exit_flush_set(bool wanted);
+void exit_flush_set(bool enabled);
 
 #endif

@@ -47,15 +47,17 @@ static bool matches_title(const char *pattern, const char *title)
 
 /* Whether its command name, the first word of its command line, its program, script or title
  * matches one of the names.  The command name does not suffice: uwsgi's workers have their own. */
-static bool is_wanted_by_name(const struct attach_request *wish, const struct process *process)
+static bool is_requested_by_name(const struct attach_request *request,
+                                 const struct process *process)
 {
     char *command = proc_file(process->pid, "comm");
     char *name = strndup(command, strcspn(command, "\n")), *script = proc_script(process);
     const char *called = proc_strings(process->pid, "cmdline")[0], *title = started_title(process);
-    for (size_t i = 0; i < wish->name_count; i++)
-        if (matches(wish->names[i], name) || matches(wish->names[i], called) ||
-            matches(wish->names[i], process->python.path) || matches(wish->names[i], script) ||
-            (title && matches_title(wish->names[i], title)))
+    for (size_t i = 0; i < request->name_count; i++)
+        if (matches(request->names[i], name) || matches(request->names[i], called) ||
+            matches(request->names[i], process->python.path) ||
+            matches(request->names[i], script) ||
+            (title && matches_title(request->names[i], title)))
             return true;
     return false;
 }
@@ -68,23 +70,23 @@ static bool is_among(pid_t pid, const pid_t *pids, size_t count)
     return false;
 }
 
-static void add(struct attach_targets *choice, const struct process *process, bool is_named)
+static void add(struct attach_targets *targets, const struct process *process, bool is_named)
 {
-    choice->all = reallocarray(choice->all, choice->count + 1, sizeof *choice->all);
-    if (!choice->all)
+    targets->all = reallocarray(targets->all, targets->count + 1, sizeof *targets->all);
+    if (!targets->all)
         abort();
-    choice->all[choice->count++] = (struct attach_target){
+    targets->all[targets->count++] = (struct attach_target){
         process->pid, process->start, is_named, process->shim, process_is_detached(process)};
 }
 
-static void add_named(struct attach_targets *choice, const struct attach_request *wish)
+static void add_named(struct attach_targets *targets, const struct attach_request *request)
 {
-    for (size_t i = 0; i < wish->pid_count; i++) {
+    for (size_t i = 0; i < request->pid_count; i++) {
         struct process process;
         const char *why;
-        if (process_open(wish->pids[i], &process, &why) || process.is_hidden || !process.start ||
-            !wish->children)
-            add(choice, &process, true);
+        if (process_open(request->pids[i], &process, &why) || process.is_hidden || !process.start ||
+            !request->children)
+            add(targets, &process, true);
     }
 }
 
@@ -93,25 +95,25 @@ struct seen {
     bool is_python; /* a CPython, or another Python, which attach reports */
 };
 
-static void choose(struct processes *processes, const struct attach_request *wish,
+static void choose(struct processes *processes, const struct attach_request *request,
                    const struct seen *seen)
 {
-    for (size_t i = 0; i < wish->pid_count; i++)
-        processes_choose(processes, wish->pids[i]);
+    for (size_t i = 0; i < request->pid_count; i++)
+        processes_choose(processes, request->pids[i]);
     for (size_t i = 0; i < processes->count; i++)
-        if (wish->all || (seen[i].is_python && is_wanted_by_name(wish, &seen[i].process)))
+        if (request->all || (seen[i].is_python && is_requested_by_name(request, &seen[i].process)))
             processes->all[i].chosen = true;
-    if (wish->children)
+    if (request->children)
         processes_choose_descendants(processes);
 }
 
-struct attach_targets attach_find_targets(const struct attach_request *wish)
+struct attach_targets attach_find_targets(const struct attach_request *request)
 {
-    struct attach_targets choice = {0};
+    struct attach_targets targets = {0};
     const char *why;
-    add_named(&choice, wish);
-    if (!wish->all && !wish->children && !wish->name_count)
-        return choice;
+    add_named(&targets, request);
+    if (!request->all && !request->children && !request->name_count)
+        return targets;
     struct processes processes = processes_find();
     struct seen *seen = calloc(processes.count + 1, sizeof *seen);
     if (!seen)
@@ -119,17 +121,17 @@ struct attach_targets attach_find_targets(const struct attach_request *wish)
     for (size_t i = 0; i < processes.count; i++)
         seen[i].is_python = process_open(processes.all[i].pid, &seen[i].process, &why) ||
                             seen[i].process.python.file.other;
-    choose(&processes, wish, seen);
+    choose(&processes, request, seen);
     for (size_t i = 0; i < processes.count; i++) {
         bool is_chosen = processes.all[i].chosen;
-        if (is_among(processes.all[i].pid, wish->pids, wish->pid_count))
+        if (is_among(processes.all[i].pid, request->pids, request->pid_count))
             continue;
-        choice.hidden += seen[i].process.is_hidden && (is_chosen || wish->name_count);
+        targets.hidden += seen[i].process.is_hidden && (is_chosen || request->name_count);
         if (is_chosen && seen[i].is_python)
-            add(&choice, &seen[i].process, false);
+            add(&targets, &seen[i].process, false);
     }
     free(seen);
-    return choice;
+    return targets;
 }
 
 /* ---------------------------------------------------------------- arguments */
@@ -155,29 +157,29 @@ static char *name_at(char ***argument)
     return word[sizeof option - 1] || !(*argument)[1] ? NULL : *++*argument;
 }
 
-static struct attach_request wish_of(const char *command, char **arguments)
+static struct attach_request request_of(const char *command, char **arguments)
 {
-    struct attach_request wish = {0};
+    struct attach_request request = {0};
     size_t most = 0;
     while (arguments[most])
         most++;
-    wish.pids = calloc(most + 1, sizeof *wish.pids);
-    wish.names = calloc(most + 1, sizeof *wish.names);
-    if (!wish.pids || !wish.names)
+    request.pids = calloc(most + 1, sizeof *request.pids);
+    request.names = calloc(most + 1, sizeof *request.names);
+    if (!request.pids || !request.names)
         abort();
     for (char *name; *arguments; arguments++)
         if (strcmp(*arguments, "--all") == 0)
-            wish.all = true;
+            request.all = true;
         else if (strcmp(*arguments, "--children") == 0)
-            wish.children = true;
+            request.children = true;
         else if ((name = name_at(&arguments)))
-            wish.names[wish.name_count++] = name;
-        else if (!(wish.pids[wish.pid_count++] = parse_pid(*arguments)))
+            request.names[request.name_count++] = name;
+        else if (!(request.pids[request.pid_count++] = parse_pid(*arguments)))
             refuse_usage(command);
-    size_t chosen = wish.pid_count + wish.name_count;
-    if (wish.all ? chosen || wish.children : !chosen)
+    size_t chosen = request.pid_count + request.name_count;
+    if (request.all ? chosen || request.children : !chosen)
         refuse_usage(command);
-    return wish;
+    return request;
 }
 
 /* ---------------------------------------------------------------- several processes */
@@ -229,11 +231,11 @@ static bool is_done(const struct done *done, const struct attach_target *chosen)
 /* Acts on the targets that had no turn yet; false: there were none.  again: for action->is_for().
  */
 static bool act_on_chosen(const struct action *action, struct done *done,
-                          const struct attach_targets *choice, bool again)
+                          const struct attach_targets *targets, bool again)
 {
     bool some = false;
-    for (size_t i = 0; i < choice->count; i++) {
-        const struct attach_target *chosen = &choice->all[i];
+    for (size_t i = 0; i < targets->count; i++) {
+        const struct attach_target *chosen = &targets->all[i];
         if (is_done(done, chosen) || !action->is_for(chosen, again))
             continue;
         done->all = reallocarray(done->all, done->count + 1, sizeof *done->all);
@@ -248,36 +250,37 @@ static bool act_on_chosen(const struct action *action, struct done *done,
     return some;
 }
 
-static bool act_on_many(const struct action *action, const struct attach_request *wish)
+static bool act_on_many(const struct action *action, const struct attach_request *request)
 {
     enum { ROUNDS = 5 };
     struct done done = {0};
-    struct attach_targets choice = attach_find_targets(wish);
-    size_t hidden = choice.hidden;
-    for (int round = 0; round < ROUNDS && act_on_chosen(action, &done, &choice, round > 0); round++)
-        if (wish->all || wish->name_count || wish->children)
-            choice = attach_find_targets(wish);
+    struct attach_targets targets = attach_find_targets(request);
+    size_t hidden = targets.hidden;
+    for (int round = 0; round < ROUNDS && act_on_chosen(action, &done, &targets, round > 0);
+         round++)
+        if (request->all || request->name_count || request->children)
+            targets = attach_find_targets(request);
         else
             break;
     processes_warn_of_hidden(hidden);
     if (!done.count) {
         const char *seen = hidden ? ", as far as can be seen" : "";
-        if (!wish->all || !action->none_is_fine)
+        if (!request->all || !action->none_is_fine)
             die(FAILED, "%s: %s%s", action->name, action->none, seen);
         warn("%s: %s%s", action->name, action->none, seen);
         return true;
     }
-    return wish->all && action->one_is_enough ? done.succeeded || !done.refused : !done.refused;
+    return request->all && action->one_is_enough ? done.succeeded || !done.refused : !done.refused;
 }
 
 int attach_many(const struct action *action, char **arguments)
 {
-    struct attach_request wish = wish_of(action->name, arguments);
-    if (wish.pid_count != 1 || wish.name_count || wish.children)
-        return act_on_many(action, &wish) ? 0 : FAILED;
-    const char *why = action->act(wish.pids[0]);
+    struct attach_request request = request_of(action->name, arguments);
+    if (request.pid_count != 1 || request.name_count || request.children)
+        return act_on_many(action, &request) ? 0 : FAILED;
+    const char *why = action->act(request.pids[0]);
     if (why)
-        die(FAILED, "%s: %d: %s", action->name, wish.pids[0], why);
+        die(FAILED, "%s: %d: %s", action->name, request.pids[0], why);
     return 0;
 }
 

@@ -41,7 +41,7 @@ struct attach_targets {
 /* Finds the processes of the PIDs and the CPythons that match a name; with children, also the
  * CPythons among their descendants, and a PID may be that of another program; with all, every
  * CPython. */
-struct attach_targets attach_find_targets(const struct attach_request *wish);
+struct attach_targets attach_find_targets(const struct attach_request *request);
 
 /* ---------------------------------------------------------------- sys.remote_exec() */
 
