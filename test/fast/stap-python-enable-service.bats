@@ -1,6 +1,7 @@
 # stap-python: enable --service and disable --service, with a fake systemctl.
 #
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2030,SC2031
 
 load ../lib/helper
 load ../lib/launcher

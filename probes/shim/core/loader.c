@@ -326,7 +326,6 @@ extern const char __ehdr_start __attribute__((visibility("hidden")));
 
 /* Called by stap-python attach through sys.remote_exec(), as the import of python_stap_attach,
  * where the shim is detached. */
-__attribute__((visibility("protected"))) void *python_stap_attach(void);
 __attribute__((visibility("protected"))) PyObject *PyInit_python_stap_attach(void);
 
 /* Whether another file of the shim was loaded into this process first. */
