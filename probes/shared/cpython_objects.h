@@ -1,6 +1,6 @@
 /*
- * CPython's structs of objects, generators and tasks, version by version, that the tapset reads;
- * the shim reads some of them, too.  What only the shim reads is in cpython_structs.h.  The
+ * CPython's structs of objects, generators and tasks, version by version.  The tapset reads all of
+ * them, and the shim some.  Structs that the tapset does not read are in cpython_structs.h.  The
  * tapset's code runs in the kernel, so this file includes no header of the C library.
  *
  * The number in a name is the first CPython that has the struct so: struct PyUnicodeObject_312 is
@@ -23,8 +23,8 @@
 typedef struct _object PyObject;
 typedef ssize_t Py_ssize_t;
 
-/* PyObject and PyVarObject, but not with Py_TRACE_REFS: such a CPython has sys.getobjects().
- * https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
+/* PyObject and PyVarObject.  Up to 3.12 a build with Py_TRACE_REFS has another head: such a build
+ * has sys.getobjects().  https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
 struct PyObject_head {
     Py_ssize_t ob_refcnt;
     PyObject *ob_type;
@@ -37,7 +37,7 @@ COMPARED_WITH("PyObject, PyVarObject (Include/object.h)", 15);
 
 /* ---------------------------------------------------------------- types */
 
-/* Up to tp_mro.  3.8+: Include/cpython/object.h.
+/* Declared up to tp_mro.  3.8+: Include/cpython/object.h.
  * https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
 struct PyTypeObject {
     struct PyVarObject_head head;
@@ -143,13 +143,13 @@ enum {
     UNICODE_ASCII = 1 << 6,
     UNICODE_READY = 1 << 7, /* up to 3.11 */
 #endif
-    /* In a free-threaded build these fields begin so many bits later: interned, which is before
-     * them, has a byte there and not two bits. */
+    /* In a free-threaded build these fields begin this many bits later: the field before them,
+     * interned, has eight bits there and not two. */
     UNICODE_NOGIL_SHIFT = 6,
 };
 COMPARED_WITH("PyUnicodeObject and its state (Include/cpython/unicodeobject.h)", 15);
 
-/* Up to its bytes.  3.9+: Include/cpython/bytesobject.h.
+/* Declared up to its bytes.  3.9+: Include/cpython/bytesobject.h.
  * https://github.com/python/cpython/blob/v3.6.0/Include/bytesobject.h */
 struct PyBytesObject {
     struct PyVarObject_head head;
@@ -205,9 +205,10 @@ COMPARED_WITH("CO_ flags, CO_FAST_ kinds (Include/cpython/code.h, internal/pycor
 /* In PyCodeObject up to 3.10, from co_code, a bytes with the instructions, to co_filename. */
 enum { CO_CODE_BEFORE_FILENAME = 7 * sizeof(void *) };
 
-/* Before an instance with Py_TPFLAGS_MANAGED_DICT are two words of the garbage collector, which a
- * free-threaded build does not have.  Before these is its dict; in 3.11 its values are before the
- * dict (Include/internal/pycore_object.h). */
+/* Words before an instance with Py_TPFLAGS_MANAGED_DICT.  Directly before it are two words of the
+ * garbage collector, but not in a free-threaded build.  The address of its dict is before these.
+ * In 3.11 the address of its values is before that of its dict
+ * (Include/internal/pycore_object.h). */
 enum {
     MANAGED_DICT_BEFORE = 3 * sizeof(void *),
     MANAGED_DICT_BEFORE_NOGIL = sizeof(void *),
@@ -273,12 +274,13 @@ COMPARED_WITH("PyDecObject, mpd_t (Modules/_decimal/_decimal.c)", 15);
 
 /* PyGenObject, PyCoroObject, PyAsyncGenObject: Include/genobject.h (3.6-3.10), Include/cpython/
  * genobject.h (3.11+), Include/internal/pycore_interpframe_structs.h (3.14+).  Up to 3.10 the head
- * is followed by gi_frame, which points to a PyFrameObject.  From 3.11 on the frame is gi_iframe,
- * the last member that the type's __basicsize__ counts, without its variables; gi_frame_state is
- * before it. */
+ * is followed by gi_frame, which points to a PyFrameObject.  From 3.11 on the object ends with the
+ * frame itself, gi_iframe, of which the type's __basicsize__ counts all but the variables.
+ * gi_frame_state is before gi_iframe. */
 enum { GI_FRAME_OFFSET = sizeof(struct PyObject_head), GI_FRAME_STATE_BEFORE_IFRAME = 5 };
 
-/* Where a frame's stack has its top, which is the object that a generator awaits. */
+/* How a frame shows the top of its value stack.  The object that its generator awaits is
+ * awaited_before_top words before the top. */
 enum stack_top_format {
     STACK_TOP_POINTER,      /* up to 3.9: f_stacktop; NULL while the frame runs */
     STACK_TOP_DEPTH,        /* 3.10: f_stackdepth, an int, from f_valuestack on */
@@ -288,7 +290,7 @@ enum stack_top_format {
 /* What shows that a generator awaits an object. */
 enum awaits_format {
     AWAITS_BY_OPCODE, /* up to 3.10: the next instruction is YIELD_FROM: _PyGen_yf() */
-    AWAITS_BY_RESUME, /* 3.11, 3.12: the argument of the next one, RESUME: 2 yield from, 3 await */
+    AWAITS_BY_RESUME, /* 3.11, 3.12: by the argument of RESUME, the next: 2 yield from, 3 await */
     AWAITS_BY_STATE,  /* 3.13+: gi_frame_state */
 };
 enum { OPCODE_YIELD_FROM_36 = 72, RESUME_OPARG_LOCATION_MASK = 3, RESUME_AFTER_YIELD_FROM = 2 };
@@ -299,8 +301,9 @@ struct generator_offsets {
     /* In a frame: f_stacktop, f_stackdepth, stacktop or stackpointer; in 3.10 also f_valuestack and
      * f_state. */
     int stack_top, f_valuestack, f_state;
-    /* Values of the state (Include/internal/pycore_frame.h).  executing: the generator runs.  Above
-     * cleared_above: it has ended.  The other two: it is suspended and may await. */
+    /* Values of the state (Include/internal/pycore_frame.h).  executing: the generator runs.  A
+     * value above cleared_above: it has ended.  suspended, suspended_locked: it is suspended, and
+     * may await. */
     int executing, cleared_above, suspended, suspended_locked;
     int awaited_before_top; /* the awaited object is so many words before the top */
 };
@@ -342,9 +345,10 @@ enum tasks_format {
 };
 /* In a PyThreadState: thread_id, up to 3.13 (Include/pystate.h, Include/cpython/pystate.h).  In a
  * _PyThreadStateImpl, 3.14+: asyncio_running_task, asyncio_tasks_head (Include/internal/
- * pycore_tstate.h).  In a PyInterpreterState, from its dict of modules on: asyncio_tasks_head, with
- * and without a GIL (Include/internal/pycore_interp_structs.h).  These and future_offsets agree
- * with the headers of 3.14.4 to 3.14.7, with and without a GIL. */
+ * pycore_tstate.h).  In a PyInterpreterState: the distance from its dict of modules to its
+ * asyncio_tasks_head, for builds with a GIL and for free-threaded ones
+ * (Include/internal/pycore_interp_structs.h).  These and future_offsets agree with the headers of
+ * 3.14.4 to 3.14.7 for both kinds of builds. */
 struct asyncio_offsets {
     enum tasks_format tasks_format;
     int thread_id, asyncio_running_task, asyncio_tasks_head;

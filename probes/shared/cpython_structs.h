@@ -1,6 +1,7 @@
 /*
- * CPython's structs that only the shim reads, version by version: with cpython_objects.h, all that
- * it knows of CPython's memory.  What a new CPython needs: CONTRIBUTING.md, "Support CPython 3.16".
+ * CPython's structs that the shim reads and the tapset does not, version by version.  The shim
+ * knows nothing of CPython's memory but these and those of cpython_objects.h.  What a new CPython
+ * needs: CONTRIBUTING.md, "Support CPython 3.16".
  *
  * The number in a name is the first CPython that has the struct so: struct PyFrameObject_37 is that
  * of 3.7 and later, up to the next PyFrameObject.  Before the shim reads or writes by a struct, the
@@ -24,14 +25,14 @@ typedef struct _ts PyThreadState;
 typedef struct _is PyInterpreterState;
 typedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *);
 
-/* PyObject with Py_TRACE_REFS: two pointers before the head link all objects.
+/* PyObject with Py_TRACE_REFS, up to 3.12: two pointers before the head link all objects.
  * https://github.com/python/cpython/blob/v3.6.0/Include/object.h */
 struct PyObject_head_trace_refs {
     void *_ob_next, *_ob_prev;
     struct PyObject_head head;
 };
-/* In ob_flags below: PyModuleDef_Init() of 3.15 refuses a definition without this flag
- * (Objects/moduleobject.c). */
+/* A flag of ob_flags in the struct below.  PyModuleDef_Init() of 3.15 refuses a definition without
+ * it (Objects/moduleobject.c). */
 enum { FLAG_STATICALLY_ALLOCATED = 1 << 2 };
 /* PyObject of a free-threaded build.
  * https://github.com/python/cpython/blob/v3.14.0/Include/object.h */
@@ -40,14 +41,14 @@ struct PyObject_head_nogil {
     uint16_t ob_flags;
     uint8_t ob_mutex, ob_gc_bits;
     uint32_t ob_ref_local;     /* all bits set: the object is immortal */
-    struct PyObject_head head; /* its ob_refcnt counts references of other threads: ob_base() */
+    struct PyObject_head head; /* its ob_refcnt is ob_ref_shared: see ob_base() */
 };
 
 /* ---------------------------------------------------------------- frames */
 
-/* PyFrameObject up to 3.10.  What all versions begin with is compared by layout_is_known() in
- * cpython/frame.c, the rest by check_frame() in cpython/offsets.c.
- * https://github.com/python/cpython/blob/v3.6.0/Include/frameobject.h */
+/* PyFrameObject up to 3.10.  The members up to f_locals have the same offsets in all versions:
+ * layout_is_known() in cpython/frame.c compares some of them.  check_frame() in cpython/offsets.c
+ * compares the rest.  https://github.com/python/cpython/blob/v3.6.0/Include/frameobject.h */
 struct PyFrameObject_36 {
     struct PyVarObject_head head;
     PyFrameObject *f_back;
@@ -91,8 +92,8 @@ struct PyFrameObject_311 {
     void *rest[3]; /* f_trace, f_lineno and so on */
 };
 
-/* _PyInterpreterFrame.  Compared by frame_interpreter_frame(); in 3.11 by check_layout_311() in
- * hooks/frame_eval.c, and in all versions by check_frame() in cpython/offsets.c.
+/* _PyInterpreterFrame.  Compared in all versions by frame_interpreter_frame() and by check_frame()
+ * in cpython/offsets.c, in 3.11 also by check_layout_311() in hooks/frame_eval.c.
  * https://github.com/python/cpython/blob/v3.11.0/Include/internal/pycore_frame.h */
 struct PyInterpreterFrame_311 {
     PyObject *f_func, *f_globals, *f_builtins, *f_locals, *f_code;
@@ -168,10 +169,10 @@ static inline const struct frame_offsets *frame_offsets(int minor)
     return ROW_OF(frame_offsets_rows, minor);
 }
 
-/* The offset of a frame's variables (f_localsplus, localsplus).  Up to 3.10 they are the last word
- * that the __basicsize__ of PyFrameObject counts.  From 3.11 on __basicsize__ ends before them, and
- * counts the frame as a part of PyFrameObject (_f_frame_data).  Compared with __basicsize__ by
- * is_right_for_variables() in cpython/offsets.c. */
+/* The offset of a frame's variables (f_localsplus, localsplus).  Up to 3.10 PyFrameObject ends with
+ * the first of them, so they begin one word before its __basicsize__.  From 3.11 on PyFrameObject
+ * ends with the frame (_f_frame_data), of which its __basicsize__ counts all but the variables.
+ * Compared with __basicsize__ by is_right_for_variables() in cpython/offsets.c. */
 static inline size_t frame_variables_offset(int minor, size_t basicsize)
 {
     return minor <= 10 ? basicsize - sizeof(void *) : minor <= 13 ? 72 : 80;
@@ -185,8 +186,8 @@ static inline size_t frame_basicsize(int minor, size_t variables)
 }
 COMPARED_WITH("frame_variables_offset(), frame_basicsize() (internal/pycore_frame.h)", 15);
 
-/* These two are declared up to their PyMethodDef.  Compared by is_known() in cpython/code.c.
- * https://github.com/python/cpython/blob/v3.6.0/Include/methodobject.h */
+/* These two structs are declared up to the pointer to their PyMethodDef.  Compared by is_known() in
+ * cpython/code.c.  https://github.com/python/cpython/blob/v3.6.0/Include/methodobject.h */
 struct PyCFunctionObject {
     struct PyObject_head head;
     void *m_ml;
@@ -331,7 +332,7 @@ struct PyDictKeysObject_311 {
     Py_ssize_t dk_usable, dk_nentries;
     char dk_indices[];
 };
-/* Both are in these headers, too. */
+/* The entries: PyDictKeyEntry is in both headers, PyDictUnicodeEntry in that of 3.11. */
 struct PyDictKeyEntry {
     Py_ssize_t me_hash;
     PyObject *me_key, *me_value;
@@ -340,8 +341,8 @@ struct PyDictUnicodeEntry {
     PyObject *me_key, *me_value;
 };
 
-/* Values that a dict or an object holds apart from the keys.  Up to 3.12 they are the values alone,
- * with bytes before them in 3.11 and 3.12.
+/* Values that a dict or an object holds apart from the keys.  Up to 3.12 the struct is the values
+ * alone.  In 3.11 and 3.12 bytes before it have the order of the values.
  * https://github.com/python/cpython/blob/v3.13.0/Include/internal/pycore_dict.h */
 struct PyDictValues_313 {
     uint8_t capacity, size, embedded, valid;
@@ -382,8 +383,9 @@ struct PyThreadState_head {
     PyInterpreterState *interp;
 };
 
-/* The profile and trace functions of a thread, and what follows them: the type of its exception in
- * flight.  Up to 3.11.  Compared by layout_is_known() in hooks/trace_profile.c. */
+/* The part of PyThreadState with the thread's profile and trace functions, up to 3.11.
+ * curexc_type, which follows them, serves to compare this part: layout_is_known() in
+ * hooks/trace_profile.c. */
 struct PyThreadState_tracing {
     Py_tracefunc c_profilefunc, c_tracefunc;
     PyObject *c_profileobj, *c_traceobj;
@@ -409,8 +411,8 @@ struct PyThreadState_37 {
     struct PyThreadState_tracing functions;
 };
 
-/* CFrame, _PyCFrame: what 3.10 to 3.12 keep on the C stack for each evaluation; declared beside
- * PyThreadState. */
+/* CFrame, _PyCFrame, 3.10 to 3.12: CPython keeps one on the C stack for each call of
+ * _PyEval_EvalFrameDefault().  Declared in the same headers as PyThreadState. */
 struct PyCFrame_310 {
     int use_tracing;
 };
@@ -444,8 +446,9 @@ struct PyThreadState_312 {
     struct PyCFrame_312 *cframe;
 };
 
-/* From 3.13 on PyThreadState itself has the current frame.  find_current() in cpython/frame.c and
- * find_frame() in cpython/offsets.c search these words of it for that frame. */
+/* From 3.13 on PyThreadState itself points to the current frame.  find_current() in cpython/frame.c
+ * and find_frame() in cpython/offsets.c search for that pointer from word THREAD_FIRST_WORD on,
+ * before word THREAD_WORDS. */
 enum { THREAD_FIRST_WORD = sizeof(struct PyThreadState_head) / sizeof(void *), THREAD_WORDS = 24 };
 COMPARED_WITH("PyThreadState's first words (Include/cpython/pystate.h)", 15);
 
@@ -492,8 +495,9 @@ struct pyinterpreters {
     int64_t next_id;
 };
 
-/* The start of PyInterpreterState: its ceval, which ends with its pending calls.  3.14+:
- * pycore_interp_structs.h.  Compared by check_pending_calls_layout() in hooks/rearm.c.
+/* The start of PyInterpreterState, 3.13+: struct _ceval_state, at whose end are the pending calls.
+ * Declared up to their maxloop.  3.14+: pycore_interp_structs.h.  Compared by
+ * check_pending_calls_layout() in hooks/rearm.c.
  * https://github.com/python/cpython/blob/v3.13.0/Include/internal/pycore_ceval_state.h */
 struct PyInterpreterState_313 {
     uintptr_t version;
@@ -546,8 +550,8 @@ static inline size_t interpreter_modules_offset(int minor)
 }
 enum { INTERPRETER_WORDS = 2048 };
 
-/* struct _gil_runtime_state.  Up to 3.11 it is a part of _PyRuntime, later one of the main
- * PyInterpreterState, among its first INTERPRETER_WORDS.  3.6 has variables instead
+/* struct _gil_runtime_state.  From 3.7 to 3.11 it is in _PyRuntime, later in the main
+ * PyInterpreterState, among the first INTERPRETER_WORDS words.  3.6 has single variables instead
  * (Python/ceval_gil.h).  Compared by find_gil() in cpython/offsets.c.
  * https://github.com/python/cpython/blob/v3.7.0/Include/internal/gil.h */
 struct gil_runtime_state_37 {

@@ -10,9 +10,10 @@
 
 #include <stdint.h>
 
-/* The first two are 64 KB above the addresses of offsets_page.h.  The third is for 32-bit programs:
- * above the heap of a program at a fixed address, and below all that Linux places in other ones.
- * Pages may have 16 or 64 KB (aarch64, ppc64el): all these addresses are multiples of 64 KB. */
+/* The first two are 64 KB above the addresses of offsets_page.h.  The third is for 32-bit programs.
+ * In a program that is linked for a fixed address it is above the heap.  In a position-independent
+ * program it is below all that Linux places.  All three are multiples of 64 KB, as pages may have
+ * 16 or 64 KB (aarch64, ppc64el). */
 static const uint64_t filter_addresses[] = {0x5500707a0000, 0x20707a0000, 0x307a0000};
 enum { FILTER_ADDRESSES = sizeof filter_addresses / sizeof *filter_addresses };
 
@@ -22,7 +23,7 @@ enum { FILTER_SIZE = 4096 };
 
 struct filter_page {
     uint32_t magic;
-    uint32_t generation; /* odd while the patterns are written; differs for other patterns */
+    uint32_t generation; /* odd while the patterns are being written; grows with each change */
     uint32_t request;    /* one of the REQUESTs below */
     uint32_t raised;     /* written by the shim as it detaches: the sum of its semaphores */
     uint32_t attach;     /* distance from the start of the shim's mapping to attach_again() */

@@ -31,32 +31,35 @@ struct offsets_page {
      * else 0.  The offsets below include these bytes. */
     uint16_t ob_base_offset;
 
-    /* Offsets in bytes.  In a frame as markers pass it, a PyFrameObject up to 3.10 and a
-     * _PyInterpreterFrame from 3.11 on: its caller, its code object, its instruction.  The pointer
-     * to the code object may have its lowest bits set (3.14+).  Frames between C and Python must be
-     * passed over: frame_owner marks them, or they have None or the like as code object (3.14+). */
+    /* Offsets in bytes in a frame: of its caller, its code object and its instruction.  A frame is
+     * a PyFrameObject up to 3.10, and a _PyInterpreterFrame from 3.11 on.  The lowest bits of the
+     * pointer to the code object may be flags (3.14+).  From 3.12 on CPython puts a frame of its
+     * own between C and Python.  Readers must skip it: frame_owner marks it (3.12, 3.13), or it has
+     * None or the like as code object (3.14+). */
     uint16_t frame_previous, frame_executable, frame_instr_ptr;
     uint16_t frame_owner;      /* a byte, see FRAME_OWNED_BY_CSTACK; 0: there is none */
     uint16_t frame_tlbc_index; /* in a free-threaded build: an int, the index for co_tlbc */
     /* In a code object: two str, an int, a bytes, the first instruction. */
     uint16_t co_filename, co_name, co_firstlineno, co_linetable, co_code_adaptive;
     uint16_t code_basicsize; /* __basicsize__ of the code type */
-    /* In a code object of a free-threaded build, where each thread may have its own copy of the
-     * instructions: the address of a table, which has the number of copies in its first word, then
-     * the address of the first instruction of each copy. */
+    /* In a code object of a free-threaded build: the address of a struct PyCodeArray.  Each thread
+     * may have its own copy of the instructions.  The struct has the number of copies, then the
+     * address of the first instruction of each. */
     uint16_t co_tlbc;
 
     /* From the thread pointer to the word with the thread's PyThreadState, NULL in a thread without
      * one.  0: unknown; then no PyThreadState can be found. */
     int32_t tstate_tls;
-    /* The innermost frame is at tstate_frame in the struct to which tstate_cframe of a
-     * PyThreadState points, or in the PyThreadState itself if tstate_cframe is 0. */
+    /* tstate_frame is the offset of the pointer to the innermost frame.  If tstate_cframe is 0, the
+     * pointer is in the PyThreadState.  Else it is in the struct to which the word at tstate_cframe
+     * in the PyThreadState points. */
     uint16_t tstate_cframe, tstate_frame;
 
     /* In a frame: its globals, a dict; 0: unknown, as are dicts. */
     uint16_t frame_f_globals;
-    /* In a dict: its keys, and its values if they are stored apart from the keys.  In the keys: the
-     * number of entries, and the indices, which the entries follow. */
+    /* In a dict: the address of its keys, and that of its values if they are stored apart from the
+     * keys.  In the keys: the number of entries, and the first index.  The entries come after the
+     * indices. */
     uint16_t ma_keys, ma_values, dk_nentries, dk_indices;
     uint16_t dk_indices_size; /* in the keys: the size of the indices, in the form of dk_format */
     uint16_t dk_format;       /* enum dict_keys_format */
@@ -64,16 +67,16 @@ struct offsets_page {
     uint16_t dv_format;       /* enum dict_values_format */
     uint16_t dv_preheader;    /* 3.11: 1, a word before an object points to its values */
     /* In a type that a class statement made, and in a function: the qualified name, a str.  In the
-     * type, the keys of its instances follow it. */
+     * type, the next word is ht_cached_keys: the keys that the dicts of its instances share. */
     uint16_t ht_qualname, func_qualname;
     uint16_t tuple_ob_item; /* in a tuple: the first item */
 
     /* In a frame: its variables, and the dict of variables that have no slot there (f_locals).
      * frame_localsplus 0: unknown, as are the offsets up to co_freevars. */
     uint16_t frame_localsplus, frame_f_locals;
-    /* In a code object: flags and the numbers of arguments, of 4 bytes each; the names of
-     * variables, a tuple; from 3.11 on their kinds, a bytes; up to 3.10 the names of cells and of
-     * free variables, whose slots follow those of the variables. */
+    /* In a code object: the flags and the numbers of arguments, of 4 bytes each, and the names of
+     * variables, a tuple.  From 3.11 on: the kinds of variables, a bytes.  Up to 3.10: the names of
+     * cells and of free variables; in a frame, their slots follow those of the variables. */
     uint16_t co_flags, co_argcount, co_kwonlyargcount;
     uint16_t co_varnames, co_localspluskinds, co_cellvars, co_freevars;
 
@@ -82,16 +85,18 @@ struct offsets_page {
     uint16_t tstate_interp;
     uint32_t interp_modules;
 
-    /* The GIL is gil_size bytes, in which its waiters sleep by futex; 0: unknown.  From 3.12 on a
-     * PyInterpreterState points to it at interp_gil.  Up to 3.11 interp_gil is 0, and the GIL is
-     * gil_from_dict_type bytes from the type of the dict of modules, both in CPython's file. */
+    /* The GIL is a range of gil_size bytes.  A thread that waits for the GIL sleeps by futex on a
+     * word of the range.  gil_size 0: the GIL is unknown.  From 3.12 on the word at interp_gil in a
+     * PyInterpreterState points to the GIL.  Up to 3.11 interp_gil is 0: the GIL is
+     * gil_from_dict_type bytes from the type of the dict of modules.  Both are in CPython's
+     * file. */
     uint16_t interp_gil;
     uint16_t gil_enabled; /* 1 in a free-threaded build: the GIL's first int is 0 while it is off */
     uint32_t gil_size;
     int64_t gil_from_dict_type;
     /* In the GIL: the PyThreadState that took it last; an int, 1 until that thread releases it; a
-     * word, how often the GIL went to another thread.  In 3.6 the last two are 0, and the first is
-     * NULL while no thread holds the GIL. */
+     * word, how often the GIL went to another thread.  In 3.6 gil_locked and gil_switch_number are
+     * 0, and the PyThreadState is NULL while no thread holds the GIL. */
     int32_t gil_last_holder, gil_locked, gil_switch_number;
 };
 
@@ -105,7 +110,7 @@ enum dict_keys_format {
     KEYS_LOG2,  /* 3.11+: three bytes; the second one is log2 of the size of all indices in bytes */
 };
 
-/* Where values stored apart have the order in which they were set. */
+/* Where a dict with values apart from its keys has the order in which the values were set. */
 enum dict_values_format {
     VALUES_IN_ORDER,     /* to 3.10: they are in the order of the keys */
     VALUES_BEHIND_ORDER, /* 3.11, 3.12: in bytes before them */

@@ -61,9 +61,9 @@ static inline int pattern_glob(const char *pattern, const char *end, const char 
     return 0;
 }
 
-/* A pattern matches the whole name of a file.  Unless it begins with a slash, a star or a "?",
- * after any "./", it also matches the end of the path: users often type only a part of CPython's
- * name for the file. */
+/* A pattern matches the whole path of a file, or the part of the path after any slash.  A "./" at
+ * its start is skipped for the latter.  A pattern that then begins with a slash, a star or a "?"
+ * matches only the whole path.  Users often type only the end of the path that CPython has. */
 static inline int filter_file(const char *pattern, const char *end, const char *filename,
                               int *steps)
 {

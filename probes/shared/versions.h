@@ -43,8 +43,8 @@ static inline bool number_pair(const char *text, int *first, int *second, const 
 
 /* ---------------------------------------------------------------- supported versions */
 
-/* The shim is off in an older CPython.  In a newer one it fires the markers for which CPython's
- * public functions suffice or whose structs compare as expected, but has no stack traces. */
+/* In an older CPython the shim does nothing.  In a newer one it has no stack traces.  It fires
+ * markers there that need only CPython's public functions, or structs that compare as expected. */
 enum {
     CPYTHON_OLDEST_MINOR = 6,
     CPYTHON_NEWEST_MINOR = 15,
@@ -54,8 +54,8 @@ enum {
 
 /* ---------------------------------------------------------------- free-threaded builds */
 
-/* In older free-threaded builds two threads may lose or free what a third one keeps with a code
- * object (gh-144981, Objects/codeobject.c: PyUnstable_Code_SetExtra()). */
+/* In older free-threaded builds, threads that set co_extra data at once may lose or free the data
+ * of another one (gh-144981, Objects/codeobject.c: PyUnstable_Code_SetExtra()). */
 #define FREE_THREADING_UNSUPPORTED \
     "free-threaded builds before CPython 3.14.4 and 3.15.0b1 are not supported"
 
