@@ -25,8 +25,9 @@ enum {
     CO_GENERATORS = 0x20 | 0x80 | 0x200,
 };
 
-/* The shim's co_extra index.  Each interpreter hands out its indices one by one, so the shim can
- * get the same index in each.  Written once, by the first code_extra_setup(). */
+/* The shim's co_extra index, the same in each interpreter.  An interpreter hands out its indices in
+ * order, so the shim requests indices until it gets this one.  Written once, by the first
+ * code_extra_setup(). */
 static _Atomic Py_ssize_t extra_index = -1;
 
 /* The str "__name__": interned, and used by the interpreter itself, so it lives as long as the
@@ -60,15 +61,16 @@ static void code_free(void *data)
     free(record);
 }
 
-/* Protects set_up(), which interpreters with a GIL each may call at once.  Under setup_lock CPython
- * does not wait in a build with a GIL.  In a free-threaded build it may wait for its own locks;
- * there no_gil_setup_lock comes first, whose waiters are detached. */
+/* Protects set_up(), which threads of interpreters with a GIL each may call at once.  In a build
+ * with a GIL, CPython waits for nothing under setup_lock.  In a free-threaded build CPython may
+ * wait for its own locks.  There no_gil_setup_lock is taken first: threads that wait for it are
+ * detached. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nogil_lock no_gil_setup_lock;
 
-/* The interpreters in which the data at extra_index are not the shim's.  Their frames may come
- * here, too, as the hooks' state is the process's.  If the list overflows, all interpreters count
- * as excluded. */
+/* The interpreters in which the shim could not get extra_index: the data there may be another
+ * user's.  Frames of these interpreters reach this file, too, as hooks have one state for the whole
+ * process.  If the list overflows, all interpreters count as excluded. */
 enum { MAX_EXCLUDED = 64 };
 static PyInterpreterState *_Atomic excluded_interpreters[MAX_EXCLUDED];
 static atomic_uint excluded_count;
@@ -89,7 +91,8 @@ static inline bool interpreter_is_excluded(void)
            excluded_index(cpython_interpreter()) < excluded_count;
 }
 
-/* For the calling interpreter, at whose address another one may have been before. */
+/* Puts the calling interpreter on the list, or takes it off: an earlier interpreter may have had
+ * the same address. */
 static void set_excluded(bool is_so)
 {
     PyInterpreterState *here = cpython_interpreter();
@@ -205,8 +208,9 @@ struct code_record *code_record_if_any(PyObject *object)
     return has_none() ? NULL : extra_of(object);
 }
 
-/* The record that the code object has already, or record, which the calling thread must then store.
- * CPython takes no lock to read records (Objects/codeobject.c: PyUnstable_Code_GetExtra()). */
+/* The record that the code object has already, or is about to get from another thread; else record,
+ * which the calling thread must then store.  CPython takes no lock to read records
+ * (Objects/codeobject.c: PyUnstable_Code_GetExtra()). */
 static struct code_record *pending_find_or_add(PyObject *code, struct code_record *record)
 {
     nogil_lock(&pending_lock);
@@ -292,8 +296,8 @@ int code_line_at(PyObject *code, struct code_record *record, int offset)
     return line;
 }
 
-/* Borrowed; in a free-threaded build it may be freed already, and is only compared.
- * PyDict_GetItem() would also save an exception in flight, and there is none. */
+/* Borrowed; in a free-threaded build it may be freed already, and is only compared.  Not
+ * PyDict_GetItem(), which also saves and restores an exception in flight: there is none. */
 static PyObject *name_in(PyObject *globals)
 {
     PyObject *key = atomic_load_explicit(&name_key, memory_order_relaxed);

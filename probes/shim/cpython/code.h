@@ -25,7 +25,7 @@ struct code_sums {
     atomic_bool freed; /* the code object was freed */
 };
 
-/* The number of freed ones that sums/sums.c has not unlinked yet. */
+/* The number of code_sums with `freed` set that sums/sums.c has not unlinked yet. */
 extern atomic_int code_sums_freed;
 
 struct code_record {
@@ -33,20 +33,20 @@ struct code_record {
     struct utf8_str *_Atomic module; /* &first_module; NULL: not recorded yet */
     struct utf8_str first_module;    /* of the globals with which the code ran first */
     atomic_flag module_claimed;      /* by the thread that records first_module */
-    uint64_t globals_version;        /* up to 3.13: of globals with the name first_module */
+    uint64_t globals_version;        /* up to 3.13: ma_version_tag of globals with that name */
     int first_line;
     bool generator;
     _Atomic unsigned filter;        /* markers/filter.c: revision of the patterns, and verdict */
     struct code_sums *_Atomic sums; /* NULL: not counted yet */
     _Atomic uint64_t lines[8];      /* of code_line_at() */
     PyObject *code;                 /* borrowed */
-    struct code_record *next;       /* of the records that threads are about to store */
+    struct code_record *next;       /* free-threaded: of records that are not stored yet */
 };
 
-/* Filter verdicts of markers/filter.h by the addresses of code objects: the frame hook then need
- * not get their records from CPython.  A code object that is freed clears its slot.  Up to 3.11;
- * GIL held.  Code objects that are allocated in sequence are some 192 bytes apart, and so their
- * slots share cache lines. */
+/* The code objects whose functions match no pattern, by their addresses (markers/filter.h).  For
+ * these the frame hook need not get a record from CPython.  A slot has the revision of the
+ * patterns, and is cleared when its code object is freed.  Up to 3.11; GIL held.  Code objects that
+ * are allocated in sequence are some 192 bytes apart, and so their slots share cache lines. */
 enum { FILTER_CACHE_SLOTS = 1 << 16 };
 extern struct filter_cache_slot {
     uint32_t tag, filter;
@@ -57,8 +57,9 @@ static inline struct filter_cache_slot *filter_cache_slot(PyObject *code)
     return &filter_cache[((uintptr_t)code >> 7) % FILTER_CACHE_SLOTS];
 }
 
-/* Differs for all code objects of a slot: the other bits of an address of 52 bits, which is a
- * multiple of 16. */
+/* The bits of the code object's address that do not select the slot: 4 to 6, and 23 to 51.  So code
+ * objects that share a slot have different tags.  Addresses are multiples of 16 with at most 52
+ * bits. */
 static inline uint32_t filter_cache_tag(PyObject *code)
 {
     return (uint32_t)((uintptr_t)code >> 23 << 3 | ((uintptr_t)code >> 4 & 7));
@@ -130,8 +131,8 @@ struct callable_names {
  * a method. */
 bool callable_is_builtin(PyObject *callable);
 
-/* The callable that a bound method made by hand (types.MethodType(len, x)) calls, borrowed; any
- * other callable itself. */
+/* The function that a bound method calls, borrowed; any other callable itself.  The function may be
+ * a builtin: types.MethodType(len, x). */
 PyObject *callable_unwrap_method(PyObject *callable);
 
 /* The definition of its C function and name, the same for all objects that call this function.

@@ -17,8 +17,8 @@ static PyInterpreterState *kept;
 static struct cpython_allocator raw; /* the allocator that free_but_kept() calls */
 static bool in_place, has_daemons;
 
-/* The free() of CPython's raw allocator, until it has once not freed kept.  Any thread, with or
- * without the GIL. */
+/* Replaces free() of CPython's raw allocator until CPython frees `kept`.  For that call it frees
+ * nothing, and puts the previous allocator back.  Any thread, with or without the GIL. */
 static void free_but_kept(void *context, void *memory)
 {
     atomic_thread_fence(memory_order_acquire); /* for kept and raw; pairs with the fence below */

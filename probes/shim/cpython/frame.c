@@ -16,8 +16,8 @@
 
 /* ---------------------------------------------------------------- one frame object */
 
-/* CPython has public functions for the code and the caller of a frame from 3.9 on, and for its
- * globals from 3.11 on. */
+/* Drops the reference that a public function returned, as the frame keeps the object.  NULL: clears
+ * the exception. */
 static PyObject *borrowed(PyObject *object)
 {
     if (object)
@@ -27,7 +27,8 @@ static PyObject *borrowed(PyObject *object)
     return object;
 }
 
-/* Borrowed: the frame keeps the attribute.  From 3.8 on reading f_code raises an audit event. */
+/* Used where CPython has no public function: for code and caller up to 3.8, for globals up to 3.10.
+ * Borrowed: the frame keeps the attribute.  From 3.8 on reading f_code raises an audit event. */
 static PyObject *attribute(PyFrameObject *frame, const char *name)
 {
     return borrowed(py.PyObject_GetAttrString((PyObject *)frame, name));
@@ -85,8 +86,8 @@ PyFrameObject *frame_back(PyFrameObject *frame)
 
 /* ---------------------------------------------------------------- interpreter frames, 3.11+ */
 
-static atomic_int
-    objects_known; /* struct PyFrameObject_311: 1 is right, -1 is not, 0 not compared */
+/* Whether struct PyFrameObject_311 is right: 1 yes, -1 no, 0 not compared yet. */
+static atomic_int objects_known;
 
 static PyObject *code_of(const void *frame)
 {

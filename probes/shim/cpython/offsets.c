@@ -1,6 +1,6 @@
 /*
- * The version is published at once, and the offsets when a first frame has shown that they are
- * right.  They are those of shared/cpython_structs.h, or found by searching CPython's memory.
+ * Publishes the version at once, and the offsets when a frame has shown that they are right.  The
+ * offsets are those of shared/cpython_structs.h, or are found by a search of CPython's memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -115,9 +115,10 @@ static bool code_is_right(PyObject *code)
            *(int *)((char *)code + page.co_firstlineno) == cpython_int_attr(code, "co_firstlineno");
 }
 
-/* The first instruction of the copy that the frame runs, a copy of this thread's; NULL: not found.
- * Another thread may replace the table by a larger one.  CPython frees the old table only when no
- * thread that was attached then can still read it. */
+/* The first instruction of the code that the frame runs; NULL: not found.  In a free-threaded build
+ * the frame may run this thread's own copy of the instructions.  Another thread may replace the
+ * table by a larger one.  CPython frees the old table only when no thread that was attached then
+ * can still read it. */
 static const char *instructions_of(const void *frame, const char *code)
 {
     if (!page.co_tlbc)
@@ -245,7 +246,7 @@ static enum check_result check_thread(void)
 
 /* ---------------------------------------------------------------- decision */
 
-/* After so many inconclusive frames the offsets that were found are final. */
+/* After so many inconclusive checks no further frame is checked. */
 enum { MOST_FRAMES = 100 };
 static unsigned frames_checked;
 
@@ -535,8 +536,8 @@ static int on_file(struct dl_phdr_info *info, size_t size, void *data)
     return found->size != 0;
 }
 
-/* In 3.6 the page has all variables of CPython as the GIL.  CPython sleeps by futex in none of them
- * but those of the GIL, as its locks are on the heap. */
+/* In 3.6 the GIL is several variables, so the page has the range of all variables of CPython as the
+ * GIL.  Threads sleep by futex only on those of the GIL: CPython's locks are on the heap. */
 static bool find_gil_36(const PyThreadState *state)
 {
     PyThreadState **current = cpython_symbol("_PyThreadState_Current");

@@ -3,10 +3,11 @@
  * Python.h: each function is looked up by name in the running process, and called as py.NAME(...).
  *
  * "GIL held", in the comments of all files, means that the calling thread is attached to its
- * interpreter.  In a build with a GIL it holds the GIL, and no other thread runs.  In a
- * free-threaded build it may call CPython's functions and no thread stops the world meanwhile, but
- * other threads run the same code.  There, data that threads share are atomic or protected by a
- * lock: by one of threads.h, if the GIL protects them in other builds.
+ * interpreter.  In a build with a GIL the thread holds the GIL, and no other thread runs in the
+ * interpreters that share that GIL.  In a free-threaded build the thread may call CPython's
+ * functions, and no thread stops the world meanwhile.  But other threads run the same code at the
+ * same time.  There, data that threads share are atomic or protected by a lock.  If the GIL
+ * protects the data in other builds, the lock is one of threads.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -182,15 +183,15 @@ struct cpython {
 };
 extern struct cpython py;
 
-/* The part of an object that the structs of shared/ describe.  It begins with the last two words of
- * the head, those of struct PyObject_head.  In a free-threaded build the head has more words before
- * them, and the first of the two counts something else (struct PyObject_head_nogil). */
+/* The part of an object that the structs of shared/ describe: from struct PyObject_head on.  In a
+ * free-threaded build the head begins with more words, and ob_refcnt is ob_ref_shared (struct
+ * PyObject_head_nogil). */
 static inline void *ob_base(const void *object)
 {
     return (char *)object + py.ob_base_offset;
 }
 
-/* Reads memory that is searched, and that other threads may be writing. */
+/* Reads a variable that other threads may be writing, as when memory is searched. */
 #define LOAD_RELAXED(variable) __atomic_load_n(&(variable), __ATOMIC_RELAXED)
 
 static inline char *read_word(const void *object, unsigned offset)
@@ -247,12 +248,12 @@ void cpython_clear_ref(PyObject **object);
  *     struct cpython_retries attempts = {0};
  *     do done = ...; while (cpython_retry(&attempts, done));
  *
- * A hook that refuses the call does so each time; in the end its exception is dropped, as is a
- * MemoryError of CPython's.  But in a hook, a signal handler of the program may run and raise
- * (KeyboardInterrupt), or an exception may arrive that another thread has set for this one
- * (PyThreadState_SetAsyncExc()).  If Python code raised an exception and the next attempt succeeds,
- * it was one of these two: it is raised again soon, on the main thread or the one for which it was
- * set. */
+ * A hook that refuses the call refuses each attempt.  The last exception is dropped, as is a
+ * MemoryError of CPython's.  But an exception may come from elsewhere while a hook runs.  A signal
+ * handler of the program may raise one (KeyboardInterrupt), or another thread may have set one for
+ * this thread (PyThreadState_SetAsyncExc()).  An exception of Python code is taken for one of these
+ * two if the next attempt succeeds.  It is raised again soon, on the main thread or on the thread
+ * for which it was set. */
 struct cpython_retries {
     int failed;
     PyObject *type, *value, *traceback; /* of the latest that failed */

@@ -50,13 +50,14 @@ bool fork_in_progress(void);
 
 /* ---------------------------------------------------------------- free-threaded builds */
 
-/* True in builds with a GIL.  False if CPython would wait for threads that do not exist, as the
- * list is stale.  False while a thread forks: a child that is forked in C would begin with a
- * stopped world, and has no thread to start it again. */
+/* Whether CPython may be made to stop the world; always true in builds with a GIL.  False if the
+ * list of thread states is stale: CPython would wait for threads that do not exist.  False while a
+ * thread forks: a child that C code forks would begin with a stopped world, and no thread would
+ * start it again. */
 bool can_stop_the_world(void);
 
-/* These locks protect, in a free-threaded build, what the GIL protects in others.  In those the
- * locks do nothing.
+/* In a free-threaded build, these locks protect data that the GIL protects in other builds.  In a
+ * build with a GIL they do nothing.
  *
  * Only threads that are attached to their interpreter may take them.  A free lock is never handed
  * over to a waiter, as a PyMutex may be: when CPython ends, a detached thread never attaches again
@@ -83,15 +84,16 @@ static inline void nogil_wait(struct nogil_lock *lock)
     errno = error;
 }
 
-/* For a moment: the holder must not call anything by which CPython could detach or stop it. */
+/* Takes a lock that is held only for a moment.  Its holder must not call functions in which CPython
+ * may detach or stop the thread. */
 static inline void nogil_lock(struct nogil_lock *lock)
 {
     while (py.free_threaded && nogil_try_fails(lock))
         nogil_wait(lock);
 }
 
-/* The holder may stop the world, or wait for a thread that does: a thread that waits for the lock
- * is detached meanwhile. */
+/* Takes a lock whose holder may stop the world, or wait for a thread that does.  So a thread that
+ * waits for the lock is detached meanwhile. */
 static inline void nogil_lock_detached(struct nogil_lock *lock)
 {
     while (py.free_threaded && nogil_try_fails(lock)) {
@@ -107,8 +109,8 @@ static inline void nogil_unlock(struct nogil_lock *lock)
         atomic_store_explicit(&lock->taken, 0, memory_order_release);
 }
 
-/* Takes the object's own lock: no other thread is in the middle of one of CPython's operations on
- * the object until nogil_unlock_object(). */
+/* Takes the object's own lock.  Until nogil_unlock_object(), no other thread is in an operation of
+ * CPython's that takes this lock. */
 static inline void nogil_lock_object(struct PyCriticalSection *section, PyObject *object)
 {
     if (py.free_threaded)

@@ -1,8 +1,9 @@
 /*
- * CPython keeps the thread state under a key of its own (pthread_key_create()), whose value glibc
- * has in the thread's descriptor; newer versions in a thread-local variable.  Both are searched for
- * words with the calling thread's state.  A word is CPython's if CPython has no thread state while
- * the word is cleared.
+ * Finds the word in which CPython keeps the address of a thread's state.  Older versions keep the
+ * address as the value of a key (pthread_key_create()), which glibc has in the thread's descriptor.
+ * Newer versions keep it in a thread-local variable.  Both places are searched for the address of
+ * the calling thread's state.  A word is CPython's if PyGILState_GetThisThreadState() returns NULL
+ * while the word is cleared.
  *
  * SPDX-License-Identifier: MIT
  */

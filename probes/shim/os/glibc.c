@@ -1,8 +1,9 @@
 /*
- * Makes the shim load with glibc from 2.17 on, or the oldest that the architecture has, wherever it
- * was built: a container may have an older glibc.  Two things would prevent this.  The linker binds
- * the newest version of a function.  Up to 2.33 threads and dlsym() are in libpthread and libdl,
- * which a program other than CPython may not have loaded, and it must start all the same.
+ * Makes the shim load with each glibc from 2.17 on, or from the architecture's first one, whatever
+ * glibc it was built with.  A container may have an older glibc than the host.  Two things would
+ * prevent this.  The linker binds the newest version of a function.  Up to 2.33 threads and dlsym()
+ * are in libpthread and libdl.  A program that lacks these must start all the same with the shim
+ * preloaded.
  *
  * So the moved functions are looked up at run time.  The functions here have their names, and are
  * hidden: other files call them as usual.  What the shim does about functions newer than 2.17:

@@ -8,12 +8,12 @@
 
 #include <stdbool.h>
 
-/* With glibc up to 2.33 a program may lack it. */
+/* Weak: with glibc up to 2.33 a program without libdl lacks dlsym(). */
 #pragma weak dlsym
 
-/* Finds these functions in the process, once.  False: the process lacks the functions of threads,
- * which a CPython needs, so it is none; only dlsym(), dlopen(), dladdr() and dladdr1() may be
- * called then.  Called under ld.so's lock, or with the GIL. */
+/* Finds these functions in the process, once.  False: the process has no functions of threads, so
+ * it does not run CPython.  Then only dlsym(), dlopen(), dladdr() and dladdr1() may be called.
+ * Called under ld.so's lock, or with the GIL. */
 bool glibc_find(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Runs on the program's threads and on the watcher's, which must not call malloc()
- * (core/watcher.c).
+ * Runs on the program's threads and on the watcher's.  What the watcher calls must not call
+ * malloc() (core/watcher.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -128,8 +128,9 @@ bool is_last_thread(void)
 
 /* ---------------------------------------------------------------- seccomp filters */
 
-/* The watcher does not change the hooks of a program with a filter: hooks need memory, and a thread
- * that waits for the GIL makes its holder call futex(). */
+/* The watcher does not change hooks once a thread has set a seccomp filter, which may forbid system
+ * calls that hooks cause.  Hooks need memory.  A thread that waits for the GIL makes its holder
+ * call futex(). */
 
 /* A number that grows with the filters of a thread; -1: /proc has none. */
 static long filters_in(const char *status_path)

@@ -24,15 +24,16 @@ __attribute__((format(printf, 1, 2))) void debug_log(const char *format, ...);
 
 /* ---------------------------------------------------------------- pages at fixed addresses */
 
-/* Maps zeroed memory at the first of these addresses that this process can have, where others find
- * it.  NULL: the program uses all of them, or the kernel does not give them to programs. */
+/* Maps zeroed memory at the first of these addresses that is free.  The tapset and stap-python look
+ * for the page there.  NULL: the program uses all of them, or the kernel does not give them to
+ * programs. */
 void *map_fixed_page(const uint64_t *addresses, size_t count, size_t size, int protection);
 
 /* ---------------------------------------------------------------- detection of forks */
 
-/* Returns a word that is 1 here and 0 in each child with memory of its own, even if the C library
- * does not notice the fork (_Fork(), clone()).  It is never freed: call this once for each use.
- * NULL: the kernel does not support it, or memory ran out. */
+/* Returns a word that is 1 in this process, and 0 in each child with memory of its own.  The word
+ * is also 0 in a child of _Fork() or clone(), for which the C library calls no handlers.  Each call
+ * maps a page, which is never freed.  NULL: the kernel does not support it, or memory ran out. */
 int *zero_in_child_word(void);
 
 /* ---------------------------------------------------------------- the main thread's end */
@@ -40,25 +41,26 @@ int *zero_in_child_word(void);
 /* Records the calling thread for is_last_thread(), if it is the main thread. */
 void main_thread_remember(void);
 
-/* Whether the main thread has ended and the calling thread is the last one.  The main thread may
- * end alone, by pthread_exit(); the process then ends with its last thread, which must not be the
- * shim's.  False if the main thread was not recorded.  Called on the watcher's thread; makes system
- * calls only once the main thread has ended. */
+/* Whether the main thread has ended and the calling thread is the last one.  If the main thread
+ * ends by pthread_exit(), the process lives on until its last thread ends.  The watcher must not be
+ * that thread.  False if the main thread was not recorded.  Called on the watcher's thread; makes
+ * system calls only once the main thread has ended. */
 bool is_last_thread(void);
 
 /* ---------------------------------------------------------------- seccomp filters */
 
-/* Whether a thread of the program has more filters than the calling thread, which is the watcher's.
+/* Whether any thread has more seccomp filters than the calling thread, which must be the watcher's.
  * Makes system calls. */
 bool any_thread_has_seccomp(void);
 
-/* A number that grows with the filters of the calling thread; never 0.  Makes system calls. */
+/* A number that grows with the number of seccomp filters of the calling thread; never 0.  Makes
+ * system calls. */
 long seccomp_own(void);
 
 /* ---------------------------------------------------------------- ticks */
 
-/* A tick is one of the processor's counter, which is read in half the time of clock_gettime(); or a
- * nanosecond of clock_gettime(), if the counter is not reliable. */
+/* A tick is a step of the processor's counter, which is read in half the time of clock_gettime().
+ * If the counter is not reliable, a tick is a nanosecond of clock_gettime(). */
 extern bool ticks_use_counter __attribute__((visibility("hidden"))); /* read without the GOT */
 
 static inline uint64_t clock_ns(void)

@@ -69,11 +69,12 @@ void thread_wait_until_gone(pid_t id);
 
 /* ---------------------------------------------------------------- the watcher's descriptors */
 
-/* Gives the calling thread an empty table of descriptors (Linux 5.9), unless *left, which becomes
- * true.  Called by the watcher before it opens a file.  A program may close descriptors that it
- * doesn't know, and then get the number of one that the watcher is about to close; and the
- * program's pipes must end when the program closes them.  Does nothing under a seccomp filter,
- * which may kill a thread for a system call that it does not know. */
+/* Gives the calling thread a table of descriptors of its own (Linux 5.9), empty but for stderr if
+ * debug_on.  Does nothing if *left; sets *left.  Called by the watcher before it opens a file.  In
+ * a shared table, the program may close the watcher's descriptor and reuse its number, and the
+ * watcher would then close the program's file.  Also, a pipe of the program's must end when the
+ * program closes it.  Does nothing under a seccomp filter, which may kill a thread for a system
+ * call that it does not know. */
 void descriptors_leave(bool *left);
 
 /* ---------------------------------------------------------------- memory of a thread */
@@ -81,9 +82,9 @@ void descriptors_leave(bool *left);
 /* A block is memory that a thread keeps until it ends.  All blocks are on lists, so the child of a
  * fork can reuse those of threads that it does not have. */
 
-/* Doubles the calling thread's block; own NULL: gives it its first one, of at least *size bytes.
- * *size becomes the block's size.  NULL: memory ran out, and own stays valid.  malloc() may be
- * called under this function's lock, nothing else that waits. */
+/* Doubles own, the calling thread's block.  own NULL: returns a first block, of at least *size
+ * bytes.  Sets *size to the block's size.  NULL: memory ran out, and own stays valid.  Under this
+ * function's lock nothing waits but realloc(). */
 void *thread_block_grow(void *own, size_t *size);
 
 /* Called at the thread's end, without the GIL. */
