@@ -16,8 +16,8 @@ static struct filter_page *page;
  * be read-only.  Nothing waits under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* LEAVING: detach_begin() has committed; ENDED: detach_done() was called.  This decides, not the
- * request, which the launcher may write at any time. */
+/* LEAVING: detach_begin() has committed; ENDED: detach_done() was called.  The functions below go
+ * by this variable, not by the request, which the launcher may write at any time. */
 static enum { HERE, LEAVING, ENDED } watcher;
 
 static bool sealed; /* the page is read-only */

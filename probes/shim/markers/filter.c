@@ -24,12 +24,12 @@ bool filter_set_armed(unsigned enabled)
 }
 
 /* The patterns of the latest revisions, by revision % KEPT.  Read without a lock: a text is
- * overwritten KEPT revisions later.  A thread that sleeps so long while it reads one gets a mixed
- * text, but one that ends: its last byte stays 0. */
+ * overwritten KEPT revisions later.  A thread that reads a text so slowly may get a mix of two
+ * texts.  It does not read beyond the text, whose last byte is always 0. */
 enum { KEPT = 16 };
 static char texts[KEPT][FILTER_SIZE];
 
-/* The first revision after the latest time in which no filtered marker was enabled. */
+/* The revision with which filtered markers were last enabled after a time in which none was. */
 static atomic_uint since;
 
 /* The page of shared/filter_page.h, or NULL. */

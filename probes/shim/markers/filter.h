@@ -24,8 +24,8 @@ static inline unsigned filter_revision(void)
     return atomic_load_explicit(&filter_revision_word, memory_order_acquire);
 }
 
-/* The revision for which the hooks were last set: by its patterns the filtered markers fire.  0:
- * the hooks are set for no filtered marker. */
+/* The armed revision: the one for which the hooks were last set.  Filtered markers fire by its
+ * patterns.  0: the hooks are set for no filtered marker. */
 extern atomic_uint filter_armed_word
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
@@ -39,7 +39,8 @@ static inline unsigned filter_armed_revision(void)
  * once. */
 bool filter_set_armed(unsigned enabled);
 
-/* The key of an arming: markers, and the revision if a filtered one is among them. */
+/* A number for what an interpreter is armed for: the markers and, if a filtered one is among them,
+ * the revision. */
 static inline uint64_t filter_arm_key(unsigned enabled)
 {
     return enabled | (enabled & FILTERED_MARKERS ? (uint64_t)filter_revision() << 32 : 0);

@@ -22,12 +22,13 @@ struct markers_due {
     bool plain, filtered;
 };
 
-/* Increases when a tracer of function returns attaches, and when its patterns change. */
+/* The serial number of the latest replay: each thread must do it once.  Increases when a tracer of
+ * function returns attaches, and when the patterns of filtered returns change. */
 extern atomic_uint replay_generation
     __attribute__((visibility("hidden"))); /* read without the GOT */
 
-/* The numbers of the tracers of all functions, and of filtered ones.  Each increases when such a
- * tracer of function returns attaches, but not when patterns change. */
+/* Serial numbers: of the latest tracer of all functions, and of the latest tracer of filtered ones.
+ * Each increases when such a tracer of function returns attaches, but not when patterns change. */
 extern atomic_uint tracer_plain __attribute__((visibility("hidden"))); /* read without the GOT */
 extern atomic_uint tracer_filtered __attribute__((visibility("hidden")));
 
@@ -55,7 +56,7 @@ static inline bool marker_is_armed(unsigned markers)
  * with a GIL of its own, may call this at once. */
 void replay_set_markers(unsigned enabled);
 
-/* The state of a thread's latest replay. */
+/* The values of these variables at a thread's latest replay. */
 struct replay_state {
     unsigned number, /* replay_generation then */
         plain,       /* tracer_plain */
@@ -68,8 +69,9 @@ static inline bool replay_is_due(const struct replay_state *seen)
     return seen->number != atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
-/* Which entries a replay fires.  Filtered ones only for functions that did not match the patterns
- * of revision filter_replayed, as the others have had their entries; 0: for all that match now. */
+/* Which entries a replay fires.  Filtered ones fire for functions that match now, but not if they
+ * matched the patterns of revision filter_replayed: those have had their entries.  filter_replayed
+ * 0: no function has. */
 struct replay_request {
     bool plain, filtered;
     unsigned filter_replayed;
@@ -82,9 +84,10 @@ struct replay_request replay_begin(struct replay_state *seen);
  * markers.  3.12 and later; up to 3.11 the frame hook keeps this on the C stack. */
 void tracer_keep_entry(const void *frame, struct markers_due fires);
 
-/* The frame returns: drops its record.  Returns the markers to fire: not those of a tracer that
- * probes entries, but did not get this frame's.  Such a frame began before the tracer attached, on
- * a stack that no thread ran at the replay: a greenlet's or another interpreter's. */
+/* Called when the frame returns: drops what tracer_keep_entry() recorded.  Returns the markers to
+ * fire.  A return is left out if its tracer probes entries, but did not get the entry of this
+ * frame.  Such a frame began before the tracer attached, on a stack that no thread ran at the
+ * replay: a greenlet's or another interpreter's. */
 struct markers_due tracer_with_entry(const void *frame, struct markers_due fires);
 
 /* ---------------------------------------------------------------- exceptions */

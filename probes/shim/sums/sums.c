@@ -179,9 +179,10 @@ struct function_sums *sums_of_code(struct code_record *record, PyObject *globals
 
 /* ---------------------------------------------------------------- by C function */
 
-/* The key is the definition, with its name and function, as a library may free it and make another
- * one at its address; and the interpreter, as interpreters with a GIL each would count at once.
- * Never freed. */
+/* An entry of the hash table of C functions; never freed.  The key is the PyMethodDef with its name
+ * and function: a library may free a PyMethodDef, and make another one at its address.  The
+ * interpreter is a part of the key: interpreters with a GIL each would add to the same sums at
+ * once. */
 struct c_function {
     struct c_function *next;
     const PyMethodDef *definition;
@@ -407,7 +408,8 @@ static void unlink_released(struct function_sums *sums, struct function_sums *be
         ;
 }
 
-/* Unlinks sums of freed code objects, not the first: another thread may be linking to it. */
+/* Calls act() for all sums, and unlinks those of freed code objects.  The first sums stay: another
+ * thread may be linking new ones in front of them. */
 static void for_each(void (*act)(struct function_sums *))
 {
     struct function_sums *before = NULL, *next;
@@ -559,7 +561,7 @@ static inline uint32_t *slot_of(const void *function)
     return &calls.block->at_place[((uintptr_t)function >> 6) % SLOTS];
 }
 
-/* The index behind the function's innermost open call; 0: there is none. */
+/* One more than the index of the function's innermost open call; 0: there is none. */
 static inline size_t find_slot(const void *function)
 {
     size_t i = calls.depth;
@@ -584,7 +586,8 @@ void open_calls_begin(const void *function)
     calls.block->call[calls.depth++] = call;
 }
 
-/* Open calls within it stay: they have lost their ends, or continue after a switch of C stacks. */
+/* Open calls that began inside this call stay.  Their ends are lost, or they continue after a
+ * switch of C stacks (greenlets). */
 bool open_calls_end(const void *function, bool is_c, struct ended_call *ended)
 {
     uint64_t now = ticks_now();

@@ -17,9 +17,11 @@
 
 /* ---------------------------------------------------------------- sums */
 
-/* The markers that carry sums: those that need times, Python frames, calls of C functions counted.
- * The own time of a C function excludes Python functions that it calls, so it needs Python frames,
- * too.  thread__runs is fired by the thread that counts, the others by a flush. */
+/* The markers of sums.  SUMS_TIMES: those for which times are measured.  SUMS_CALLS: those for
+ * which starts of Python frames are counted.  SUMS_C_CALLS: those for which calls of C functions
+ * are counted.  The own time of a C function excludes Python functions that it calls, so
+ * cfunction__summary needs Python frames, too.  The thread that counts fires thread__runs; a flush
+ * fires the others. */
 enum {
     SUMS_TIMES = MARKER_BIT(function__summary) | MARKER_BIT(cfunction__summary),
     SUMS_CALLS = MARKER_BIT(function__count) | MARKER_BIT(thread__runs) | SUMS_TIMES,
@@ -57,9 +59,9 @@ struct function_sums *sums_of_code(struct code_record *record, PyObject *globals
  * flight. */
 struct function_sums *sums_of_cfunction(PyObject *callable);
 
-/* On the calling thread a call of the function begins, or a frame of the function resumes; and the
- * innermost such call returns, yields or is left by an exception.  An end whose begin was not
- * counted is ignored.  An exception in flight stays. */
+/* begin: a call of the function begins on the calling thread, or a frame of the function resumes.
+ * end: the innermost such call returns, yields or is left by an exception.  An end whose begin was
+ * not counted is ignored.  An exception in flight stays. */
 void sums_call_begin(struct function_sums *sums);
 void sums_call_end(struct function_sums *sums);
 
@@ -90,8 +92,8 @@ struct ended_call {
     bool outermost; /* no other call of the function is open in this thread */
 };
 
-/* The innermost open call of the function ends.  is_c: its own time is also its caller's own time.
- * False: its begin was not counted. */
+/* Ends the innermost open call of the function.  is_c: of a C function, whose own time also counts
+ * as own time of its caller.  False: the begin of the call was not counted. */
 bool open_calls_end(const void *function, bool is_c, struct ended_call *ended);
 
 /* Drops the open calls of all threads: their ends are ignored.  Any thread, no GIL. */
