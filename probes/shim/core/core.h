@@ -73,8 +73,8 @@ enum watcher_state { WATCHER_IS_NEW, WATCHER_IS_ACTIVE, WATCHER_IS_FILTERED, WAT
 void watcher_name_first(bool is_new);
 
 /* Sets the name for the state, and publishes whether an interpreter lacks a tool id.  Makes system
- * calls only if the name changes: prctl() not if this thread has another number of seccomp filters
- * than at the first watcher_name_safe(). */
+ * calls only if the name changes.  Keeps the name if this thread has another number of seccomp
+ * filters than at the first watcher_name_safe(): a filter may forbid prctl(). */
 void watcher_name_change(enum watcher_state state);
 
 /* Called at each check for seccomp filters: notes whether an interpreter lacks a tool id and, at
@@ -93,9 +93,9 @@ void watcher_name_safe(void);
  * held. */
 extern atomic_bool watcher_allowed;
 
-/* This process was forked by a thread other than the main one.  The process ends when that thread's
- * function returns, if no other thread lives: a watcher would keep it alive.  Set by fork.c in the
- * child; reset by watcher_start_attaching() on that thread (stap-python attach). */
+/* Whether a thread other than the main one forked this process.  The process must end when that
+ * thread's function returns, if no other thread lives: a watcher would keep it alive.  Set by
+ * fork.c in the child; reset by watcher_start_attaching() on that thread (stap-python attach). */
 extern bool watcher_forbidden;
 
 /* Starts the watcher, unless it runs, the shim is detached, watcher_allowed is false or
@@ -107,13 +107,13 @@ void watcher_start(void);
  * without the GIL. */
 void watcher_start_attaching(void);
 
-/* Stops the watcher and waits for its end.  A watcher that waits for the GIL is left: it ends when
- * it gets the GIL, without a rearm.  Called before CPython forks, GIL held. */
+/* Stops the watcher and waits for its end.  Does not wait for a watcher that waits for the GIL:
+ * that one ends when it gets the GIL, without a rearm.  Called before CPython forks, GIL held. */
 void watcher_stop_for_fork(void);
 
 /* Stops the watcher and waits for its end, with the GIL released if the watcher waits for the GIL.
- * A watcher that sleeps is left: it does not read the interpreter again.  Called at exit, GIL
- * held. */
+ * Does not wait for a watcher that sleeps: that one does not read the interpreter again.  Called at
+ * exit, GIL held. */
 void watcher_stop_at_exit(void);
 
 /* Lets a child notice even a fork that the C library does not know of (_Fork(), clone()).  Called

@@ -3,11 +3,11 @@
  * each of its interpreters.  Functions called by the dynamic linker run under its lock; functions
  * called by CPython run with the GIL held.
  *
- * Preloaded, the loader runs before Py_Initialize().  It may call nothing of CPython yet, and
- * CPython has no callback for the moment from which on it may.  But each interpreter that starts
- * initialises built-in modules through PyImport_Inittab, a table that programs may change before
- * Py_Initialize().  The loader replaces the table by a copy, in which two modules are initialised
- * through the shim:
+ * If the library is preloaded, the loader runs before Py_Initialize(), when it must not call
+ * CPython yet.  CPython has no callback for the moment when it may.  But each interpreter that
+ * starts initialises built-in modules through PyImport_Inittab, a table that programs may change
+ * before Py_Initialize().  The loader replaces the table by a copy, in which two modules are
+ * initialised through the shim:
  *   marshal  importlib needs it to load the first file: hooks can be set from there on, in each
  *            interpreter.
  *   _codecs  comes after marshal and before the program's first line: the watcher starts there.
@@ -317,8 +317,9 @@ static enum { MODE_AUTO, MODE_ALL, MODE_OFF } chosen_mode(void)
 
 /* Imports the library as python_stap. */
 __attribute__((visibility("default"))) PyObject *PyInit_python_stap(void);
-/* The function of this library: the exported name may be that of another one that was loaded first.
- * An alias, as binutils before 2.39 can't link the address of a protected function. */
+/* PyInit_python_stap() of this file: the exported name may be bound to another file of the shim,
+ * which was loaded first.  An alias, as binutils before 2.39 can't link the address of a protected
+ * function. */
 __attribute__((visibility("hidden"), alias("PyInit_python_stap"))) PyObject *own_init(void);
 
 /* By the linker: where the library's first mapping starts. */

@@ -7,14 +7,14 @@
  * that may hold locks for which such code would wait.  So threads of the program set the hooks
  * (rearm_all()); up to 3.11 the watcher itself sets only hooks that run no such code.
  *
- * From 3.12 on the thread takes no GIL, but in a child whose pending calls are stuck
- * (rearm_needs_gil()).  Up to 3.11 it takes the GIL to check hooks once a second, and to rearm if
- * no thread has done so without.  At the end of the interpreter the thread sleeps or is joined: it
- * never reads one that is gone.
+ * From 3.12 on the thread takes the GIL only in a child whose pending calls are stuck
+ * (rearm_needs_gil()).  Up to 3.11 it takes the GIL once a second to check hooks, and to rearm if
+ * no thread of the program has done so.  When the interpreter ends, the thread is joined, or sleeps
+ * and does not read the interpreter again.
  *
  * A program may forbid its threads most system calls (seccomp).  While no tracer is attached the
- * thread makes only futex(), and ends if futex() is refused.  The program's end needs no other,
- * either.
+ * thread makes only futex(), and ends if futex() is refused.  For the program's end the thread
+ * needs no other system call, either.
  *
  * The thread opens files in a table of descriptors of its own.  It does not call malloc(), but up
  * to 3.11 PyThreadState_New() does: a thread's first call takes 64 MB of address space, which may
@@ -46,7 +46,7 @@
 
 /* Of two watchers only the newer one writes these: the other is STOPPING. */
 static const char *_Atomic name;
-static atomic_long filters;  /* by watcher_name_safe(); 0: not called yet */
+static atomic_long filters;  /* seccomp_own() at the first watcher_name_safe(); 0: not called yet */
 static atomic_bool lacks_id; /* whether the name of an active watcher reports that */
 
 static void set(const char *other)
@@ -90,16 +90,18 @@ enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
 enum { REST_MS = 2, RESTS = 10 };
-/* How long to wait for a rearm: while the GIL is free; in all, as its holder may lack a CPU. */
+/* How long wait_for() waits: FREE_WAIT_MS in which the GIL is free; HELD_WAIT_MS in all, as the
+ * GIL's holder may lack a CPU. */
 enum { FREE_WAIT_MS = 20, HELD_WAIT_MS = 250 };
 
-/* One watcher.  Each has its own: a thread may fork while another thread is ending a watcher. */
+/* The state of one watcher.  Each watcher has its own struct: a thread may fork while another
+ * thread is ending a watcher. */
 struct watcher {
     pthread_t thread;
     pid_t id;                /* the kernel's; the thread sets it first */
     bool attaches;           /* has attach_interpreter() called first */
     bool detaches;           /* its name is that of WATCHER_DETACHES */
-    unsigned looks;          /* periods since no hook was left: filters are checked once a second */
+    unsigned looks;          /* periods since no hook was left: seccomp is checked once a second */
     bool descriptors_closed; /* for descriptors_leave() */
     atomic_uint state;       /* the bits below */
 };
@@ -117,8 +119,9 @@ atomic_bool watcher_allowed;
 bool watcher_forbidden;
 
 /* Held to stop or start a watcher: two threads that fork at once would stop one watcher twice, or
- * start two.  Its holder may wait for a watcher which, if a rearm needs the GIL, waits for threads
- * that wait for the lock.  So these are detached (nogil_lock_detached()). */
+ * start two.  Its holder may wait for a watcher.  If a rearm needs the GIL, the watcher may wait
+ * for threads that wait for this lock.  So a thread that waits for the lock is detached
+ * (nogil_lock_detached()). */
 static struct nogil_lock changing;
 
 static struct watcher *_Atomic running;
@@ -126,8 +129,9 @@ static struct watcher *_Atomic running;
 /* The watcher of watcher_start_attaching(), until watcher_start() makes it the running one. */
 static struct watcher *_Atomic attaching;
 
-/* The markers for which all interpreters are armed.  ~0u until a rearm is done: a thread may
- * complete one after the watcher that began it was stopped for a fork. */
+/* The markers for which all interpreters are armed.  ~0u until a rearm is done, also across
+ * watchers.  A fork may stop the watcher that requested the rearm; a thread may then complete it
+ * later. */
 static unsigned settled;
 
 /* ---------------------------------------------------------------- sleep */
@@ -184,7 +188,7 @@ static enum begin prepare_to_rearm(struct watcher *self)
     if (wait_for(self, needs_no_gil) == BEGIN_NEVER)
         return BEGIN_NEVER;
     if ((rearm_needs_gil() && any_thread_has_seccomp()) ||
-        !rearm_trylock()) /* filters, too: wait_for() may have taken long */
+        !rearm_trylock()) /* seccomp again: wait_for() may have taken long */
         return BEGIN_LATER;
     if (!py.Py_IsInitialized()) { /* again: Python's end does not wait for run_until_attached() */
         rearm_unlock();

@@ -308,7 +308,7 @@ bool arm_current_from_watcher(void)
     return arm(true);
 }
 
-/* ---------------------------------------------------------------- start and end of one */
+/* ---------------------------------------------------------------- interpreters: start and end */
 
 static const char end_name[] = "python-stap";
 

@@ -387,15 +387,16 @@ static inline bool is_default(void)
     return __builtin_expect(next_eval_frame == eval_frame_default(), 1);
 }
 
-/* A program that sets its function again puts it both before and after ours.  A frame that reaches
- * ours a second time has passed both: it is for CPython's own. */
+/* Whether the frame has passed the hook before.  A program that sets its function again has it both
+ * in front of the hook and behind it.  A frame that reaches the hook a second time has passed both,
+ * and goes to CPython's own function. */
 static inline bool unwind_entry(void *frame)
 {
     return !is_default() && passed == frame && eval_frame_default();
 }
 
-/* Both pass a frame on, at its first time here.  Not inlined: the call of CPython's own function is
- * a jump, so nothing of the hook is on the C stack while it runs. */
+/* pass_36() and pass_39() pass a frame to the function that the hook replaced.  Not inlined: they
+ * call CPython's own function by a jump, and so take nothing of the C stack while it runs. */
 static __attribute__((noinline)) PyObject *pass_36(PyThreadState *thread, void *frame, int throw)
 {
     (void)thread;
@@ -475,7 +476,8 @@ static inline __attribute__((always_inline)) bool may_pass(void *frame, bool is_
     return !record || !filter_rejects(record);
 }
 
-/* A tracer that attaches later takes such a frame for one that was running before it. */
+/* Whether no marker and no sum needs the frame.  A tracer that attaches later takes such a frame
+ * for one that was running before. */
 static inline bool is_left_out(bool matches_filter)
 {
     return !matches_filter && !marker_is_armed(FUNCTION_MARKERS) &&
@@ -497,8 +499,8 @@ static inline bool fires_return(bool matches_filter, unsigned tracer)
            tracer == atomic_load_explicit(&replay_generation, memory_order_relaxed);
 }
 
-/* again: by the hook itself; pass: by the function that it replaced; by_default: by CPython's
- * own. */
+/* How a frame is evaluated.  again: by the hook itself; pass: by the function that the hook
+ * replaced; by_default: by CPython's own function. */
 struct parts {
     PyObject *(*again)(PyThreadState *, void *, int);
     PyObject *(*pass)(PyThreadState *, void *, int);

@@ -19,8 +19,8 @@
 
 /* ---------------------------------------------------------------- how deep calls are hooked */
 
-/* The hook's C frame lies between any two Python calls on the C stack; in 3.11, CPython's eval
- * frame function does, too.  Calls deeper than this address of the calling thread's stack are not
+/* Each hooked call takes room on the C stack: for the hook's C frame and, in 3.11, also for that of
+ * CPython's eval frame function.  So calls below this address of the calling thread's stack are not
  * hooked.  NULL: not found yet. */
 extern __thread char *stack_limit;
 
@@ -63,14 +63,14 @@ bool eval_frame_accessible(PyInterpreterState *state);
 void *eval_frame_get(PyInterpreterState *state);
 void eval_frame_set(PyInterpreterState *state, void *evaluator);
 
-/* Replaces CPython's own function by this one, by one instruction.  False: another one is set, or
- * the address of the pointer is unknown.  Up to 3.11; any thread, no GIL.  Up to 3.10 CPython reads
- * the pointer once for each call.  3.11's _PyEval_EvalFrame() compares it with NULL first, and it
- * does not become NULL here. */
+/* Sets evaluator in place of CPython's own function, by one atomic instruction.  False: another
+ * function is set, or the place of the pointer is unknown.  Up to 3.11; any thread, no GIL.  Up to
+ * 3.10 CPython reads the pointer once for each call.  3.11's _PyEval_EvalFrame() compares it with
+ * NULL first, and it does not become NULL here. */
 bool eval_frame_replace_default(PyInterpreterState *state, void *evaluator);
 
-/* Finds out, before its first use, whether eval_frame_replace_default() can work; from 3.9 on by
- * setting the other function for a moment. */
+/* Finds out whether eval_frame_replace_default() can work, and must be called before it.  From 3.9
+ * on sets the function `other` for a moment. */
 void eval_frame_locate(PyInterpreterState *state, void *other);
 
 /* ---------------------------------------------------------------- events of a frame */
@@ -109,8 +109,8 @@ static inline uint16_t *first_instr_311(const struct PyInterpreterFrame_311 *fra
     return (uint16_t *)((char *)frame->f_code + co_code_adaptive_311);
 }
 
-/* Whether the frame is evaluated up to its RETURN_GENERATOR alone: 3.11 does so when a generator
- * function is called.  Other versions report no start of the frame then. */
+/* Whether this evaluation only makes the generator, and ends at RETURN_GENERATOR: 3.11 evaluates a
+ * frame when a generator function is called.  Other versions report no start of the frame then. */
 static inline bool is_return_generator_311(struct PyInterpreterFrame_311 *frame)
 {
     return frame->prev_instr < first_instr_311(frame) &&

@@ -62,7 +62,8 @@ static void start(struct interp *interp)
 }
 
 /* The index of our callback in the list, or -1.  Compares by identity: a program's callback may
- * claim to be equal.  Only a hint where other threads may change the list meanwhile. */
+ * claim to be equal.  In a free-threaded build another thread may change the list meanwhile: there
+ * the index is only a hint. */
 static Py_ssize_t place_of(const struct interp *interp)
 {
     Py_ssize_t i = py.PyList_Size(interp->gc_callbacks);

@@ -24,14 +24,14 @@ struct interp {
     int64_t id;                   /* 0 before 3.7 */
     bool started;                 /* by arm_interpreter_started(), or include_unseen of rearm.c */
     atomic_bool is_main;          /* the main interpreter */
-    bool ended;                   /* 3.8+: ended, or can't be seen to end; under the lock */
+    bool ended;                   /* 3.8+: ended, or its end would go unnoticed; under the lock */
     _Atomic uint64_t armed_for;   /* filter_arm_key() at the latest arming, or ARMED_FOR_NOTHING */
     unsigned filter;              /* filter_revision() when filtered markers were last armed */
     claim_flag arming;            /* claimed by the thread that changes its hooks */
     claim_flag call_pending;      /* 3.12+: a pending call of the shim is in its queue */
     PyThreadState *newest_tstate; /* free-threaded: its newest thread at the latest request */
     atomic_uint armed;            /* markers whose hooks are set */
-    unsigned unavailable;         /* markers that this interpreter can't have */
+    unsigned unavailable;         /* markers that can't be had here, until none is enabled */
     atomic_bool rearm_forced;     /* the frame hook is set for a rearm, not done yet */
     enum { CODE_EXTRA_UNTRIED, CODE_EXTRA_READY, CODE_EXTRA_UNUSABLE } code;
     void *chained_eval_frame;        /* frame_eval.c: the program's function in front of the hook */
@@ -96,7 +96,7 @@ struct hook {
     unsigned markers;           /* the markers that it fires */
     bool uses_code;             /* it calls code_record_of() */
     bool watcher_may_set;       /* set() runs no code of the program, and no garbage collection */
-    bool watcher_may_reset;     /* the same, if the hook is set for the same markers already */
+    bool watcher_may_reset;     /* the same, for a recheck of a hook that is set already */
     bool must_recheck;          /* the program may take the hook out: a recheck calls set() again */
     bool (*is_supported)(void); /* in this CPython */
 
@@ -119,7 +119,7 @@ bool thread_is_arming(void);
 /* Returns the previous value. */
 bool set_thread_is_arming(bool arming);
 
-/* Up to 3.11: how many interpreters have rearm_forced set.  Read with the GIL held.  Written with
+/* How many interpreters have rearm_forced set.  Read up to 3.11, with the GIL held.  Written with
  * the GIL held, with no other thread in the process, or by the thread that has claimed `arming` of
  * the only interpreter. */
 extern atomic_uint rearm_requests;

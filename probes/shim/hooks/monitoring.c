@@ -57,8 +57,8 @@ bool monitoring_register_callbacks(PyObject *monitoring, struct interp *interp,
 void monitoring_free_tool_id(PyObject *monitoring, struct interp *interp,
                              const struct monitoring_event *events, size_t count);
 
-/* Enables all disabled events again, also those of other tools, to which this may happen at any
- * time.  Has CPython instrument each code object anew when it next begins. */
+/* Enables all disabled events again, also those of other tools: any tool may do so at any time.
+ * CPython instruments each code object anew when it next starts or resumes. */
 void monitoring_restart_events(PyObject *monitoring);
 
 /* ---------------------------------------------------------------- ids and event bits */
@@ -204,8 +204,8 @@ static struct replaced use, release;
 /* METH_FASTCALL: the module, the arguments. */
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
-/* No Python code runs between the end of the events at the old id and their start at the new one.
- * Its calls would be reported twice, or not at all. */
+/* Between the end of the events at the old id and their start at the new one no Python code may
+ * run.  Its calls would be reported twice, or not at all. */
 static void move_to_another_id(PyObject *monitoring, struct interp *interp)
 {
     struct interp before = *interp;
@@ -402,8 +402,9 @@ static inline void catch_up(bool entering)
     enter(frame, enters);
 }
 
-/* The hook has just been set in the calling interpreter.  The thread may have had its replay in
- * another one; its frames here are importlib's, which starts the interpreter. */
+/* Replays the thread's frames in the calling interpreter, where the hook has just been set.  The
+ * thread may have had its replay in another interpreter.  Its frames here are those of importlib,
+ * which runs while the interpreter starts. */
 static void catch_up_here(void)
 {
     struct replay_state nothing = {0};
@@ -626,7 +627,7 @@ static inline void count_cfunction(PyObject *const *arguments,
 }
 
 /* CALL(code, offset, callable, first argument).  C_RETURN and C_RAISE have the same arguments, and
- * are disabled with it. */
+ * are disabled together with CALL. */
 static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)self, (void)count;

@@ -31,14 +31,15 @@ void rearm_unlock(void);
 void rearm_wait_idle(void);
 
 /* Keeps the watcher from rearming until rearm_unlock_after_fork().  If the watcher held the GIL or
- * the lock of the pending calls, it would stay locked in the child, which has no watcher.  Up to
- * 3.11, CPython also hands the GIL over to a thread that waits for it, and waits until that thread
- * has taken it.
+ * the lock of the pending calls, that would stay locked in the child, which has no watcher.  Up to
+ * 3.11, the watcher must not wait for the GIL, either.  A thread that releases the GIL may wait
+ * until the waiter has taken it (Python/ceval_gil.h: drop_gil()).
  *
  * notified: CPython was notified of the fork and reinitialises both, so the rearm lock is only
- * tried. Otherwise gives up if the caller holds the GIL, the watcher waits for it, and another
- * thread could run.  That thread might wait, with the GIL, for a lock that is held for the fork. On
- * the thread that forks, with the GIL or without. */
+ * tried.  Not notified: waits for the lock and, if the watcher may be waiting for the GIL, releases
+ * the GIL meanwhile.  Gives up if a third thread has the GIL or could take it meanwhile.  That
+ * thread might wait, with the GIL, for a lock that is held for the fork.  On the thread that forks,
+ * with the GIL or without. */
 void rearm_lock_for_fork(bool notified);
 void rearm_unlock_after_fork(void);
 
@@ -47,10 +48,11 @@ void rearm_lock_reset(void);
 
 /* ---------------------------------------------------------------- rearming */
 
-/* Rearms each interpreter that is armed for other markers: the first thread that runs Python there
- * arms it.  look: rearms the others, too, as the program may have taken hooks out.  Runs no code of
- * the program: a fork waits for the watcher, perhaps with locks that the program's own fork
- * handlers hold.
+/* Requests a rearm of each interpreter that is armed for other markers: the first thread that runs
+ * Python there arms it.  look: 3.12 and later, of the others, too, as the program may have taken
+ * hooks out.  Up to 3.11, each call has the watcher check the main interpreter's hooks.  Runs no
+ * code of the program: a fork waits for the watcher, while fork handlers of the program may hold
+ * locks.
  *
  * 3.12 and later: by a pending call, which any thread of the interpreter makes; no GIL.  Up to
  * 3.11, with the main interpreter's GIL: sets the frame hook at once, for all threads, also those
@@ -63,7 +65,7 @@ void rearm_all(unsigned enabled, bool look);
  * there is no other interpreter.  False: not possible. */
 bool rearm_main_nogil(void);
 
-/* Whether a thread has rearmed since rearm_main_nogil().  No GIL. */
+/* Whether a thread of the program has rearmed the interpreter since rearm_main_nogil().  No GIL. */
 bool rearm_main_nogil_done(void);
 
 /* Whether all interpreters are armed for these markers.  No GIL; takes the list's lock. */
@@ -79,9 +81,9 @@ bool ask_is_clear(void);
 bool rearm_attach(void (*meet)(void));
 
 /* Has meet() called when a thread of the main interpreter next calls a Python function; meet() may
- * call rearm_call_soon() again.  NULL: cancels the call.  A pointer, as Py_AddPendingCall() takes
- * one: the functions are those of core/, a folder above this one.  GIL held, or in the child of a
- * fork by C, which has no other thread. */
+ * call rearm_call_soon() again.  NULL: cancels the call.  meet() is a parameter, as it is a
+ * function of core/, which this folder must not include.  GIL held, or in the child of a fork by C,
+ * which has no other thread. */
 void rearm_call_soon(void (*meet)(void));
 
 /* The main interpreter ends, or begins: nothing is armed from then on, or again.  GIL held. */

@@ -5,12 +5,12 @@
  * hook puts ours in front again at the thread's next call of a Python function.  Ours is taken out
  * at its next event once no marker needs it.
  *
- * CPython has no function that returns them.  They are read and written in the thread state, as
- * public headers have it, after a comparison with public functions (layout_is_known()).
- * PyEval_SetTrace() and PyEval_SetProfile() set only the calling thread's.  They also run the
- * program's audit hooks, at a moment and on a thread that the program did not choose.  But up to
- * 3.9 CPython counts the threads with a trace function, so each thread sets its own by
- * PyEval_SetTrace().
+ * CPython exports no function that returns a thread's trace and profile functions.
+ * PyEval_SetTrace() and PyEval_SetProfile() set only those of the calling thread.  They also run
+ * the program's audit hooks, at a moment that the program did not choose.  So the shim reads and
+ * writes the functions in the thread state, as public headers have it, after a comparison
+ * (layout_is_known()).  One exception: up to 3.9 CPython counts the threads with a trace function,
+ * so each thread sets its own by PyEval_SetTrace().
  *
  * All functions: GIL held.  CPython calls trace and profile functions with no exception in flight
  * (Python/ceval.c: call_trace_protected()).
