@@ -82,6 +82,17 @@ forks() {
     'sys.version_info >= (3, 12) and __import__("sysconfig").get_config_var("Py_ENABLE_SHARED")' '' LD_PRELOAD="$library $shim"
 }
 
+@test "the child of os.fork() frees the variables of the function that forked" {
+  local python
+  for python in $( # 3.6 starts the watcher in a way of its own
+    pythons
+  ); do
+    echo "$python"
+    # without a tracer
+    [ "$(LD_PRELOAD=${shim##* } "$python" "$top/test/workloads/forks.py" with_a_local "$library")" = fine ]
+  done
+}
+
 # bats test_tags=slow
 @test "a program that takes the shim's function out of atexit ends as without it" {
   forks without_functions_at_exit True ''

@@ -345,6 +345,7 @@ PY
   grep -qx "  the shim: active, $shim" <<<"$output"
   [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = "$(markers | wc -l)" ]
   run launcher list "${programs[1]}"
+  echo "$output"
   grep -qx "  the shim: not loaded; load it with stap-python attach ${programs[1]}" <<<"$output"
   [ "$(awk '$3 == "yes"' <<<"$output" | wc -l)" = 0 ]
   refuses 1 'it does not run CPython' list "$$"

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 
 library = ctypes.PyDLL(sys.argv[2])
 fork = ctypes.PyDLL(None).fork
@@ -37,10 +38,11 @@ def others_use_the_lock():
 
 
 def ends(child, status):
-    "Whether the child ends in time."
+    "Whether the child ends in time, with this status."
     for _ in for_seconds(10):
-        if os.waitpid(child, os.WNOHANG) == (child, status << 8):
-            return True
+        ended, how = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return how == status << 8
         time.sleep(0.005)
     os.kill(child, signal.SIGKILL)
     return False
@@ -162,6 +164,25 @@ def with_a_long_handler():
         os._exit(0)
     assert os.waitpid(child, 0) == (child, 0)
     return None if 0 < seen[0] < 5 * 5000 else "walked %d times in 5000 calls" % seen[0]
+
+
+def with_a_local():
+    "The child frees the variables of the function that forked when that returns."
+
+    class Local:
+        pass
+
+    def forks():
+        local = Local()
+        child = os.fork()
+        for _ in range(1000):  # calls nothing: pending calls are made in this frame
+            pass
+        return child, weakref.ref(local)
+
+    child, local = forks()
+    if child == 0:
+        os._exit(7 if local() is None else 8)
+    return None if ends(child, 7) else "the local is alive in the child"
 
 
 def without_functions_at_exit():

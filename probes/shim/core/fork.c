@@ -167,8 +167,6 @@ static bool in_after_fork(void)
 {
     PyFrameObject *frame = frame_current();
     bool found = false;
-    if (frame)
-        py.Py_IncRef((PyObject *)frame);
     while (frame && !found) {
         found = is_named(frame_code(frame), "_after_fork");
         PyFrameObject *back = found ? NULL : frame_back(frame);

@@ -56,8 +56,8 @@ void check_interpreters(void)
                "no interpreter has live markers or can load the shim");
 }
 
-/* Loads the file in a child process, which has no CPython; NULL, or why that fails.  *tried: whether
- * there could be a child. */
+/* Loads the file in a child process, which has no CPython; NULL, or why that fails.  *tried:
+ * whether there could be a child. */
 static const char *load_error(const char *file, bool *tried)
 {
     int ends[2];

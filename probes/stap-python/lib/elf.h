@@ -50,9 +50,9 @@ unsigned long elf_symbol(const char *path, const char *name);
 /* Whether the file at path exports or needs a function or object of this name. */
 bool elf_names(const char *path, const char *name);
 
-/* The link-time address of the start of a mapping of the file at path, which begins at this offset of
- * the file.  is_code: the mapping is executable.  -1: no segment is mapped there, or the file can't
- * be read. */
+/* The link-time address of the start of a mapping of the file at path, which begins at this offset
+ * of the file.  is_code: the mapping is executable.  -1: no segment is mapped there, or the file
+ * can't be read. */
 long elf_mapping_to_address(const char *path, unsigned long offset, bool is_code);
 
 /* The name of the marker with this number, from 0; NULL after the last. */
