@@ -324,6 +324,7 @@ samples() {
   samples pydump "<-x> <$pid>" dump -p "$pid"
   samples pydump "<-x> <$pid> <5>" pydump -x "$pid" 5
   refuses 2 "pydump: wrong argument 'five'; it takes \[DEPTH\] " pydump -x "$pid" five
+  refuses 2 'pydump: name a process by -x PID \(see stap-python pydump --help\)' pydump "$pid"
   refuses 2 'record: name a process by -p PID, or a command behind --' record
   refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
   refuses 2 'dump: name a process by -p PID \(see' dump true

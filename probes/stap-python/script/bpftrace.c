@@ -211,7 +211,7 @@ static int trace_command(char **tracing, const char *command)
     if (tracer < 0) {
         int error = errno;
         kill(target, SIGKILL);
-        die(FAILED, "fork: %s", strerror(error));
+        die(FAILED, "can't start bpftrace: fork: %s", strerror(error));
     }
     if (tracer == 0) {
         /* If this program ignores SIGINT, as one that a script starts with &, bpftrace must not. */

@@ -218,17 +218,19 @@ static void check_global(const struct script_header *head, const char *word)
             length, word, value + 1, head->name);
 }
 
-/* The arguments in the first usage line: what follows the script's name up to two blanks, such as
- * "[cfunctions] [SECONDS]"; "" if that does not begin with [ or a capital letter. */
-static char *usage_of(const struct script_header *head)
+/* The arguments in the first usage line: what follows the script's name, and -x PID, up to two
+ * blanks, such as "[cfunctions] [SECONDS]"; "" if that does not begin with [ or a capital letter.
+ * *needs_process: -x PID is there. */
+static char *usage_of(const struct script_header *head, bool *needs_process)
 {
+    *needs_process = false;
     const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
     const char *start = usage ? strstr(usage, file) : NULL;
     if (!start)
         return "";
     start += strlen(file);
-    if (strncmp(start, "-x PID ", 7) == 0)
-        start += 7;
+    *needs_process = strncmp(start, "-x PID ", 7) == 0;
+    start += *needs_process ? 7 : 0;
     if (*start != '[' && !isupper((unsigned char)*start))
         return "";
     size_t length = strcspn(start, "\n");
@@ -278,7 +280,11 @@ static bool may_be(const char *argument, struct usage_word word)
 void script_check_arguments(const struct script_header *head,
                             const struct stap_arguments *arguments)
 {
-    const char *all = usage_of(head), *usage = all;
+    bool needs_process;
+    const char *all = usage_of(head, &needs_process), *usage = all;
+    if (needs_process && !arguments->target && arguments->is_run)
+        die(USAGE, "%s: name a process by -x PID (see stap-python %s --help)", head->name,
+            head->name);
     for (char **word = arguments->globals; *word; word++)
         check_global(head, *word);
     /* The arguments are in the order of the usage line. */
