@@ -137,10 +137,12 @@ static int python_is_named(struct python_text *text, unsigned long object, const
     unsigned kind;
     u64 words[2], count, characters = 0;
     int i;
+    /* the length first: most str differ in it, and other objects have ob_size at this offset */
+    if (!python_read_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] > (u64)length)
+        return 0;
     for (i = 0; i < length; i++)
         characters += (name[i] & 0xc0) != 0x80;
-    /* the length first: most str differ in it, and other objects have ob_size at this offset */
-    if (!python_read_words(words, offsets, 2, object + text->shift, NULL, 0) || words[1] != characters)
+    if (words[1] != characters)
         return 0;
     if (words[0] != text->name_type) {
         if (!python_read_type_at(&type, words[0], text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) || !python_find_base(&type, Py_TPFLAGS_UNICODE_SUBCLASS))

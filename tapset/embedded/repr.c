@@ -551,7 +551,7 @@ static int python_put_datetime(struct python_text *text, unsigned long object, c
 static int python_put_timedelta(struct python_text *text, unsigned long object)
 {
     static const char *const names[] = {"days=", "seconds=", "microseconds="};
-    int old = python_minor(text->layout) < TIMEDELTA_NAMES_FIRST_MINOR, most = 3, count = 0, i;
+    int old = python_minor(text->layout) == TIMEDELTA_NAMES_FIRST_MINOR - 1, most = 3, count = 0, i;
     int part[3];
     if (!python_read(part, object + text->shift + offsetof(struct PyDateTime_Delta, days), sizeof part))
         return 0;
