@@ -327,10 +327,16 @@ struct future_offsets {
     int first, last; /* CPython 3.first to 3.last */
     int task_size, future_size, fut_state, task_fut_waiter;
 };
+enum { FUTURE_OFFSETS_LAST_MINOR = 15 };
 static const struct future_offsets future_offsets[] = {
-    {8, 8, 144, 104, 72, 104},    {9, 10, 184, 144, 80, 144},  {9, 10, 192, 152, 88, 152},
-    {11, 12, 176, 128, 88, 128},  {13, 13, 144, 104, 96, 112}, {14, 15, 168, 112, 104, 120},
-    {14, 15, 176, 112, 104, 120}, /* free-threaded: with the id of the thread that made the task */
+    {8, 8, 144, 104, 72, 104},
+    {9, 10, 184, 144, 80, 144},
+    {9, 10, 192, 152, 88, 152},
+    {11, 12, 176, 128, 88, 128},
+    {13, 13, 144, 104, 96, 112},
+    {14, FUTURE_OFFSETS_LAST_MINOR, 168, 112, 104, 120},
+    /* free-threaded: with the id of the thread that made the task */
+    {14, FUTURE_OFFSETS_LAST_MINOR, 176, 112, 104, 120},
 };
 enum { FUTURE_PENDING = 0 };       /* a value of fut_state */
 enum { TASK_NODE_OFFSET = 152 };   /* task_node in a task, 3.14+ */
@@ -368,6 +374,8 @@ COMPARED_WITH("asyncio_offsets[] (internal/pycore_tstate.h, pycore_interp_struct
 
 _Static_assert(sizeof generator_offsets / sizeof *generator_offsets == CPYTHON_NEWEST_MINOR + 1,
                "generator_offsets[] has a row for the newest CPython");
+_Static_assert(FUTURE_OFFSETS_LAST_MINOR - CPYTHON_NEWEST_MINOR == 0,
+               "future_offsets[] has a row for the newest CPython");
 _Static_assert(sizeof asyncio_offsets / sizeof *asyncio_offsets == CPYTHON_NEWEST_MINOR + 1,
                "asyncio_offsets[] has a row for the newest CPython");
 
