@@ -7,6 +7,10 @@
 
 load ../lib/helper
 
+teardown() {
+  kill_jobs
+}
+
 setup() {
   can_bpftrace
 }
@@ -36,7 +40,7 @@ trace_running() {
   rm -f "$fifo"
   mkfifo "$fifo"
   # On one CPU, because bpftrace prints the events of each CPU separately.
-  LD_PRELOAD=$shim taskset -c 0 "$1" "$program" "$fifo" &
+  LD_PRELOAD=$shim taskset -c 0 "$1" "$program" "$fifo" 3>&- &
   target=$!
   # usage: threads_wait COUNT
   threads_wait() { [ "$(grep -l pipe /proc/"$target"/task/*/wchan 2>/dev/null | wc -l)" = "$1" ]; }
@@ -142,7 +146,7 @@ hooks_for() {
       *) text=$4 ;;
     esac
     [ "$text" ] || continue
-    LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 120 ${5:+"$5"} >"$said.${#pids[@]}" &
+    LD_PRELOAD=$shim "$python" "$top/test/workloads/hooks.py" 120 ${5:+"$5"} >"$said.${#pids[@]}" 3>&- &
     files+=("$said.${#pids[@]}")
     pids+=($!)
     texts+=("$text")
@@ -201,7 +205,7 @@ while time.time() < end:
         time.sleep(0.01)
 "
   for python in $(pythons_by_hook); do
-    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/log" &
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c "$program" >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
     target=$!
     for tracer in first second; do
       # shellcheck disable=SC2016 # sh expands it
@@ -374,7 +378,7 @@ while time.time() < end:
     gcc -shared -fPIC -I "$headers" -o "$BATS_TEST_TMPDIR/made_up.so" "$top/test/workloads/made_up.c"
     echo "$python"
     trace_running "$python" "$(function_markers && line_markers)
-      usdt:$shim:python:exception__raise { printf(\"! %s %s %d\n\", str(arg0), str(arg1), arg2); }"
+      usdt:$shim:python:exception__raise { printf(\"! %s %s %d\n\", str(arg0), str(arg1), arg2); }" 1
     refute grep compiled "$trace"
     diff - <(awk '/made_up/ && $3 ~ /^(leaf|nested|fails)$/ { print $1, $3 }' "$trace" | sort | uniq -c | sed 's/^ *//') <<'EVENTS'
 3 ! fails

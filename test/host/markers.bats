@@ -4,6 +4,10 @@
 
 load ../lib/helper
 
+teardown() {
+  kill_jobs
+}
+
 setup() {
   can_bpftrace
 }
@@ -144,7 +148,7 @@ print("the end")'
   for python in $(pythons); do
     echo "$python"
     rm -f "$BATS_TEST_TMPDIR/end"
-    LD_PRELOAD=$shim "$python" -c "$loop" "$BATS_TEST_TMPDIR/end" >"$BATS_TEST_TMPDIR/output" &
+    LD_PRELOAD=$shim "$python" -c "$loop" "$BATS_TEST_TMPDIR/end" >"$BATS_TEST_TMPDIR/output" 3>&- &
     local target=$!
     wait_for thread_has "$target" comm python-stap
     # shellcheck disable=SC2016 # sh expands it

@@ -229,7 +229,7 @@ PY
     # both end when attach works on the first
     attach() {
       "$launcher" attach "$@" & attach=$!
-      until pgrep -P $attach >/dev/null; do sleep 0.05; done
+      for _ in {1..400}; do ! pgrep -P $attach >/dev/null || break; sleep 0.05; done
       touch "$dir/end"
       wait $attach
     }
@@ -270,7 +270,7 @@ PY
     python; last=$!
     # it waits in C, so that attach needs a second for it
     /usr/bin/python3 -c "import time; time.sleep(60)" &
-    until grep -q nanosleep "/proc/$!/wchan"; do sleep 0.05; done
+    for _ in {1..400}; do ! grep -q nanosleep "/proc/$!/wchan" || break; sleep 0.05; done
     "$launcher" attach --all'
   child=$(awk '$1 == "child" { print $2 }' <<<"$output")
   grep -qx "$child: active: $shim" <<<"$output"
@@ -288,7 +288,7 @@ ctypes.PyDLL(\"$dir/spin.so\").spin(ctypes.byref(ctypes.c_int(0)))" & first=$!
     python; second=$!
     echo "$first $second"
     "$launcher" attach $first $second & attach=$!
-    until pgrep -P $attach >/dev/null; do sleep 0.05; done
+    for _ in {1..400}; do ! pgrep -P $attach >/dev/null || break; sleep 0.05; done
     kill -KILL "$(pgrep -P $attach)"
     wait $attach || echo "status $?"'
   read -r first second <<<"${lines[0]}"

@@ -271,17 +271,17 @@ PY
 @test "attach gives up on a program that reaches no safe point, which runs on" {
   need gcc
   cat >"$BATS_TEST_TMPDIR/spin.c" <<'C'
-void spin(volatile int *until) { while (!*until) ; }
+#include <fcntl.h>
+void spin(const char *spins, volatile int *until) { creat(spins, 0600); while (!*until) ; }
 C
   gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/spin.so" "$BATS_TEST_TMPDIR/spin.c"
   /usr/bin/python3 -c "
 import ctypes, signal
 until = ctypes.c_int(0)
-print('started', flush=True)
-ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(ctypes.byref(until))" >"$BATS_TEST_TMPDIR/output" &
+ctypes.CDLL('$BATS_TEST_TMPDIR/spin.so').spin(b'$BATS_TEST_TMPDIR/spins', ctypes.byref(until))" &
   program=$!
   programs+=("$program")
-  wait_for grep -q started "$BATS_TEST_TMPDIR/output"
+  wait_for test -e "$BATS_TEST_TMPDIR/spins"
   (sleep 3 && grep VmPeak "/proc/$(pgrep -xf "$launcher attach $program")/status" >"$BATS_TEST_TMPDIR/peak") &
   attach_refuses 'no thread reached a safe point within 5 s'
   wait "$!"
