@@ -21,8 +21,8 @@
 
 #include "core/core.h"
 #include "cpython/code.h"
-#include "cpython/daemons.h"
 #include "cpython/offsets.h"
+#include "cpython/threads.h"
 #include "hooks/hook.h"
 #include "hooks/rearm.h"
 #include "markers/detach.h"

@@ -7,8 +7,6 @@
  * SPDX-License-Identifier: MIT
  */
 
-#include "cpython/daemons.h"
-
 #include "cpython/threads.h"
 
 #include <stdatomic.h>

@@ -128,4 +128,14 @@ static inline void nogil_unlock_object(struct PyCriticalSection *section)
  * drop an object's last reference. */
 void stop_the_world_call(void (*act)(void *), void *data);
 
+/* ---------------------------------------------------------------- daemons.c: daemon threads */
+
+/* Called by core/loader.c, as a function of atexit, GIL held: later CPython no longer has the
+ * states of its other threads. */
+void daemons_at_exit(void);
+
+/* Called by hooks/arm.c while the main interpreter is cleared, GIL held.  Keeps CPython from
+ * freeing the interpreter's memory if daemon threads may still use it. */
+void daemons_keep_memory(PyInterpreterState *state);
+
 #endif

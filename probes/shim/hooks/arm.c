@@ -9,7 +9,7 @@
  */
 
 #include "cpython/code.h"
-#include "cpython/daemons.h"
+#include "cpython/threads.h"
 #include "hooks/frame_eval.h"
 #include "hooks/hook.h"
 #include "markers/filter.h"
