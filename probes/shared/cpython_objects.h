@@ -339,7 +339,6 @@ static const struct future_offsets future_offsets[] = {
     {14, FUTURE_OFFSETS_LAST_MINOR, 176, 112, 104, 120},
 };
 enum { FUTURE_PENDING = 0 };       /* a value of fut_state */
-enum { TASK_NODE_OFFSET = 152 };   /* task_node in a task, 3.14+ */
 enum { ASYNCIO_OLDEST_MINOR = 8 }; /* the oldest version in these tables */
 COMPARED_WITH("future_offsets[] (Modules/_asynciomodule.c)", 15);
 
@@ -358,17 +357,18 @@ enum tasks_format {
 struct asyncio_offsets {
     enum tasks_format tasks_format;
     int thread_id, asyncio_running_task, asyncio_tasks_head;
+    int task_node; /* in a TaskObj, 3.14+: its links in such a list */
     int interp_tasks_head, interp_tasks_head_nogil;
 };
 static const struct asyncio_offsets asyncio_offsets[] = {
-    [8] = {TASKS_ALL, 176, 0, 0, 0, 0},
-    [9] = {TASKS_ALL, 176, 0, 0, 0, 0},
-    [10] = {TASKS_ALL, 176, 0, 0, 0, 0},
-    [11] = {TASKS_ALL, 152, 0, 0, 0, 0},
-    [12] = {TASKS_SCHEDULED, 136, 0, 0, 0, 0},
-    [13] = {TASKS_SCHEDULED, 152, 0, 0, 0, 0},
-    [14] = {TASKS_LINKED, 0, 872, 880, 3192, 9920},
-    [15] = {TASKS_LINKED, 0, 1032, 1048, 3264, 10040},
+    [8] = {TASKS_ALL, 176, 0, 0, 0, 0, 0},
+    [9] = {TASKS_ALL, 176, 0, 0, 0, 0, 0},
+    [10] = {TASKS_ALL, 176, 0, 0, 0, 0, 0},
+    [11] = {TASKS_ALL, 152, 0, 0, 0, 0, 0},
+    [12] = {TASKS_SCHEDULED, 136, 0, 0, 0, 0, 0},
+    [13] = {TASKS_SCHEDULED, 152, 0, 0, 0, 0, 0},
+    [14] = {TASKS_LINKED, 0, 872, 880, 152, 3192, 9920},
+    [15] = {TASKS_LINKED, 0, 1032, 1048, 152, 3264, 10040},
 };
 COMPARED_WITH("asyncio_offsets[] (internal/pycore_tstate.h, pycore_interp_structs.h)", 15);
 

@@ -130,27 +130,29 @@ struct PyInterpreterFrame_314t {
 struct frame_offsets {
     uint8_t first; /* CPython 3.first */
     uint8_t previous, executable, instr_ptr, owner, f_globals, f_locals, frame_obj;
+    uint8_t tlbc_index; /* in free-threaded builds */
 };
 #define PYFRAMEOBJECT_OFFSETS(first, type) \
     { \
         first, offsetof(struct type, f_back), offsetof(struct type, f_code), \
             offsetof(struct type, f_lasti), 0, offsetof(struct type, f_globals), \
-            offsetof(struct type, f_locals), 0 \
+            offsetof(struct type, f_locals), 0, 0 \
     }
-#define INTERPRETERFRAME_OFFSETS(first, type, executable, instr_ptr, owner) \
+#define INTERPRETERFRAME_OFFSETS(first, type, executable, instr_ptr, owner, tlbc_index) \
     { \
         first, offsetof(struct type, previous), offsetof(struct type, executable), \
             offsetof(struct type, instr_ptr), owner, offsetof(struct type, f_globals), \
-            offsetof(struct type, f_locals), offsetof(struct type, frame_obj) \
+            offsetof(struct type, f_locals), offsetof(struct type, frame_obj), tlbc_index \
     }
 static const struct frame_offsets frame_offsets_rows[] = {
     PYFRAMEOBJECT_OFFSETS(6, PyFrameObject_36),
     PYFRAMEOBJECT_OFFSETS(7, PyFrameObject_37),
     PYFRAMEOBJECT_OFFSETS(10, PyFrameObject_310),
-    INTERPRETERFRAME_OFFSETS(11, PyInterpreterFrame_311, f_code, prev_instr, 0),
+    INTERPRETERFRAME_OFFSETS(11, PyInterpreterFrame_311, f_code, prev_instr, 0, 0),
     INTERPRETERFRAME_OFFSETS(12, PyInterpreterFrame_312, f_executable, instr_ptr,
-                             offsetof(struct PyInterpreterFrame_312, owner)),
-    INTERPRETERFRAME_OFFSETS(14, PyInterpreterFrame_312, f_executable, instr_ptr, 0),
+                             offsetof(struct PyInterpreterFrame_312, owner), 0),
+    INTERPRETERFRAME_OFFSETS(14, PyInterpreterFrame_312, f_executable, instr_ptr, 0,
+                             offsetof(struct PyInterpreterFrame_314t, tlbc_index)),
 };
 COMPARED_WITH("frame_offsets() (Include/internal/pycore_interpframe_structs.h)", 15);
 

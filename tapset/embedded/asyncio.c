@@ -787,7 +787,7 @@ static void python_print_set(struct python_task_reader *tasks, struct python_lis
 /* 3.14 and later: prints the tasks of a linked list, whose node (Include/internal/pycore_llist.h) is a part of each task. */
 static void python_print_linked(struct python_task_reader *tasks, struct python_list *list, unsigned long head)
 {
-    int within = tasks->frames.layout.ob_base_offset + TASK_NODE_OFFSET;
+    int within = tasks->frames.layout.ob_base_offset + asyncio_offsets[tasks->minor].task_node;
     unsigned long at = head, next = python_word(head);
     while (next != head) {
         if (!next || !python_use_budget(&tasks->text) || python_word(next + sizeof(u64)) != at ||

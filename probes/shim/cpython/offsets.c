@@ -83,7 +83,7 @@ static void fill_in_frame(void)
     page.frame_instr_ptr = py.frame->instr_ptr;
     page.frame_owner = py.frame->owner;
     if (py.free_threaded)
-        page.frame_tlbc_index = offsetof(struct PyInterpreterFrame_314t, tlbc_index);
+        page.frame_tlbc_index = py.frame->tlbc_index;
 }
 
 static void fill_in_code(PyObject *code)

@@ -55,6 +55,7 @@ struct cpython_allocator {
 struct PyCriticalSection {
     uintptr_t words[2];
 };
+COMPARED_WITH("PyCriticalSection (Include/cpython/critical_section.h)", 15);
 
 /* NEED: the shim does not support a CPython without it.  MAY: NULL if missing. */
 #define CPYTHON_SYMBOLS(NEED, MAY) \
