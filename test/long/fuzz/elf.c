@@ -31,8 +31,8 @@ static void look(void)
     unsupported_reason(&file);
     elf_symbol(path, "dlopen");
     for (unsigned long offset = 0; offset < 0x4000; offset += 0x1000)
-        elf_offset_to_address(path, offset);
-    elf_offset_to_address(path, -1UL);
+        elf_mapping_to_address(path, offset, (offset >> 12) % 2);
+    elf_mapping_to_address(path, -1UL, false);
     /* It looks for a libpython below fuzz_folder(), as STAP_PYTHON_ROOT says. */
     if (interpreter_open(path, &python, &why))
         for (unsigned i = 0; marker_name(i); i++)
