@@ -154,11 +154,22 @@ TABLE
 
 @test "the suites of test/fast need no tracer; those that have a copy of the shim don't run stap-python" {
   cd "$top"
-  refute grep -nE '(can_bpftrac[e]|bpftrace_(whil[e]|besid[e])|need_live_sta[p])' test/fast/*.bats
+  refute grep -nE '(can_bpftrac[e]|bpftrace_(whil[e]|besid[e]|unti[l])|need_live_sta[p])' test/fast/*.bats
   grep -lx '# copy of the shim' test/*/*.bats >"$BATS_TEST_TMPDIR/copied"
   [ "$(wc -l <"$BATS_TEST_TMPDIR/copied")" -gt 5 ]
   refute grep -v '^test/host/' "$BATS_TEST_TMPDIR/copied"
   refute xargs grep -n '^load ../lib/launcher$' <"$BATS_TEST_TMPDIR/copied"
+}
+
+@test "the C files and programs that the benchmark names are there" {
+  local path found=0
+  cd "$top"
+  while IFS= read -r path; do
+    [ -e "test/$path" ] || { echo "test/bench/run names test/$path" && return 1; }
+    found=$((found + 1))
+  done < <(grep -oE '(library\(|os\.path\.join\(TOP, "test", )"[^)]*"\)' test/bench/run | grep -oE '"[^)]*"' |
+    sed 's/^"test", //; s/", "/\//g; s/"//g')
+  [ "$found" -ge 3 ]
 }
 
 @test "test/README.md has each suite in the column of its folder" {
