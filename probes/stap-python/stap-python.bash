@@ -78,7 +78,10 @@ _stap_python() {
           record*) words+=' --output --format --native --threads' ;;
         esac
         ;;
-      attach | detach | doctor | ps) ;;
+      doctor)
+        [[ " ${COMP_WORDS[*]:2:COMP_CWORD-2} " == *' --fix '* ]] && words=--yes || words=--fix
+        ;;
+      attach | detach | ps) ;;
       *) _stap_python_script ;;
     esac
     case ${COMP_WORDS[1]} in

@@ -84,7 +84,7 @@ load ../lib/launcher
   mandoc -T lint -W warning "$BATS_TEST_TMPDIR/stap-python.8"
   mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx |
     grep -q "systemtap-cpython $(cat "$top/VERSION") *$(date -u -r "$top/probes/stap-python/stap-python.8" +%F)"
-  for word in run doctor list record top dump attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
+  for word in run doctor --fix --yes list record top dump attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
     grep -qF -- "$word" "$BATS_TEST_TMPDIR/page"
   done
 }
@@ -129,7 +129,8 @@ completions() {
   refute grep -x python3-config <(completions 'stap-python enable pyth')
   completions 'stap-python list /usr/bin/python' | grep -qx /usr/bin/python3
   completions 'stap-python run tru' | grep -qx true
-  [ "$(completions 'stap-python doctor ')" = --help ]
+  [ "$(completions 'stap-python doctor ')" = $'--fix\n--help' ]
+  [ "$(completions 'stap-python doctor --fix ')" = --yes ]
   [ "$(completions 'stap-python enable --' | sort | paste -sd' ')" = '--help --list --service' ]
   completions 'stap-python disable --' | grep -qx -e --all
   mkdir "$BATS_TEST_TMPDIR/bin"

@@ -11,6 +11,7 @@
 #include <libgen.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- what is enabled */
@@ -34,16 +35,17 @@ static char *python_of(const char *pth)
     return NULL;
 }
 
-/* The command that enables the path again, or disables it if its interpreter is gone. */
-static char *fix_of(const char *path)
+/* Enables the path again, or disables it if its interpreter is gone. */
+static struct fix fix_of(const char *path)
 {
-    if (is_service(path)) {
-        const char *unit = basename(dirname(strdup(path)));
-        return format("stap-python enable --service %.*s", (int)strlen(unit) - 2, unit);
-    }
     const char *python = python_of(path);
-    return python ? format("stap-python enable %s", python)
-                  : format("stap-python disable %s", path);
+    if (is_service(path)) {
+        const char *folder = basename(dirname(strdup(path)));
+        const char *unit = strndup(folder, strlen(folder) - strlen(".d"));
+        return command_fix(format("stap-python enable --service %s", shell_word(unit)));
+    }
+    return command_fix(format("stap-python %s %s", python ? "enable" : "disable",
+                              shell_word(python ? python : path)));
 }
 
 void check_enabled(void)
@@ -53,8 +55,8 @@ void check_enabled(void)
     for (size_t i = 0; i < count; i++) {
         const char *fault = enabled_problem(paths[i]);
         if (fault)
-            report(NOTE, "enabled", fix_of(paths[i]), "%s loads the shim no longer: %s", paths[i],
-                   fault);
+            report_fix(NOTE, "enabled", fix_of(paths[i]), "%s loads the shim no longer: %s",
+                       paths[i], fault);
         else
             report(OK, "enabled", NULL, "%s", paths[i]);
     }
@@ -63,12 +65,18 @@ void check_enabled(void)
 /* ---------------------------------------------------------------- the command */
 
 static const char usage[] =
-    "usage: stap-python doctor\n"
+    "usage: stap-python doctor [--fix [--yes]]\n"
     "\n"
     "Checks whether this machine can probe Python programs. Each line is ok, note (it may "
     "surprise\n"
     "you) or wrong; below a problem is the command that fixes it. The exit status is 0 if a probe\n"
     "would work, else 1.\n"
+    "\n"
+    "  --fix      run these commands, those that need a reboot or a decision excepted; asks "
+    "first.\n"
+    "             Then the checks are made again, and commands that only then can help are run,\n"
+    "             none of them twice. The first command that fails ends it, with exit status 1\n"
+    "  -y, --yes  with --fix: do not ask\n"
     "\n"
     "Last, stap compiles a probe for this kernel, which takes 10 to 60 seconds the first time and\n"
     "one from then on, as stap keeps what it has compiled.\n"
@@ -78,12 +86,8 @@ static const char usage[] =
     "also\n"
     "  those of /proc and /sys, are read below the directory STAP_PYTHON_ROOT: for tests.\n";
 
-int doctor_main(char **arguments)
+unsigned check_all(void)
 {
-    help_if_asked(arguments, usage);
-    if (arguments[0])
-        die(USAGE, "doctor: unexpected argument '%s' (see stap-python doctor --help)",
-            arguments[0]);
     report_start();
     check_stap();
     check_kernel();
@@ -97,5 +101,42 @@ int doctor_main(char **arguments)
     check_tapset();
     if (may_compile)
         check_compile();
-    return report_end() ? FAILED : 0;
+    return report_end();
+}
+
+/* Says that doctor --fix could run some of the commands, if it could. */
+static void name_fix(void)
+{
+    const struct reported *all;
+    size_t count = reported_fixes(&all), runs = 0;
+    for (size_t i = 0; i < count; i++)
+        runs += all[i].fix.command != NULL;
+    if (runs == 1 && count == 1)
+        puts("stap-python doctor --fix runs this command");
+    else if (runs == count && count)
+        puts("stap-python doctor --fix runs these commands");
+    else if (runs)
+        printf("stap-python doctor --fix runs %zu of these commands\n", runs);
+}
+
+int doctor_main(char **arguments)
+{
+    bool fix = false, unasked = false;
+    help_if_asked(arguments, usage);
+    for (char **argument = arguments; *argument; argument++) {
+        if (strcmp(*argument, "--fix") == 0)
+            fix = true;
+        else if (strcmp(*argument, "--yes") == 0 || strcmp(*argument, "-y") == 0)
+            unasked = true;
+        else
+            die(USAGE, "doctor: unexpected argument '%s' (see stap-python doctor --help)",
+                *argument);
+    }
+    if (unasked && !fix)
+        die(USAGE, "doctor: --yes is only for --fix (see stap-python doctor --help)");
+    if (fix)
+        return fix_all(unasked);
+    unsigned problems = check_all();
+    name_fix();
+    return problems ? FAILED : 0;
 }

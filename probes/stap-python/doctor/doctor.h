@@ -9,34 +9,69 @@
 #define STAP_PYTHON_DOCTOR_DOCTOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* ---------------------------------------------------------------- report */
 
 enum verdict { OK, NOTE, WRONG };
 
+/* How a problem is fixed.  A fix without a command is advice, such as "reboot", which only the user
+ * can follow. */
+struct fix {
+    char *text;     /* what doctor prints: the command as a user types it, or the advice */
+    char *command;  /* what doctor --fix runs, unattended; NULL: text is advice */
+    char *packages; /* the packages that the command installs, and all that it does; else NULL */
+    char *by_hand;  /* advice in more words, for the list of what is left to do; or NULL: text */
+    char *if_fails; /* what to do if the command fails; or NULL */
+    bool downloads; /* the command reads the lists of packages that apt-get update downloads */
+};
+
 /* Turns colours on if stdout is a terminal, unless NO_COLOR is set, or TERM is unset or "dumb". */
 void report_start(void);
 
-/* Prints a line: the verdict, the topic, and the printf() text.  fix: the command that fixes the
- * problem, printed below; NULL: none. */
-void report(enum verdict verdict, const char *topic, const char *fix, const char *text, ...)
+/* Prints a line: the verdict, the topic, and the printf() text.  advice: what the user can do about
+ * the problem, printed below; NULL: nothing.  doctor --fix does not run it. */
+void report(enum verdict verdict, const char *topic, const char *advice, const char *text, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* As report(), with a fix that doctor --fix runs if it has a command. */
+void report_fix(enum verdict verdict, const char *topic, struct fix fix, const char *text, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Prints the summary, and returns the number of WRONG lines. */
 unsigned report_end(void);
 
+/* A fix that was reported since report_start(), advice included. */
+struct reported {
+    const char *topic;
+    struct fix fix;
+};
+
+/* All of them, in the order of the lines; returns their number. */
+size_t reported_fixes(const struct reported **all);
+
 /* ---------------------------------------------------------------- commands that fix */
 
 /* They are for this machine's distribution and user. */
 
+/* The fix that is this command, for a shell.  Advice, if the command can't be shown as it is. */
+struct fix command_fix(char *command);
+
 /* The prefix of a command that needs root: "sudo ", or "" for root. */
 const char *sudo_prefix(void);
 
-/* The command that installs packages, by their names for apt, dnf and zypper. */
-char *install_command(const char *apt, const char *dnf, const char *zypper);
+/* Installs packages, by their names for apt, dnf and zypper. */
+struct fix install_fix(const char *apt, const char *dnf, const char *zypper);
 
-/* The command that reinstalls the shim and the tapset, or makes them in a checkout. */
-char *reinstall_command(void);
+/* The command that installs packages, by their names for this distribution, without a question.
+ * NULL: this distribution is unknown. */
+char *unattended_install(const char *packages);
+
+/* The command that downloads the lists of packages; NULL: the package manager does so unasked. */
+char *update_command(void);
+
+/* Reinstalls the shim and the tapset, or makes them in a checkout. */
+struct fix reinstall_fix(void);
 
 /* The command that installs and boots the distribution's own kernel, with its headers.  In a
  * checkout, the one that runs a script with a guest's stap, which needs nothing of this kernel. */
@@ -98,8 +133,17 @@ void check_enabled(void);
 
 /* ---------------------------------------------------------------- the command */
 
-/* Makes all checks, in the order in which a user needs the parts.  Returns 0 if nothing is wrong,
- * else FAILED; exits with an error line if there are arguments other than --help. */
+/* Makes all checks, in the order in which a user needs the parts, and prints their summary. Returns
+ * the number of WRONG lines. */
+unsigned check_all(void);
+
+/* doctor --fix: makes the checks and runs the commands that fix what they report, until none is
+ * left that it has not run.  Asks on the terminal before it runs commands, unless unasked.  Returns
+ * 0 if nothing is wrong in the end, else FAILED. */
+int fix_all(bool unasked);
+
+/* Returns 0 if nothing is wrong, else FAILED; exits with an error line if an argument is unknown.
+ */
 int doctor_main(char **arguments);
 
 #endif

@@ -9,6 +9,7 @@
 #include "lib/util.h"
 
 #include <glob.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -38,13 +39,63 @@ bool has_headers(void)
            file_exists(under_root(format("%s/.config", kernel_headers())));
 }
 
-static char *install_headers(const char *release)
+/* The newest kernel that is installed, if it is newer than the running one; else NULL. */
+static const char *newer_kernel(const char *running)
+{
+    static const char *const patterns[] = {"/boot/vmlinuz-*", "/lib/modules/*/vmlinuz"};
+    const char *newest = running;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        glob_t found;
+        if (glob(under_root(patterns[i]), 0, NULL, &found) != 0)
+            continue;
+        for (size_t j = 0; j < found.gl_pathc; j++) {
+            const char *path = found.gl_pathv[j];
+            const char *release =
+                i == 0 ? strrchr(path, '/') + strlen("/vmlinuz-") : basename(dirname(strdup(path)));
+            if (strverscmp(release, newest) > 0)
+                newest = strdup(release);
+        }
+        globfree(&found);
+    }
+    return newest == running ? NULL : newest;
+}
+
+/* The last part of a release of Debian's or Ubuntu's, which their kernel packages have in their
+ * names: cloud-amd64 in 6.1.0-9-cloud-amd64 and in 6.12.38+deb13-cloud-amd64. */
+static const char *flavour(const char *release)
+{
+    while (*release >= '0' && *release <= '9' && strchr(release, '-'))
+        release = strchr(release, '-') + 1;
+    return release;
+}
+
+/* A distribution removes the packages of a kernel for which it has an update. */
+static char *without_package(const char *release)
+{
+    const char *newer = newer_kernel(release), *kind = flavour(newer ? newer : release);
+    char *headers = format("linux-headers-%s", kind);
+    if (newer)
+        return format("if there is no such package any more: %sreboot (the kernel %s is installed, "
+                      "and newer than the running one), then %s",
+                      sudo_prefix(), newer,
+                      install_fix(headers, "kernel-devel", "kernel-default-devel").text);
+    return format("if there is no such package any more, a newer kernel has it: %s && %sreboot",
+                  install_fix(format("linux-image-%s %s", kind, headers), "kernel kernel-devel",
+                              "kernel-default kernel-default-devel")
+                      .text,
+                  sudo_prefix());
+}
+
+static struct fix install_headers(const char *release)
 {
     /* openSUSE's version lacks the flavour: 6.4.0-150600.23.7 for 6.4.0-150600.23.7-default. */
     size_t version = strcspn(release, "-");
     size_t length = version + strcspn(release + version + 1, "-") + 1;
-    return install_command(format("linux-headers-%s", release), format("kernel-devel-%s", release),
-                           format("kernel-default-devel=%.*s", (int)length, release));
+    char *apt = format("linux-headers-%s", release), *dnf = format("kernel-devel-%s", release),
+         *zypper = format("kernel-default-devel=%.*s", (int)length, release);
+    struct fix fix = install_fix(shell_word(apt), shell_word(dnf), shell_word(zypper));
+    fix.if_fails = without_package(release);
+    return fix;
 }
 
 static void check_headers(void)
@@ -58,8 +109,8 @@ static void check_headers(void)
             "no headers for the running kernel, %s, which is not from this distribution's packages",
             release);
     else
-        report(WRONG, "headers", install_headers(release), "no headers for the running kernel, %s",
-               release);
+        report_fix(WRONG, "headers", install_headers(release),
+                   "no headers for the running kernel, %s", release);
 }
 
 /* ---------------------------------------------------------------- configuration */

@@ -49,11 +49,11 @@ void check_interpreters(void)
             report(OK, "python", NULL, "%s", text);
     }
     if (!count)
-        report(WRONG, "python", install_command("python3", "python3", "python3"),
-               "no CPython 3.6 or later found");
+        report_fix(WRONG, "python", install_fix("python3", "python3", "python3"),
+                   "no CPython 3.6 or later found");
     else if (!fit)
-        report(WRONG, "python", install_command("python3", "python3", "python3"),
-               "no interpreter has live markers or can load the shim");
+        report_fix(WRONG, "python", install_fix("python3", "python3", "python3"),
+                   "no interpreter has live markers or can load the shim");
 }
 
 /* Loads the file in a child process, which has no CPython; NULL, or why that fails.  *tried:
@@ -89,14 +89,14 @@ void check_shim(void)
     bool tried;
     const char *why = NULL, *path = under_root(shim_file());
     if (!file_exists(path))
-        report(WRONG, "shim", reinstall_command(), "%s does not exist", shim_file());
+        report_fix(WRONG, "shim", reinstall_fix(), "%s does not exist", shim_file());
     else if (!elf_read(path, &file, &why) || !file.entries)
-        report(WRONG, "shim", reinstall_command(), "%s is not the shim: %s", shim_file(),
-               why && !file.entries ? why : "it has no markers");
+        report_fix(WRONG, "shim", reinstall_fix(), "%s is not the shim: %s", shim_file(),
+                   why && !file.entries ? why : "it has no markers");
     else if ((why = load_error(path, &tried)) && !tried)
         report(NOTE, "shim", NULL, "whether %s can be loaded is not known: %s", shim_file(), why);
     else if (why)
-        report(WRONG, "shim", reinstall_command(), "%s cannot be loaded: %s", shim_file(), why);
+        report_fix(WRONG, "shim", reinstall_fix(), "%s cannot be loaded: %s", shim_file(), why);
     else if (!file.wide)
         report(NOTE, "shim", NULL,
                "%s, of 32 bits: all markers, but no stacks, values or tasks of programs",

@@ -1,5 +1,5 @@
 /*
- * Prints doctor's lines, and makes the commands that fix what they report.
+ * Prints doctor's lines, keeps their fixes, and makes the commands that fix what they report.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -48,35 +48,65 @@ const char *sudo_prefix(void)
     return geteuid() == 0 ? "" : "sudo ";
 }
 
-char *install_command(const char *apt, const char *dnf, const char *zypper)
+struct fix command_fix(char *command)
 {
+    bool is_shown = strcmp(printable(command), command) == 0;
+    return (struct fix){.text = command, .command = is_shown ? command : NULL};
+}
+
+/* The command that installs packages, or reinstalls them: again. */
+static char *package_command(const char *packages, bool again, bool unattended)
+{
+    const char *sudo = sudo_prefix();
     switch (manager()) {
     case APT:
-        return format("%sapt-get install %s", sudo_prefix(), apt);
+        return format("%s%sapt-get install %s%s%s", sudo,
+                      unattended ? "env DEBIAN_FRONTEND=noninteractive " : "",
+                      unattended ? "-y " : "", again ? "--reinstall " : "", packages);
     case DNF:
-        return format("%sdnf install %s", sudo_prefix(), dnf);
+        return format("%sdnf %s %s%s", sudo, again ? "reinstall" : "install",
+                      unattended ? "-y " : "", packages);
     case ZYPPER:
-        return format("%szypper install %s", sudo_prefix(), zypper);
+        return format("%szypper %sinstall %s%s", sudo, unattended ? "--non-interactive " : "",
+                      again ? "--force " : "", packages);
     default:
-        return format("install %s with this system's package manager", dnf);
+        return NULL;
     }
 }
 
-char *reinstall_command(void)
+struct fix install_fix(const char *apt, const char *dnf, const char *zypper)
+{
+    enum manager ours = manager();
+    const char *packages = ours == APT ? apt : ours == ZYPPER ? zypper : dnf;
+    if (ours == UNKNOWN)
+        return (struct fix){.text =
+                                format("install %s with this system's package manager", packages)};
+    return (struct fix){.text = package_command(packages, false, false),
+                        .command = unattended_install(packages),
+                        .packages = strdup(packages),
+                        .downloads = true};
+}
+
+char *unattended_install(const char *packages)
+{
+    return package_command(packages, false, true);
+}
+
+char *update_command(void)
+{
+    return manager() == APT ? format("%sapt-get update", sudo_prefix()) : NULL;
+}
+
+struct fix reinstall_fix(void)
 {
     static const char packages[] = "systemtap-cpython systemtap-cpython-tapset";
     if (source_tree)
-        return format("make -C %s", source_tree);
-    switch (manager()) {
-    case APT:
-        return format("%sapt-get install --reinstall %s", sudo_prefix(), packages);
-    case DNF:
-        return format("%sdnf reinstall %s", sudo_prefix(), packages);
-    case ZYPPER:
-        return format("%szypper install --force %s", sudo_prefix(), packages);
-    default:
-        return format("reinstall %s", packages);
-    }
+        return command_fix(format("make -C %s", shell_word(source_tree)));
+    if (manager() == UNKNOWN)
+        return (struct fix){.text = format("reinstall %s", packages)};
+    return (struct fix){.text = package_command(packages, true, false),
+                        .command = package_command(packages, true, true),
+                        .downloads = true};
 }
 
 /* The suffix of Debian's kernel packages for this architecture. */
@@ -106,8 +136,9 @@ char *stock_kernel_command(void)
     char *release = read_file(under_root("/etc/os-release"), 65536);
     bool is_ubuntu = release && strstr(release, "ID=ubuntu");
     return format("%s && %sreboot",
-                  install_command(is_ubuntu ? "linux-generic" : debian, "kernel kernel-devel",
-                                  "kernel-default kernel-default-devel"),
+                  install_fix(is_ubuntu ? "linux-generic" : debian, "kernel kernel-devel",
+                              "kernel-default kernel-default-devel")
+                      .text,
                   sudo_prefix());
 }
 
@@ -116,32 +147,66 @@ char *stock_kernel_command(void)
 static bool colours;
 static unsigned problems;
 
+static struct reported *fixes;
+static size_t fix_count;
+
 void report_start(void)
 {
     const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     colours = isatty(1) && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb") != 0;
     problems = 0;
+    fix_count = 0;
 }
 
-void report(enum verdict verdict, const char *topic, const char *fix, const char *text, ...)
+static void keep(const char *topic, struct fix fix)
+{
+    fixes = reallocarray(fixes, fix_count + 1, sizeof *fixes);
+    if (!fixes)
+        abort();
+    fixes[fix_count++] = (struct reported){topic, fix};
+}
+
+size_t reported_fixes(const struct reported **all)
+{
+    *all = fixes;
+    return fix_count;
+}
+
+static void print_line(enum verdict verdict, const char *topic, struct fix fix, const char *text,
+                       va_list values)
 {
     static const char *const words[] = {"ok", "note", "wrong"}, *const colour[] = {"32", "33",
                                                                                    "31"};
-    va_list values;
     char *line;
     if (colours)
         printf("\033[%sm%-6s\033[m", colour[verdict], words[verdict]);
     else
         printf("%-6s", words[verdict]);
     printf("%-9s ", topic);
-    va_start(values, text);
     if (vasprintf(&line, text, values) < 0)
         abort();
-    va_end(values);
     puts(printable(line));
-    if (fix)
-        printf("%-16sfix: %s\n", "", printable(fix));
+    if (fix.text) {
+        printf("%-16sfix: %s\n", "", printable(fix.text));
+        keep(topic, fix);
+    }
     problems += verdict == WRONG;
+}
+
+void report(enum verdict verdict, const char *topic, const char *advice, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    print_line(verdict, topic, (struct fix){.text = advice ? strdup(advice) : NULL}, text, values);
+    va_end(values);
+}
+
+void report_fix(enum verdict verdict, const char *topic, struct fix fix, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    print_line(verdict, topic, fix, text, values);
+    va_end(values);
 }
 
 unsigned report_end(void)

@@ -144,28 +144,30 @@ static void check_ours(void)
 {
     char *python = tapset_file("python.stp"), *shim = tapset_file("python_shim.stp"),
          *paths = tapset_file("python_paths.stpm"), *path;
-    char *fix = source_tree ? format("export SYSTEMTAP_TAPSET=%s/build/tapset", source_tree)
-                            : reinstall_command();
+    struct fix export = {.text = format("export SYSTEMTAP_TAPSET=%s/build/tapset",
+                                        source_tree ? source_tree : "")},
+               fix = source_tree ? export : reinstall_fix();
     bool ours = python && file_has(python, "__python_stp_is_ours");
     if (ours && shim && paths && !tapset_finds_shim(paths, &path))
-        report(WRONG, "tapset", reinstall_command(), "%s names a shim that does not exist: %s",
-               paths, path);
+        report_fix(WRONG, "tapset", reinstall_fix(), "%s names a shim that does not exist: %s",
+                   paths, path);
     else if (ours && shim && paths)
         report(OK, "tapset", NULL, "%s is ours, and finds the shim", python);
     else if (!python)
-        report(WRONG, "tapset", fix, "no python.stp in %s", tapset_folders()[0]);
+        report_fix(WRONG, "tapset", fix, "no python.stp in %s", tapset_folders()[0]);
     else if (ours)
-        report(WRONG, "tapset", fix, "%s is ours, but %s is missing beside it", python,
-               shim ? "python_paths.stpm" : "python_shim.stp");
+        report_fix(WRONG, "tapset", fix, "%s is ours, but %s is missing beside it", python,
+                   shim ? "python_paths.stpm" : "python_shim.stp");
     else if (shim && paths && is_where_stock_looks(under_root(shim_file())))
-        report(NOTE, "tapset", fix,
-               "%s is SystemTap's own: python.function.* works, but only with the shim and without "
-               "frameptr and modulename",
-               python);
+        report_fix(
+            NOTE, "tapset", fix,
+            "%s is SystemTap's own: python.function.* works, but only with the shim and without "
+            "frameptr and modulename",
+            python);
     else
-        report(WRONG, "tapset", fix, "%s is SystemTap's own: it knows %s", python,
-               shim && paths ? "only /usr/lib*/libpython*.so*, where the shim is not"
-                             : "neither the shim nor python.line and so on");
+        report_fix(WRONG, "tapset", fix, "%s is SystemTap's own: it knows %s", python,
+                   shim && paths ? "only /usr/lib*/libpython*.so*, where the shim is not"
+                                 : "neither the shim nor python.line and so on");
 }
 
 /* ---------------------------------------------------------------- probe points in other files */
@@ -184,11 +186,13 @@ static void check_others_in(const char *pattern)
         if (strcmp(strrchr(path, '/'), "/python.stp") == 0 || is_ours ||
             !file_has(path, "\nprobe python.function."))
             continue;
-        report(program_in_path("python") ? NOTE : WRONG, "tapset",
-               format("%smv %s %s.off", sudo_prefix(), path, path),
-               "%s also defines python.function.*: stap resolves both, and fails if it finds no "
-               "program python",
-               path);
+        report_fix(
+            program_in_path("python") ? NOTE : WRONG, "tapset",
+            command_fix(format("%smv %s %s", sudo_prefix(), shell_word(path),
+                               shell_word(format("%s.off", path)))),
+            "%s also defines python.function.*: stap resolves both, and fails if it finds no "
+            "program python",
+            path);
     }
     globfree(&found);
 }
@@ -232,8 +236,8 @@ void check_stap(void)
     stap = stap && *stap ? stap : "stap";
     stap_path = program_in_path(stap);
     if (!stap_path) {
-        report(WRONG, "stap", install_command("systemtap", "systemtap", "systemtap"),
-               "SystemTap is not installed: no %s in PATH", stap);
+        report_fix(WRONG, "stap", install_fix("systemtap", "systemtap", "systemtap"),
+                   "SystemTap is not installed: no %s in PATH", stap);
         return;
     }
     open_file = stap_file_of_others(&open_to);
@@ -244,11 +248,11 @@ void check_stap(void)
     const char *const command[] = {stap_path, "--version", NULL};
     char *version = strstr(run_and_capture(command, 60, &status), "version ");
     if (status != 0 || !version || sscanf(version, "version %d.%d", &major, &minor) != 2)
-        report(WRONG, "stap", install_command("systemtap", "systemtap", "systemtap"),
-               "%s --version does not print a version", stap_path);
+        report_fix(WRONG, "stap", install_fix("systemtap", "systemtap", "systemtap"),
+                   "%s --version does not print a version", stap_path);
     else if (major < 4 || (major == 4 && minor < 8))
-        report(WRONG, "stap", install_command("systemtap", "systemtap", "systemtap"),
-               "%s is SystemTap %d.%d: 4.8 or later is needed", stap_path, major, minor);
+        report_fix(WRONG, "stap", install_fix("systemtap", "systemtap", "systemtap"),
+                   "%s is SystemTap %d.%d: 4.8 or later is needed", stap_path, major, minor);
     else
         report(OK, "stap", NULL, "SystemTap %d.%d, %s", major, minor, stap_path);
 }
@@ -324,11 +328,11 @@ void check_cache(void)
     if (!stap_path || !folder)
         return;
     if (open_file)
-        report(NOTE, "cache",
-               format("chmod -R go-w %s && rm -rf %s", shell_word(folder),
-                      shell_word(format("%s/cache", folder))),
-               "%s can be written to by %s, who can so change modules that stap loads", open_file,
-               open_to);
+        report_fix(NOTE, "cache",
+                   command_fix(format("chmod -R go-w %s && rm -rf %s", shell_word(folder),
+                                      shell_word(format("%s/cache", folder)))),
+                   "%s can be written to by %s, who can so change modules that stap loads",
+                   open_file, open_to);
     else if (file_exists(under_root(folder)))
         report(OK, "cache", NULL, "%s: only its owner can write to it", folder);
 }
@@ -365,30 +369,46 @@ static bool is_in_group(gid_t id)
     return is;
 }
 
+/* Adds the user to the groups.  They exist once SystemTap's package is installed, which --fix does
+ * first; without them usermod would fail. */
+static struct fix join_groups(const char *user, bool are_there)
+{
+    char *usermod = format("sudo usermod -aG stapusr,stapdev %s", user);
+    struct fix fix = command_fix(format("%s && su - %s", usermod, user));
+    bool will_be = !stap_path && unattended_install("systemtap");
+    fix.command = fix.command && (are_there || will_be) ? usermod : NULL;
+    fix.by_hand = fix.command;
+    return fix;
+}
+
+static struct fix log_in_again(const char *user)
+{
+    char *su = format("su - %s", user);
+    return (struct fix){
+        .text = su, .by_hand = format("log in again, for the groups; or for one session: %s", su)};
+}
+
 void check_rights(void)
 {
     struct passwd *entry = getpwuid(geteuid());
-    const char *user = entry ? entry->pw_name : "$USER";
+    const char *user = entry ? entry->pw_name : "$USER", *word = entry ? shell_word(user) : user;
     gid_t ids[2];
-    bool listed[2], in[2];
+    bool listed[2], in[2], found[2];
     static const char *const names[] = {"stapusr", "stapdev"};
-    if (geteuid() == 0) {
-        report(OK, "rights", NULL, "you are root");
-        return;
-    }
     for (int i = 0; i < 2; i++) {
-        bool found = find_group(names[i], user, &ids[i], &listed[i]);
-        in[i] = found && is_in_group(ids[i]);
+        found[i] = find_group(names[i], user, &ids[i], &listed[i]);
+        in[i] = found[i] && is_in_group(ids[i]);
     }
-    if (in[0] && in[1])
+    if (geteuid() == 0)
+        report(OK, "rights", NULL, "you are root");
+    else if (in[0] && in[1])
         report(OK, "rights", NULL, "%s is in the groups stapusr and stapdev", user);
     else if ((in[0] || listed[0]) && (in[1] || listed[1]))
-        report(WRONG, "rights", format("su - %s", user),
-               "%s is in stapusr and stapdev, but this session started before that", user);
+        report_fix(WRONG, "rights", log_in_again(word),
+                   "%s is in stapusr and stapdev, but this session started before that", user);
     else
-        report(WRONG, "rights",
-               format("sudo usermod -aG stapusr,stapdev %s && su - %s", user, user),
-               "%s is neither root nor in the groups stapusr and stapdev (stapsys is not enough: "
-               "it may load only what a compile server has signed)",
-               user);
+        report_fix(WRONG, "rights", join_groups(word, entry && found[0] && found[1]),
+                   "%s is neither root nor in the groups stapusr and stapdev (stapsys is not "
+                   "enough: it may load only what a compile server has signed)",
+                   user);
 }
