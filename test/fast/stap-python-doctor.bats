@@ -223,6 +223,17 @@ stap_compiles_by() {
   [[ $output != *compiling* ]]
 }
 
+@test "doctor says to root which groups let others probe, if they exist" {
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  make_machine
+  run doctor
+  echo "$output"
+  grep -qxE 'ok    rights +you are root; others need the groups stapusr and stapdev' <<<"$output"
+  sed -i /stapdev/d "$machine/etc/group"
+  run doctor
+  grep -qxE 'ok    rights +you are root' <<<"$output"
+}
+
 @test "doctor: neither root nor in the groups" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv
@@ -245,6 +256,21 @@ stap_compiles_by() {
   [ "$status" = 0 ]
   printf 'stapusr:x:106:nobody\nstapdev:x:105:x,nobody\n' >"$machine/etc/group"
   finds_as --clear-groups '^wrong rights .*but this session started before that'
+}
+
+@test "doctor: what root has enabled is enabled again by root" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv
+  make_machine
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  [ -x "$top" ] || skip "needs a checkout that others can read"
+  mkdir -p "$machine/var/lib/systemtap-cpython"
+  echo /nonexistent/lib/python3/site-packages/python_stap.pth >"$machine/var/lib/systemtap-cpython/enabled"
+  run doctor
+  grep -qxE ' +fix: stap-python disable /nonexistent/lib/python3/site-packages/python_stap.pth' <<<"$output"
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" doctor
+  echo "$output"
+  grep -qxE ' +fix: sudo stap-python disable /nonexistent/lib/python3/site-packages/python_stap.pth' <<<"$output"
 }
 
 @test "doctor: no Python, none for the shim, a free-threaded one" {

@@ -38,13 +38,14 @@ static char *python_of(const char *pth)
 /* Enables the path again, or disables it if its interpreter is gone. */
 static struct fix fix_of(const char *path)
 {
-    const char *python = python_of(path);
+    /* What is not in this user's list is in root's. */
+    const char *sudo = enabled_find(path) ? "" : sudo_prefix(), *python = python_of(path);
     if (is_service(path)) {
         const char *folder = basename(dirname(strdup(path)));
         const char *unit = strndup(folder, strlen(folder) - strlen(".d"));
-        return command_fix(format("stap-python enable --service %s", shell_word(unit)));
+        return command_fix(format("%sstap-python enable --service %s", sudo, shell_word(unit)));
     }
-    return command_fix(format("stap-python %s %s", python ? "enable" : "disable",
+    return command_fix(format("%sstap-python %s %s", sudo, python ? "enable" : "disable",
                               shell_word(python ? python : path)));
 }
 

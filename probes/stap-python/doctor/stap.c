@@ -400,7 +400,8 @@ void check_rights(void)
         in[i] = found[i] && is_in_group(ids[i]);
     }
     if (geteuid() == 0)
-        report(OK, "rights", NULL, "you are root");
+        report(OK, "rights", NULL, "you are root%s",
+               found[0] && found[1] ? "; others need the groups stapusr and stapdev" : "");
     else if (in[0] && in[1])
         report(OK, "rights", NULL, "%s is in the groups stapusr and stapdev", user);
     else if ((in[0] || listed[0]) && (in[1] || listed[1]))
