@@ -127,6 +127,13 @@ nothing_of_python_stp() {
   [[ $output == *" 0 errors, 0 warnings"* ]]
 }
 
+@test "the package with stap-python recommends all that a first trace needs, where there is a kernel" {
+  rpm -qp --recommends "$top"/build/rpm/RPMS/*/systemtap-cpython-[0-9]*.rpm >"$BATS_TEST_TMPDIR/recommended"
+  diff - "$BATS_TEST_TMPDIR/recommended" <<<"(kernel-devel if kernel-core)
+bpftrace
+systemtap"
+}
+
 @test "installed beside SystemTap: ours is in force, every probe point resolves, and after the removal all is as before" {
   dnf_in_root install systemtap-client-5.0
   stock_in_force 5.0
