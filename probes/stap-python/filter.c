@@ -34,21 +34,6 @@ static const char usage[] =
     "from\n"
     "its start gets them in PYTHON_STAP_FILTER, with spaces between.\n";
 
-/* A new generation makes the shim read the patterns; an odd one makes it wait for the writer. */
-static const char *write_patterns(int memory, uint64_t page, uint32_t generation,
-                                  const char *patterns)
-{
-    uint32_t during = (generation + 1) | 1, after = during + 1;
-    const char *why;
-    (void)((why = page_write(memory, page + offsetof(struct filter_page, generation), &during,
-                             sizeof during)) ||
-           (why = page_write(memory, page + offsetof(struct filter_page, patterns), patterns,
-                             strlen(patterns) + 1)) ||
-           (why = page_write(memory, page + offsetof(struct filter_page, generation), &after,
-                             sizeof after)));
-    return why;
-}
-
 static char *joined(char **patterns)
 {
     char *all = "";
@@ -86,7 +71,7 @@ int filter_main(char **arguments)
     if (!at)
         die(FAILED, "%d: %s", pid, why);
     if (all || *patterns) {
-        if ((why = write_patterns(memory, at, page.generation, patterns)))
+        if ((why = page_write_patterns(memory, at, page.generation, patterns)))
             die(FAILED, "%d: %s", pid, why);
     } else
         puts(*page.patterns ? printable(page.patterns) : "all functions");

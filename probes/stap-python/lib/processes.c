@@ -787,3 +787,41 @@ const char *page_write(int memory, uint64_t at, const void *data, size_t size)
         return format("its memory can't be written: %s", strerror(errno));
     return NULL;
 }
+
+/* A new generation makes the shim read the patterns; an odd one makes it wait for the writer. */
+const char *page_write_patterns(int memory, uint64_t page, uint32_t generation,
+                                const char *patterns)
+{
+    uint32_t during = (generation + 1) | 1, after = during + 1;
+    const char *why;
+    (void)((why = page_write(memory, page + offsetof(struct filter_page, generation), &during,
+                             sizeof during)) ||
+           (why = page_write(memory, page + offsetof(struct filter_page, patterns), patterns,
+                             strlen(patterns) + 1)) ||
+           (why = page_write(memory, page + offsetof(struct filter_page, generation), &after,
+                             sizeof after)));
+    return why;
+}
+
+const char *process_replace_patterns(pid_t pid, const char *patterns, const char *only_if,
+                                     char **before)
+{
+    struct process process;
+    struct filter_page page;
+    const char *why;
+    if (!process_open(pid, &process, &why))
+        return why;
+    if (process_is_detached(&process))
+        return "the shim is detached";
+    int memory = page_open(&process, &why);
+    uint64_t at = memory < 0 ? 0 : page_read(memory, &process, &page, &why);
+    if (at) {
+        *before = strdup(page.patterns);
+        why = only_if && strcmp(page.patterns, only_if) != 0
+                  ? "it has other patterns"
+                  : page_write_patterns(memory, at, page.generation, patterns);
+    }
+    if (memory >= 0)
+        close(memory);
+    return why;
+}

@@ -162,4 +162,14 @@ uint64_t page_read(int memory, const struct process *process, struct filter_page
 /* Writes to the process's memory at this address.  NULL, or the reason for the failure. */
 const char *page_write(int memory, uint64_t at, const void *data, size_t size);
 
+/* Writes patterns, which must be shorter than the page's, to the page at this address.  generation:
+ * the page's.  NULL, or the reason for the failure. */
+const char *page_write_patterns(int memory, uint64_t page, uint32_t generation,
+                                const char *patterns);
+
+/* Writes patterns to the process, if only_if is NULL or its present ones.  Those that it had are in
+ * *before.  NULL, or the reason for the failure. */
+const char *process_replace_patterns(pid_t pid, const char *patterns, const char *only_if,
+                                     char **before);
+
 #endif
