@@ -66,16 +66,6 @@ char *flamegraph_folded(void)
 
 /* ---------------------------------------------------------------- flame graph: its programs */
 
-static volatile pid_t child;
-
-/* Passes on what a process sent (si_code <= 0): a terminal's signals have reached stap already. */
-static void pass_on(int signal, siginfo_t *info, void *context)
-{
-    (void)context;
-    if (info->si_code <= 0 && child > 0)
-        kill(child, signal);
-}
-
 /* Waits for a program.  Its exit status, or, as in a shell, 128 plus the signal that ended it. */
 static int wait_for(pid_t pid)
 {
@@ -84,29 +74,6 @@ static int wait_for(pid_t pid)
         if (errno != EINTR)
             die(FAILED, "record: waiting for a program: %s", strerror(errno));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int run_stap(char **command)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
-    sigset_t all, before;
-    sigemptyset(&all);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaddset(&all, signals[i]);
-    /* A signal that arrives before the child exists stays pending, and is then passed on to it. */
-    sigprocmask(SIG_BLOCK, &all, &before);
-    child = fork();
-    if (child < 0)
-        die(FAILED, "record: cannot start %s: %s", command[0], strerror(errno));
-    if (child == 0) {
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        exec_program(command);
-    }
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &action, NULL);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return wait_for(child);
 }
 
 static int run_program(const char *program, int input, int output)
@@ -126,7 +93,7 @@ static int run_program(const char *program, int input, int output)
 int flamegraph_draw(const char *program, char **stap, const char *folded, int output)
 {
     struct stat written = {.st_size = 0};
-    int status = run_stap(stap), input = open_regular(folded, &written), drawn = 0;
+    int status = run_tracer(stap), input = open_regular(folded, &written), drawn = 0;
     bool empty = input < 0 || written.st_size == 0;
     if (!empty)
         drawn = run_program(program, input, output);

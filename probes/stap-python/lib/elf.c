@@ -117,6 +117,12 @@ static void read_descriptor(struct elf_file *file, const char *bytes, size_t siz
     if (name >= bytes + size || strcmp(provider, "python") != 0)
         return;
     file->entries++;
+    const char *operands = name + strlen(name) + 1;
+    if (strcmp(name, "function__summary") == 0 && operands < bytes + size) {
+        const char *last = strrchr(operands, ' ');
+        free(file->own_operand);
+        file->own_operand = strdup(last ? last + 1 : operands);
+    }
     for (unsigned i = 0; marker_name(i); i++)
         if (strcmp(marker_name(i), name) == 0)
             file->markers |= 1u << i;

@@ -31,12 +31,13 @@ struct elf_file {
     bool is_exported;  /* exports Py_GetVersion */
     const char *other; /* the other Python that it contains or needs, "PyPy"; or NULL */
     bool free_threaded;
-    int minor;        /* of version 3.minor; -1: unknown */
-    char *version;    /* "3.15.0rc1"; NULL: micro version unknown */
-    char *libpython;  /* the soname of the libpython that it needs, or NULL */
-    char *runpath;    /* where the dynamic linker searches for libpython first, or NULL */
-    unsigned markers; /* the markers of provider python in its notes: bit N is marker_name(N) */
-    unsigned entries; /* the number of notes of provider python */
+    int minor;         /* of version 3.minor; -1: unknown */
+    char *version;     /* "3.15.0rc1"; NULL: micro version unknown */
+    char *libpython;   /* the soname of the libpython that it needs, or NULL */
+    char *runpath;     /* where the dynamic linker searches for libpython first, or NULL */
+    unsigned markers;  /* the markers of provider python in its notes: bit N is marker_name(N) */
+    unsigned entries;  /* the number of notes of provider python */
+    char *own_operand; /* where function__summary has its last argument ("-8@8(%rsp)"), or NULL */
 };
 
 /* Reads the file at path into *file.  False, and the reason in *why, if it can't be opened, is not

@@ -7,21 +7,26 @@
 #include "attach/attach.h"
 #include "attach/shim_state.h"
 #include "generated/installed.h"
+#include "lib/elf.h"
 #include "lib/files.h"
 #include "lib/interpreters.h"
 #include "lib/processes.h"
 #include "lib/util.h"
 #include "script/script.h"
+#include "shared/filter_page.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/sdt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,12 +124,24 @@ static const char *check_process(const char *word)
     return elsewhere;
 }
 
-/* The text of the script, with path in its probes ("usdt:PATH:python:"). */
+/* ---------------------------------------------------------------- the script's text */
+
+/* The text with every old replaced by new. */
+static char *replaced(const char *text, const char *old, const char *new)
+{
+    char *made = "";
+    for (const char *at; (at = strstr(text, old)); text = at + strlen(old))
+        made = format("%s%.*s%s", made, (int)(at - text), text, new);
+    return format("%s%s", made, text);
+}
+
+/* The text of the script, with path in its probes ("usdt:PATH:python:") if it is not NULL. */
 static char *script_with_shim(const char *script, const char *path)
 {
     static const char before[] = "usdt:", behind[] = ":python:";
     char *text = read_file(script, 1 << 20), *made = "", *end;
-    for (char *at = text; at && (at = strstr(text, before)) && (end = strstr(at, behind));) {
+    for (char *at = path ? text : NULL;
+         at && (at = strstr(text, before)) && (end = strstr(at, behind));) {
         made = format("%s%.*s%s%s", made, (int)(at - text), text, before, path);
         text = end;
         made = format("%s%s", made, behind);
@@ -133,53 +150,302 @@ static char *script_with_shim(const char *script, const char *path)
     return format("%s%s", made, text ? text : "");
 }
 
-/* ---------------------------------------------------------------- bpftrace and the command */
-
-enum { STEP_US = 10000 };
-
-/* Whether bpftrace is in poll(), where it waits for events. */
-static bool waits(pid_t tracer)
+/* bpftrace's expression for an argument of a marker, as its note describes it ("-8@8(%rsp)",
+ * "-8@x6"); NULL: it has another form. */
+static char *operand_expression(const char *operand)
 {
-    char *where = read_file(format("/proc/%d/wchan", tracer), 128);
-    return where && strstr(where, "poll");
+    static const char digits[] = "0123456789";
+    const char *at = operand ? strchr(operand, '@') : NULL;
+    char name[8];
+    int distance, end = 0;
+    if (at && sscanf(at, "@x%7[0-9]%n", name, &end) == 1 && !at[end])
+        return format("(int64)reg(\"r%s\")", name);
+    if (!at || (sscanf(at, "@%d(%%r%7[a-z0-9])%n", &distance, name, &end) != 2) || at[end] || !end)
+        return NULL;
+    return format("*(int64 *)uptr(reg(\"%s%s\") + %d)", strchr(digits, name[0]) ? "r" : "", name,
+                  distance);
 }
 
-static size_t open_files(pid_t tracer)
+/* The text, which bpftrace 0.17 can read: it has only six arguments of a marker.  The seventh one
+ * is where the note of shim's file says. */
+static char *without_seventh(const char *text, const char *shim)
 {
-    size_t count = 0;
-    DIR *folder = opendir(format("/proc/%d/fd", tracer));
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
+    static const char seventh[] = "arg6";
+    struct elf_file file;
+    const char *why;
+    if (!strstr(text, seventh) || !elf_read(shim, &file, &why))
+        return strdup(text);
+    char *expression = operand_expression(file.own_operand);
+    return expression ? replaced(text, seventh, expression) : strdup(text);
 }
 
-/* Waits until bpftrace has attached, or has ended: until it has been in poll() for STEPS * STEP_US.
- * Before it attaches, it polls for only 100 ms, after its BEGIN. */
-static void wait_until_attached(pid_t tracer)
+/* How many arguments, and how many of them at least, the line "usage: bpftrace NAME.bt PID ..." in
+ * the script's head has behind the PID. */
+static void count_usage(const char *text, size_t *least, size_t *most)
 {
-    enum { STEPS = 30 };
-    for (int steps = 0; steps < STEPS && !child_has_ended(tracer); usleep(STEP_US))
-        steps = waits(tracer) ? steps + 1 : 0;
-}
-
-/* Interrupts bpftrace, which then prints its maps and ends.  It notices a SIGINT only in poll(),
- * and a second one ends it without its maps.  SIGINT is therefore repeated only while bpftrace has
- * not begun to detach, which closes files. */
-static void end_tracer(pid_t tracer)
-{
-    size_t attached = open_files(tracer);
-    while (!child_has_ended(tracer)) {
-        if (waits(tracer) && open_files(tracer) >= attached)
-            kill(tracer, SIGINT);
-        for (int i = 0; i < 50 && !child_has_ended(tracer); i++)
-            usleep(STEP_US);
+    const char *at = strstr(text, "usage: bpftrace ");
+    const char *end = at ? strchr(at, '\n') : NULL;
+    char *line = format("%.*s", at ? (int)(end ? end - at : 0) : 0, at ? at : ""), *state;
+    bool optional = false;
+    size_t words = 0;
+    *least = *most = 0;
+    for (char *word = strtok_r(line, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
+        optional |= *word == '[';
+        if (++words <= 4)
+            continue;
+        ++*most;
+        *least += !optional;
     }
 }
 
-/* Forks a process that executes the command, with the shim, when *go is closed. */
-static pid_t start_command(const char *command, int *go)
+static void check_count(const char *script, const char *text, char **rest)
+{
+    const char *name = strrchr(script, '/') + 1;
+    size_t count = 0, least, most;
+    int length = (int)strcspn(name, ".");
+    count_usage(text, &least, &most);
+    while (rest[count])
+        count++;
+    if (count > most)
+        die(USAGE, "%.*s: with bpftrace it takes %zu argument%s, and no '%s': see the head of %s",
+            length, name, most, most == 1 ? "" : "s", rest[most], script);
+    if (count < least)
+        die(USAGE, "%.*s: an argument is missing: see the head of %s", length, name, script);
+}
+
+/* As many bytes of each name as BPF's stack has room for: the script's head says how many, behind
+ * the variable's name. */
+static void set_length_of_names(const char *text)
+{
+    static const char variable[] = "BPFTRACE_STRLEN";
+    const char *at = strstr(text, variable);
+    at = at ? strpbrk(at, "0123456789") : NULL;
+    setenv(variable, at ? format("%d", atoi(at)) : "64", 0);
+}
+
+/* ---------------------------------------------------------------- patterns */
+
+/* The processes whose patterns this program has replaced, for restore_patterns(). */
+struct patterns {
+    const char *written;
+    struct replaced {
+        pid_t pid;
+        char *before;
+    } * all;
+    size_t count;
+};
+
+/* Whether the script's first argument is a PATTERN: its probes are filtered markers. */
+static bool takes_pattern(const char *text)
+{
+    return strstr(text, ":python:filtered__") != NULL;
+}
+
+static const char *write_pattern(struct patterns *patterns, pid_t pid)
+{
+    char *before;
+    const char *why = process_replace_patterns(pid, patterns->written, NULL, &before);
+    if (why)
+        return why;
+    patterns->all = reallocarray(patterns->all, patterns->count + 1, sizeof *patterns->all);
+    if (!patterns->all)
+        abort();
+    patterns->all[patterns->count++] = (struct replaced){pid, before};
+    return NULL;
+}
+
+/* Writes the pattern into the process and its children.  Exits if that of the process fails;
+ * children may have no shim. */
+static struct patterns write_patterns(pid_t pid, const char *pattern)
+{
+    struct patterns patterns = {.written = pattern};
+    const char *why = write_pattern(&patterns, pid);
+    if (why)
+        die(FAILED, "%d: %s", pid, why);
+    struct processes processes = processes_find();
+    for (size_t i = 0; i < processes.count; i++)
+        if (processes.all[i].parent == pid)
+            write_pattern(&patterns, processes.all[i].pid);
+    return patterns;
+}
+
+/* The patterns that were there before, unless somebody has written others since.  A child that the
+ * process has forked since then has the process's. */
+static void restore_patterns(const struct patterns *patterns)
+{
+    pid_t parent = patterns->all[0].pid;
+    char *ignored;
+    for (size_t i = 0; i < patterns->count; i++)
+        process_replace_patterns(patterns->all[i].pid, patterns->all[i].before, patterns->written,
+                                 &ignored);
+    struct processes processes = processes_find();
+    for (size_t i = 0; i < processes.count; i++)
+        if (processes.all[i].parent == parent)
+            process_replace_patterns(processes.all[i].pid, patterns->all[0].before,
+                                     patterns->written, &ignored);
+}
+
+/* ---------------------------------------------------------------- bpftrace alone */
+
+static volatile pid_t tracer;
+
+/* Passes on what a process sent (si_code <= 0): a terminal's signals have reached the tracer. */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info->si_code <= 0 && tracer > 0)
+        kill(tracer, signal);
+}
+
+static int exit_status(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP};
+enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
+
+/* Until the tracer exists, these signals stay pending. */
+static sigset_t block_signals(void)
+{
+    sigset_t all, before;
+    sigemptyset(&all);
+    for (size_t i = 0; i < PASSED_ON; i++)
+        sigaddset(&all, passed_on[i]);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    return before;
+}
+
+/* Runs the tracer after block_signals(), which returned `before`. */
+static int run_blocked(char **command, const sigset_t *before)
+{
+    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+    int status;
+    tracer = fork();
+    if (tracer < 0)
+        die(FAILED, "cannot start %s: %s", command[0], strerror(errno));
+    if (tracer == 0) {
+        sigprocmask(SIG_SETMASK, before, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGINT);
+        exec_program(command);
+    }
+    for (size_t i = 0; i < PASSED_ON; i++)
+        sigaction(passed_on[i], &action, NULL);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    while (waitpid(tracer, &status, 0) < 0)
+        if (errno != EINTR)
+            die(FAILED, "waiting for %s: %s", command[0], strerror(errno));
+    tracer = 0;
+    return exit_status(status);
+}
+
+int run_tracer(char **command)
+{
+    sigset_t before = block_signals();
+    return run_blocked(command, &before);
+}
+
+/* Runs bpftrace with the pattern in the process and its children; returns bpftrace's status. */
+static int trace_with_pattern(char **command, pid_t pid, const char *pattern)
+{
+    sigset_t before = block_signals();
+    struct patterns patterns = write_patterns(pid, pattern);
+    int status = run_blocked(command, &before);
+    restore_patterns(&patterns);
+    return status;
+}
+
+/* ---------------------------------------------------------------- bpftrace and the command */
+
+/*
+ * bpftrace says when it has attached, and is told to end, by a marker of this program,
+ * stap_python:command, which this program fires every STEP_MS until the answer is there:
+ *
+ *   0  "Are you attached?"  bpftrace prints `attached`.  It prints no event before it has attached
+ *      all probes.  To depend on no order of these, the first and the last probe must answer.
+ *   1  "End."  The probe calls exit(): bpftrace then prints all events that came before, and its
+ *      maps.  On SIGINT bpftrace drops events; 0.17 misses a SIGINT while it reads events, and a
+ *      second SIGINT ends it without its maps.
+ *
+ * This holds for bpftrace 0.17 and 0.27.  Their messages of the probes attached differ: 0.17 prints
+ * one before it attaches, 0.27 one afterwards, and not with every option.
+ */
+enum { ASK, END };
+enum { STEP_MS = 20 };
+
+static const char attached[] = "stap-python attached";
+
+/* The script between the probes of stap_python:command.  number: distinguishes this program from
+ * others of its file. */
+static char *script_that_answers(const char *text, unsigned number)
+{
+    char path[PATH_MAX] = "";
+    if (readlink("/proc/self/exe", path, sizeof path - 1) < 0)
+        die(FAILED, "/proc/self/exe: %s", strerror(errno));
+    const char *quote = strchr(path, ' ') ? "\"" : "";
+    char *probe =
+        format("usdt:%s%s%s:stap_python:command /arg1 == %u/ ", quote, path, quote, number);
+    char *answer = format("printf(\"%s %%d\\n\", ", attached);
+    if (strncmp(text, "#!", 2) == 0)
+        text += strcspn(text, "\n");
+    return format("%s { if (arg0 == %d) { %s1); } }\n%s\n%s { if (arg0 == %d) { %s2); } else { "
+                  "exit(); } }\n",
+                  probe, ASK, answer, text, probe, ASK, answer);
+}
+
+/* bpftrace's output, which is passed on by whole lines. */
+struct output {
+    int from;
+    size_t used;
+    unsigned answers; /* bit 0: of the first probe; bit 1: of the last one */
+    char text[1 << 16];
+};
+
+/* Passes on the lines, but for the answers; all: also the rest, which has no end. */
+static void pass_lines(struct output *output, bool all)
+{
+    char *line = output->text, *end = output->text + output->used;
+    for (char *next; line < end; line = next) {
+        next = memchr(line, '\n', (size_t)(end - line));
+        if (!next && !all)
+            break;
+        next = next ? next + 1 : end;
+        if ((size_t)(next - line) == sizeof attached + 2 &&
+            strncmp(line, attached, sizeof attached - 1) == 0)
+            output->answers |= 1u << (line[sizeof attached] == '2');
+        else
+            fwrite(line, 1, (size_t)(next - line), stdout);
+    }
+    output->used = (size_t)(end - line);
+    memmove(output->text, line, output->used);
+    fflush(stdout);
+}
+
+/* Reads what is there.  False: bpftrace has ended. */
+static bool read_output(struct output *output)
+{
+    ssize_t got;
+    do
+        got = read(output->from, output->text + output->used, sizeof output->text - output->used);
+    while (got < 0 && errno == EINTR);
+    output->used += got > 0 ? (size_t)got : 0;
+    pass_lines(output, got <= 0 || output->used == sizeof output->text);
+    return got > 0;
+}
+
+/* The command for sh -c, so that the program that it names is the process that is traced: dash
+ * forks for it, and its children would be grandchildren, which the scripts leave out. */
+static const char *without_shell(const char *command)
+{
+    char *first = format("%.*s", (int)strcspn(command, " "), command);
+    if (strpbrk(command, ";&|<>()`\n#") || !program_in_path(first))
+        return command;
+    return format("exec %s", command);
+}
+
+/* Forks a process that executes the command, with the shim and the pattern, when a byte is written
+ * to *go. */
+static pid_t start_command(const char *command, const char *pattern, int *go)
 {
     int ends[2];
     char *preload = preload_value(), byte;
@@ -194,57 +460,90 @@ static pid_t start_command(const char *command, int *go)
         return pid;
     }
     close(ends[1]);
-    if (read(ends[0], &byte, 1) != 0)
+    if (read(ends[0], &byte, 1) != 1)
         _exit(127);
     setenv("LD_PRELOAD", preload, 1);
-    execl("/bin/sh", "sh", "-c", command, NULL);
+    if (pattern)
+        setenv("PYTHON_STAP_FILTER", pattern, 1);
+    execl("/bin/sh", "sh", "-c", without_shell(command), NULL);
     _exit(127);
 }
 
-/* Runs bpftrace while the command runs; returns bpftrace's exit status. */
-static int trace_command(char **tracing, const char *command)
+/* Starts bpftrace; *from is its output. */
+static pid_t start_tracer(char **tracing, int *from)
 {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        die(FAILED, "pipe: %s", strerror(errno));
+    *from = ends[0];
+    pid_t pid = fork();
+    if (pid < 0)
+        die(FAILED, "can't start bpftrace: fork: %s", strerror(errno));
+    if (pid > 0) {
+        close(ends[1]);
+        return pid;
+    }
+    /* If this program ignores SIGINT, as one that a script starts with &, bpftrace must not. */
+    signal(SIGINT, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGINT);
+    set_tracers_umask();
+    if (dup2(ends[1], 1) < 0)
+        _exit(126);
+    exec_program(tracing);
+}
+
+/* Writes to go when bpftrace is attached, and tells it to end when the command has ended.  Returns
+ * when bpftrace has ended. */
+static void trace_until_end(struct output *output, unsigned number, pid_t target, int go)
+{
+    bool runs = false, ended = false;
+    long long next = 0;
+    for (;;) {
+        struct pollfd ready = {.fd = output->from, .events = POLLIN};
+        if (!runs && output->answers == 3)
+            runs = write(go, "", 1) == 1;
+        ended = ended || (runs && child_has_ended(target));
+        if (runs == ended && monotonic_ms() >= next) {
+            STAP_PROBE2(stap_python, command, ended ? END : ASK, number);
+            next = monotonic_ms() + STEP_MS;
+        }
+        if (poll(&ready, 1, STEP_MS) > 0 && !read_output(output))
+            return;
+    }
+}
+
+/* Runs bpftrace while the command runs; returns bpftrace's exit status. */
+static int trace_command(char **tracing, const char *command, const char *pattern, unsigned number)
+{
+    static struct output output;
     int go, status = 0;
-    pid_t target = start_command(command, &go);
-    tracing[2] = format("%d", target);
-    pid_t tracer = fork();
-    if (tracer < 0) {
-        int error = errno;
-        kill(target, SIGKILL);
-        die(FAILED, "can't start bpftrace: fork: %s", strerror(error));
-    }
-    if (tracer == 0) {
-        /* If this program ignores SIGINT, as one that a script starts with &, bpftrace must not. */
-        signal(SIGINT, SIG_DFL);
-        prctl(PR_SET_PDEATHSIG, SIGINT);
-        set_tracers_umask();
-        exec_program(tracing);
-    }
+    pid_t target = start_command(command, pattern, &go);
+    tracing[4] = format("%d", target);
+    pid_t pid = start_tracer(tracing, &output.from);
     signal(SIGINT, SIG_IGN);
-    wait_until_attached(tracer);
-    if (child_has_ended(tracer))
-        kill(target, SIGKILL);
+    trace_until_end(&output, number, target, go);
     close(go);
     while (waitpid(target, NULL, 0) < 0 && errno == EINTR)
         ;
-    end_tracer(tracer);
-    waitpid(tracer, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return exit_status(status);
 }
 
-/* bpftrace's command line.  The PID, or 0 for all Pythons, precedes the script's own arguments. */
-static char **bpftrace_command(char *script, const char *shim, const struct target *target)
+/* bpftrace's command line.  The PID, or 0 for all Pythons, precedes the script's own arguments.
+ * Warnings are off: bpftrace 0.27 has many of what 0.17 needs in the scripts. */
+static char **bpftrace_command(char *text, const struct target *target)
 {
     size_t count = 0, at = 0;
     while (target->rest[count])
         count++;
-    char **words = calloc(count + 5, sizeof *words);
+    char **words = calloc(count + 6, sizeof *words);
     if (!words)
         abort();
     words[at++] = "bpftrace";
-    if (shim)
-        words[at++] = "-e";
-    words[at++] = shim ? script_with_shim(script, shim) : script;
+    words[at++] = "--no-warnings";
+    words[at++] = "-e";
+    words[at++] = text;
     words[at++] = strdup(target->process ? target->process : "0");
     memcpy(words + at, target->rest, count * sizeof *words);
     return words;
@@ -256,16 +555,30 @@ int script_backend(const char *path, char **arguments)
         die(USAGE, "--backend is bpftrace, or is left out: for stap");
     char *script = script_for(path);
     struct target target = read_arguments(arguments + 1);
+    char *text = script_with_shim(script, NULL);
+    check_count(script, text, target.rest);
     if (!program_in_path("bpftrace"))
         die(127, "bpftrace not found: install the package bpftrace");
-    /* As many bytes of each name as BPF's stack has room for. */
-    setenv("BPFTRACE_STRLEN", "128", 0);
+    set_length_of_names(text);
     const char *elsewhere = target.process ? check_process(target.process) : NULL;
-    char **tracing = bpftrace_command(script, elsewhere, &target);
-    if (target.command)
+    const char *pattern = takes_pattern(text) ? target.rest[0] : NULL;
+    if (pattern && strlen(pattern) >= sizeof((struct filter_page *)0)->patterns)
+        die(USAGE, "PATTERN has more than %zu bytes",
+            sizeof((struct filter_page *)0)->patterns - 1);
+    text =
+        without_seventh(script_with_shim(script, elsewhere), elsewhere ? elsewhere : shim_file());
+    if (target.command) {
+        unsigned number = (unsigned)(monotonic_ms() ^ getpid() << 12) & INT_MAX;
         warn_of_other_python_in(target.command);
-    if (target.command)
-        finish(trace_command(tracing, target.command));
+        char **tracing = bpftrace_command(script_that_answers(text, number), &target);
+        finish(trace_command(tracing, target.command, pattern, number));
+    }
+    char **tracing = bpftrace_command(text, &target);
     set_tracers_umask();
+    if (pattern && target.process)
+        finish(trace_with_pattern(tracing, parse_pid(target.process), pattern));
+    if (pattern)
+        warn("without -x and -c the PATTERN is not set in any process: stap-python filter PID "
+             "PATTERN sets it");
     exec_program(tracing);
 }

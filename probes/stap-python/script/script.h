@@ -90,6 +90,10 @@ void script_list_running(const struct script_probes *script);
  * see the shim in the process of -x. */
 int script_backend(const char *path, char **arguments) __attribute__((noreturn));
 
+/* Runs a tracer's command line, which ends with NULL.  SIGINT, SIGTERM and SIGHUP that processes
+ * send are passed on to it.  Returns its exit status, or 128 plus the signal that ended it. */
+int run_tracer(char **command);
+
 /* ---------------------------------------------------------------- running scripts */
 
 /* Prints each script's name and title.  Exits with an error line if there are none. */
