@@ -70,8 +70,10 @@ static const char usage[] =
     "stap runs the SCRIPT with the arguments that follow; the command of its -c gets the shim, "
     "and\n"
     "the process of its -x if it needs it. SCRIPT --help has the script's own arguments.\n"
-    "SCRIPT --backend bpftrace [-x PID|-c CMD] [ARGUMENTS...] does without stap: pycalls, pyflow,\n"
-    "pygc, pyslow, pytop.\n"
+    "SCRIPT --backend bpftrace [-x PID|-c CMD] [ARGUMENTS...] does without stap: pyaudit, "
+    "pycalls,\n"
+    "pydist, pyexc, pyflow, pygc, pyimport, pyline, pyslow, pystat, pytime, pytop, pywatch, "
+    "pywho.\n"
     "\n"
     "environment: STAP is the stap to run.\n";
 
