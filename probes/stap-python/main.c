@@ -13,6 +13,7 @@
 #include "lib/interpreters.h"
 #include "lib/util.h"
 #include "script/script.h"
+#include "systemtap/systemtap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ int run_main(char **arguments)
 static const char usage[] =
     "usage: stap-python COMMAND [ARGUMENTS...]\n"
     "       stap-python SCRIPT [STAP'S ARGUMENTS...]\n"
+    "       stap-python [STAP'S ARGUMENTS...] -e 'SCRIPT'|FILE.stp\n"
     "\n"
     "  run [--] CMD...         start CMD with the shim, which gives its Python the markers\n"
     "  doctor                  check whether this machine can probe Python; how to fix what is "
@@ -63,6 +65,8 @@ static const char usage[] =
     "  record, top, dump       where a process uses the CPU, and what its threads do, by samples\n"
     "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
+    "  precompile [SCRIPT...]  compile scripts for this kernel, so that they start at once\n"
+    "  runtime                 print the folder of SystemTap's runtime, corrected for this kernel\n"
     "  --list-scripts          list the scripts and what they show\n"
     "  help [COMMAND]          this text, or the command's; the same as --help\n"
     "  -V, --version           show which version this is\n"
@@ -95,10 +99,12 @@ int main(int count, char **arguments)
     static const struct {
         const char *name;
         int (*main)(char **);
-    } commands[] = {{"run", run_main},       {"doctor", doctor_main}, {"list", list_main},
-                    {"attach", attach_main}, {"enable", enable_main}, {"disable", disable_main},
-                    {"ps", ps_main},         {"record", record_main}, {"top", top_main},
-                    {"dump", dump_main},     {"filter", filter_main}, {"detach", detach_main}};
+    } commands[] = {
+        {"run", run_main},         {"doctor", doctor_main},        {"list", list_main},
+        {"attach", attach_main},   {"enable", enable_main},        {"disable", disable_main},
+        {"ps", ps_main},           {"record", record_main},        {"top", top_main},
+        {"dump", dump_main},       {"filter", filter_main},        {"detach", detach_main},
+        {"runtime", runtime_main}, {"precompile", precompile_main}};
     (void)count;
     find_source_tree();
     if (!arguments[0] || !arguments[1])
@@ -118,5 +124,15 @@ int main(int count, char **arguments)
     char *script = script_file(word);
     if (script)
         finish(script_main(script, arguments + 1));
+    if (is_own_script(arguments))
+        finish(own_script_main(arguments));
+    while (arguments[1])
+        arguments++;
+    if (strcmp(arguments[0], "-e") == 0)
+        die(USAGE, "-e needs a script (see stap-python --help)");
+    if (strcmp(word, "-") == 0)
+        die(USAGE, "a script is given by -e or as FILE.stp, not on standard input");
+    if (strlen(word) > 4 && strcmp(word + strlen(word) - 4, ".stp") == 0)
+        die(USAGE, "'%s' is neither a command nor a script: there is no such file", word);
     die(USAGE, "'%s' is neither a command nor a script (see stap-python --help)", word);
 }

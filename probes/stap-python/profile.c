@@ -263,16 +263,13 @@ static char *for_stap(const char *path)
     return text;
 }
 
-/* Adds a probe that ends the script; if shows, on a terminal, those that print the progress. */
+/* Ends the script after the duration; if shows, prints the progress on a terminal. */
 static void add_duration(struct line *line, bool shows)
 {
     if (line->duration)
-        add_two(line, "-E", format("probe timer.s(%s) { exit() }", line->duration));
+        add_two(line, "-G", format("seconds=%s", line->duration));
     if (shows && isatty(STDERR_FILENO))
-        add_two(line, "-E",
-                format("probe timer.s(1) { __python_output_seconds(%s) } probe end { "
-                       "__python_output_seconds(-1) }",
-                       line->duration ? line->duration : "0"));
+        add_two(line, "-G", "progress=1");
 }
 
 /* Runs the script: as a child for a flame graph, else in place of this program. */

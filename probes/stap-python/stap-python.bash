@@ -26,13 +26,13 @@ _stap_python_script() {
       compopt -o nospace 2>/dev/null
       words=$(_stap_python_globals)
       ;;
-    --backend) words=bpftrace ;;
+    --backend) words='auto stap bpftrace' ;;
     "${COMP_WORDS[1]}") words='-c -G -x --backend' ;;
   esac
 }
 
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach detach ps filter record top dump enable disable'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach detach ps filter record top dump enable disable precompile runtime'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # only names of letters, digits, _ and -: compgen -W expands its words

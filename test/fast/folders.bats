@@ -23,10 +23,11 @@ probes/shim/sums:shared/ os/ cpython/ markers/ sums/
 probes/shim/hooks:shared/ os/ cpython/ markers/ sums/ hooks/
 probes/shim/core:shared/ os/ cpython/ markers/ sums/ hooks/ core/
 probes/stap-python/lib:shared/ lib/
+probes/stap-python/systemtap:shared/ lib/ systemtap/
 probes/stap-python/attach:shared/ lib/ attach/
-probes/stap-python/script:shared/ lib/ attach/ script/
-probes/stap-python/doctor:shared/ lib/ attach/ doctor/
-probes/stap-python:shared/ lib/ attach/ script/ doctor/ commands.h
+probes/stap-python/script:shared/ lib/ systemtap/ attach/ script/
+probes/stap-python/doctor:shared/ lib/ systemtap/ attach/ doctor/
+probes/stap-python:shared/ lib/ systemtap/ attach/ script/ doctor/ commands.h
 tapset/embedded:shared/ embedded/
 tapset:shared/ embedded/
 ORDER
@@ -38,7 +39,7 @@ ORDER
 
 @test "each source is in a folder that the order names" {
   local others
-  others=$(find probes -name '*.[ch]' | grep -vE '^probes/(shared|shim/(os|cpython|markers|sums|hooks|core)|stap-python(/(lib|attach|script|doctor))?)/[a-z0-9_]+\.[ch]$' || true)
+  others=$(find probes -name '*.[ch]' | grep -vE '^probes/(shared|shim/(os|cpython|markers|sums|hooks|core)|stap-python(/(lib|systemtap|attach|script|doctor))?)/[a-z0-9_]+\.[ch]$' || true)
   [ -z "$others" ] || {
     echo "$others"
     false

@@ -47,7 +47,7 @@ without_stap_and_headers() {
   mv "$machine/bin/stap" "$machine/stap"
   rm -r "$machine/lib/modules/$release/build"
   does apt-get "case \" \$* \" in
-    *' install '*' systemtap '*) cp $machine/stap $machine/bin ;;&
+    *' install '*' systemtap '*) cp -p $machine/stap $machine/bin ;;&
     *' install '*' linux-headers-$release '*) mkdir $machine/lib/modules/$release/build && : >$machine/lib/modules/$release/build/Makefile ;;
   esac"
 }
@@ -247,7 +247,7 @@ not run: ${sudo}mv /usr/share/systemtap/tapset/other.stp /usr/share/systemtap/ta
   without_stap_and_headers
   # the installation of stap brings a second problem, and that of python3 a third
   does apt-get "case \" \$* \" in
-    *' systemtap '*) cp $machine/stap $machine/bin; mkdir $machine/lib/modules/$release/build; : >$machine/lib/modules/$release/build/Makefile; mv $machine/usr/bin/python3.11 $machine/python ;;
+    *' systemtap '*) cp -p $machine/stap $machine/bin; mkdir $machine/lib/modules/$release/build; : >$machine/lib/modules/$release/build/Makefile; mv $machine/usr/bin/python3.11 $machine/python ;;
     *' python3 '*) cp $machine/python $machine/usr/bin/python3.11; mkdir -p $machine/home/.systemtap/cache; chmod o+w $machine/home/.systemtap/cache ;;
   esac"
   does chmod "chmod \"\$1\" \"\$2\" \"$machine\$3\""

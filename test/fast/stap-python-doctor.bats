@@ -1,7 +1,7 @@
 # stap-python: doctor, on this machine, and on fake ones in a directory.  stap is not run.
 #
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2016,SC2317
+# shellcheck disable=SC2016,SC2030,SC2031,SC2317
 
 load ../lib/helper
 load ../lib/launcher
@@ -32,7 +32,7 @@ finds() {
   echo "$output"
   [ "$status" = 0 ]
   refute grep -E '^(wrong|note)|fix:' <<<"$output"
-  diff <(printf '%s\n' stap headers modules uprobes runtime cache rights python shim tapset compile) <(awk '$1 == "ok" { print $2 }' <<<"$output")
+  diff <(printf '%s\n' stap headers modules uprobes runtime cache rights python shim tapset compile scripts) <(awk '$1 == "ok" { print $2 }' <<<"$output")
   grep -q 'SystemTap 5.6' <<<"$output"
   grep -q "/usr/bin/python3.11, 3.11: its own live markers: gc__start, .*, audit; dead: function__entry$" <<<"$output"
 }
@@ -107,10 +107,16 @@ finds() {
   grep -q '^ok    uprobes' <<<"$output"
 }
 
-@test "doctor knows the faults of SystemTap's runtime, and its commands fix them" {
-  local runtime
+@test "doctor says which faults of SystemTap's runtime stap-python corrects, and when it can't" {
+  local runtime=$BATS_TEST_TMPDIR/machine/usr/share/systemtap/runtime corrects="stap-python corrects a copy of /usr/share/systemtap/runtime, which "
   make_machine
-  runtime=$machine/usr/share/systemtap/runtime
+  mkdir "$machine/dir"
+  export SYSTEMTAP_DIR=/dir
+  echo '        if (buf->offset >= buf->chan->subbuf_size) {' >"$runtime/transport/relay_v2.c"
+  run doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -qF "ok    runtime   ${corrects}loses output after the first few KB (sourceware PR31117); for plain stap: export SYSTEMTAP_RUNTIME=\$(stap-python runtime)" <<<"$output"
   # Debian's build tree includes a common one
   mkdir -p "$machine/usr/src/common/include/linux"
   echo 'include /usr/src/common/Makefile' >"$machine/lib/modules/6.1.0-7-amd64/build/Makefile"
@@ -119,29 +125,23 @@ finds() {
 typedef typeof(&task_work_cancel) task_work_cancel_fn;
     kallsyms_task_work_cancel = (void*) kallsyms_lookup_name("task_work_cancel");
 C
-  finds runtime 'has renamed task_work_cancel' 'sed'
-  fixes() {
-    # here the files are this user's
-    sed -n "s/^ *fix: $sudo//p" <<<"$output" | sed -e "s,/usr/share/systemtap,$machine&," -e 's/ && rm -rf .*//' >"$BATS_TEST_TMPDIR/fix"
-    cat "$BATS_TEST_TMPDIR/fix"
-    sh "$BATS_TEST_TMPDIR/fix"
-    run doctor
-    [ "$status" = 0 ]
-    refute grep -E '^(wrong|note)' <<<"$output"
-  }
-  fixes
-  [ "$(grep -c 'task_work_cancel_func' "$runtime/stp_task_work.c")" = 2 ]
-  echo '        if (buf->offset >= buf->chan->subbuf_size) {' >"$runtime/transport/relay_v2.c"
+  run doctor
+  echo "$output"
+  [ "$status" = 0 ]
+  grep -qF "ok    runtime   ${corrects}does not know that task_work_cancel() was renamed (Linux 6.1.103, 6.6.44, 6.11), and loses output" <<<"$output"
+  # a runtime of the user's is used as it is
+  cp -r "$runtime" "$machine/own"
+  export SYSTEMTAP_RUNTIME=/own
+  finds runtime '/own, which SYSTEMTAP_RUNTIME names, is used as it is, but does not know' 'unset SYSTEMTAP_RUNTIME'
+  echo 'typedef typeof(&task_work_cancel_func) f;' >"$machine/own/stp_task_work.c"
   run doctor
   [ "$status" = 0 ]
-  grep -q '^note  runtime .*loses output' <<<"$output"
-  fixes
-  grep -q 'buf->offset + sizeof(struct _stp_trace) >= ' "$runtime/transport/relay_v2.c"
-  # SYSTEMTAP_RUNTIME names another copy
-  cp -r "$runtime" "$machine/corrected"
-  echo '        if (buf->offset >= buf->chan->subbuf_size) {' >"$runtime/transport/relay_v2.c"
-  SYSTEMTAP_RUNTIME=/corrected run doctor
-  refute grep '^note' <<<"$output"
+  grep -q '^note  runtime   /own, .* but loses output' <<<"$output"
+  unset SYSTEMTAP_RUNTIME
+  # no place for the copy
+  rm -r "$machine/dir"
+  echo file >"$machine/dir"
+  finds runtime "task_work_cancel.* stap-python can't make a corrected copy: .*/dir" 'export SYSTEMTAP_DIR=FOLDER'
 }
 
 # Makes a fake stap for the machine, which runs these lines of shell when it is to compile.
@@ -166,7 +166,7 @@ stap_compiles_by() {
     "/usr/share/systemtap/runtime/linux/uprobes-inode.c:50:17: error: 'uprobe_unregister' undeclared here (not in a function)" 'make[1]: *** [x.o] Error 1' \
     'Pass 4: compilation failed.  [man error::pass4]' C 'exit 1'
   finds compile 'cannot compile a probe of a program for this kernel: .*uprobes-inode.c:50:17: error: .uprobe_unregister. undeclared here' \
-    '5\.2 or later.*stap-python pyflow --backend bpftrace'
+    'install a newer SystemTap, or do without: .*stap-python pyflow --backend bpftrace'
   stap_compiles_by 'echo "semantic error: no match" >&2; exit 1'
   finds compile ': semantic error: no match$' bpftrace
   stap_compiles_by 'printf "one \033[2J\ntwo\n"; exit 1'
@@ -176,23 +176,24 @@ stap_compiles_by() {
 }
 
 @test "doctor compiles nothing where another line says why that would fail" {
-  local asked=$BATS_TEST_TMPDIR/asked work
+  local asked=$BATS_TEST_TMPDIR/asked uprobes
   make_machine
   stap_compiles_by ": >$asked; exit 1"
-  work=$machine/usr/share/systemtap/runtime/stp_task_work.c
+  uprobes=$machine/lib/modules/6.1.0-7-amd64/build/include/linux/uprobes.h
   mv "$machine$shim" "$machine/shim"
   run doctor
   mv "$machine/shim" "$machine$shim"
   refute grep '^[a-z]* *compile ' <<<"$output"
-  echo 'struct callback_head *task_work_cancel_func(struct task_struct *);' >"$machine/lib/modules/6.1.0-7-amd64/build/include/linux/task_work.h"
-  mv "$work" "$work.fine"
-  echo 'typedef typeof(&task_work_cancel) task_work_cancel_fn;' >"$work"
+  # Linux 6.13's
+  echo '	int (*handler)(struct uprobe_consumer *self, struct pt_regs *regs, __u64 *data);' >"$uprobes"
   run doctor
-  mv "$work.fine" "$work"
+  rm "$uprobes"
   grep -q '^wrong runtime' <<<"$output"
   refute grep '^[a-z]* *compile ' <<<"$output"
   rm -r "$machine"/lib/modules/*/build
   finds headers 'no headers' linux-headers
+  # nor what faults there are
+  refute grep '^[a-z]* *runtime ' <<<"$output"
   [ ! -e "$asked" ]
 }
 

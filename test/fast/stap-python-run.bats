@@ -48,7 +48,7 @@ load ../lib/launcher
   printf '#!/bin/sh\necho "$SYSTEMTAP_TAPSET|$*"\n' >"$BATS_TEST_TMPDIR/stap"
   chmod +x "$BATS_TEST_TMPDIR/stap"
   run env STAP="$BATS_TEST_TMPDIR/stap" timeout 20 "$launcher" pygc -c true
-  [ "$output" = "|$prefix/share/systemtap/examples/cpython/pygc.stp -c env 'LD_PRELOAD=$prefix/\$LIB/libpython-stap.so.0' true" ]
+  [ "$output" = "|$prefix/share/systemtap/examples/cpython/pygc.stp -c $env_program 'LD_PRELOAD=$prefix/\$LIB/libpython-stap.so.0' true" ]
 }
 
 @test "the folder of libraries is what the compiler says, else lib64, or lib for 32 bits" {

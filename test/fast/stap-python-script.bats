@@ -1,40 +1,28 @@
 # stap-python: scripts by their names, with a fake stap.
 #
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2030,SC2031
+# shellcheck disable=SC2016,SC2030,SC2031
 
 load ../lib/helper
 load ../lib/launcher
-
-# Makes a fake stap that prints its tapset, and its arguments a line each.
-fake_stap() {
-  cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
-#!/bin/sh
-echo "tapset $SYSTEMTAP_TAPSET"
-printf '<%s>\n' "$@"
-exit 5
-SH
-  chmod +x "$BATS_TEST_TMPDIR/stap"
-  export STAP=$BATS_TEST_TMPDIR/stap
-}
-
-# Runs the launcher; its own messages are in $said.
-said=$BATS_TEST_TMPDIR/said
-quietly() {
-  launcher "$@" 2>"$said"
-}
 
 # Checks that the fake stap runs with these arguments, and that stap-python prints LINE on stderr, or nothing if it
 # is "".
 # usage: says LINE ARGUMENTS...
 says() {
-  local line=$1
-  shift
+  says_and_gives "$1" "$([ $# = 2 ] || printf ' <%s>' "${@:3}")" "${@:2}"
+}
+
+# The same, but the fake stap gets WORDS, " <WORD> <WORD>...", after what it always gets.
+# usage: says_and_gives LINE WORDS ARGUMENTS...
+says_and_gives() {
+  local line=$1 words=$2
+  shift 2
   run quietly "$@"
   echo "$*: $status $output"
   cat "$said"
   [ "$status" = 5 ]
-  [ "${lines[*]:1}" = "$(printf '<%s> ' "$top/scripts/$1.stp" "${@:2}" | sed 's/ $//')" ]
+  [ "${lines[*]:1}" = "<$top/scripts/$1.stp> $always$words" ]
   [ "$(cat "$said")" = "${line:+stap-python: $line}" ]
 }
 
@@ -52,25 +40,25 @@ only_processes() {
 
 @test "a script's name runs stap on it, with the tapset and the arguments, and ends with its status" {
   fake_stap
-  run quietly pycalls -v cfunctions 3
+  run quietly pyaudit -v x
   [ "$status" = 5 ]
-  [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>"$'\n<-v>\n<cfunctions>\n<3>' ]
+  [ "${lines[*]}" = "tapset $top/build/tapset <$top/scripts/pyaudit.stp> $always <-v> <x>" ]
   run quietly pycalls.stp
-  [ "$output" = "tapset $top/build/tapset"$'\n'"<$top/scripts/pycalls.stp>" ]
+  [ "${lines[*]}" = "tapset $top/build/tapset <$top/scripts/pycalls.stp> $always" ]
   run env SYSTEMTAP_TAPSET=/mine timeout 20 "$launcher" pygc -c true
   [ "${lines[0]}" = "tapset /mine" ]
   STAP=$BATS_TEST_TMPDIR/none refuses 127 'none not found: run stap-python doctor' pygc
 }
 
 @test "what -c of a script starts has the shim, however it is written" {
-  local line given got with="env 'LD_PRELOAD=$shim'"
+  local line given got with="$env_program 'LD_PRELOAD=$shim'"
   fake_stap
   # each line: the arguments, and what stap gets
   while read -r line; do
     given=${line%% => *} got=${line#* => }
-    eval "run quietly pyflow $given"
+    eval "run quietly pyaudit $given"
     echo "$given: ${lines[*]:2}"
-    [ "${lines[*]:2}" = "$got" ]
+    [ "${lines[*]:2}" = "$always $got" ]
   done <<LINES
 -c 'python3 x.py' => <-c> <$with python3 x.py>
 -c'python3 x.py' => <-c$with python3 x.py>
@@ -146,18 +134,18 @@ LINES
   refuses 2 "pystacks: wrong argument '-c'; it takes \[REGEX\] \(" pystacks -o x a -- -c
   refuses 2 "pywatch: PATTERN is missing; it takes PATTERN \[EXPRESSION...\] \(see stap-python pywatch --help\)$" pywatch -c true
   says '' pycalls -p4 cfunctions
-  says '' pycalls -p4 3
+  says_and_gives '' ' <-G> <__python_argument1=33> <-p4> <->' pycalls -p4 3
   says '' pytop -G top=5 -vG by_process=1 -p4
   says '' pytime -o x -s 5 --compatible 4.8 --vp 1 -p4
   says '' pystacks -o x a -p4
-  says '' pyslow 5 'app.*' -p4
-  says '' pyslow 5 -p4
+  says_and_gives '' ' <-G> <__python_argument1=35> <-G> <__python_argument2=6170702e2a> <-> <-> <-p4>' pyslow 5 'app.*' -p4
+  says_and_gives '' ' <-G> <__python_argument1=35> <-> <-p4>' pyslow 5 -p4
 }
 
 @test "-x of a process without the shim attaches first and says so, and then says nothing" {
   fake_stap
   start_program /usr/bin/python3
-  says "attached to $program: active" pycalls -x "$program" 5
+  says_and_gives "attached to $program: active" " <-G> <__python_argument1=35> <-x> <$program> <->" pycalls -x "$program" 5
   grep -qF "$shim" "/proc/$program/maps"
   says '' pycalls "-x$program"
   program_ends
@@ -184,7 +172,7 @@ stap-python: -x does not trace the 1 Python that $program has already started: $
   fake_stap
   start_program /usr/bin/python3
   says '' pycalls -p4 -x "$program"
-  says '' pycalls -l '*' -x "$program"
+  always="<-l> <*>" says_and_gives '' " <-x> <$program>" pycalls -l '*' -x "$program"
   says '' pycalls --remote=host -x "$program"
   live=$(launcher list "$program" | awk '$1 ~ /^gc__/ && $2 == "live" && $4 == "CPython"' | wc -l)
   [ "$live" = 2 ] || skip "needs a /usr/bin/python3 whose own gc markers are live"
@@ -293,9 +281,9 @@ STP
   echo "$output"
   grep -qF '<-E>' <<<"$output"
   grep -qF '<probe begin { __python_output_begins() }>' <<<"$output"
-  [[ $(tr -d '\r' <<<"${lines[-1]}") == "<5>" ]]
+  grep -qF '<__python_announces=1>' <<<"$output"
   run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls -c true
-  refute grep -qF '<-E>' <<<"$output"
+  refute grep -qF '__python_announces' <<<"$output"
 }
 
 # Checks that the fake stap runs with these words behind the script.
@@ -304,25 +292,25 @@ samples() {
   run quietly "${@:3}"
   echo "${*:3}: $status $output"
   [ "$status" = 5 ]
-  [ "${lines[*]:1}" = "<$top/scripts/$1.stp>${2:+ $2}" ]
+  [ "${lines[*]:1}" = "<$top/scripts/$1.stp> $always${2:+ $2}" ]
 }
 
 @test "record, top and dump run pyprof and pydump, with the options of py-spy's commands" {
-  local pid preload="env 'LD_PRELOAD=$top/build/libpython-stap.so.0'"
+  local pid preload="$env_program 'LD_PRELOAD=$top/build/libpython-stap.so.0'"
   fake_stap
   LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
   pid=$!
   programs+=("$pid")
   wait_for runs "$pid" /usr/bin/python3
   samples pyprof "<-x> <$pid>" record -p "$pid"
-  samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-E> <probe timer.s(10) { exit() }> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
+  samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-G> <seconds=10> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
     record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
   samples pyprof "<-G> <speedscope=1> <-x> <$pid>" record --format speedscope -p "$pid"
   samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
-  samples pyprof "<-x> <$pid> <-E> <probe timer.s(2) { exit() }> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
+  samples pyprof "<-x> <$pid> <-G> <seconds=2> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
   samples pydump "<-x> <$pid>" dump -p "$pid"
-  samples pydump "<-x> <$pid> <5>" pydump -x "$pid" 5
+  samples pydump "<-G> <__python_argument1=35> <-x> <$pid> <->" pydump -x "$pid" 5
   refuses 2 "pydump: wrong argument 'five'; it takes \[DEPTH\] " pydump -x "$pid" five
   refuses 2 'pydump: name a process by -x PID \(see stap-python pydump --help\)' pydump "$pid"
   refuses 2 'record: name a process by -p PID, or a command behind --' record
@@ -392,11 +380,11 @@ SH
   local terminal='import pty, sys; pty.spawn(sys.argv[1:])'
   fake_stap
   run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" record -d 60 -- true
-  grep -qF '<probe timer.s(1) { __python_output_seconds(60) } probe end { __python_output_seconds(-1) }>' <<<"$output"
+  [[ $(tr -d '\r' <<<"${lines[*]}") == *"<-G> <seconds=60> <-G> <progress=1> "* ]]
   run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" record -- true
-  grep -qF '<probe timer.s(1) { __python_output_seconds(0) } probe end' <<<"$output"
+  [[ $(tr -d '\r' <<<"${lines[*]}") == *" <-G> <progress=1> "* ]]
   run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" top -- true
-  refute grep -qF '__python_output_seconds' <<<"$output"
+  refute grep -qF 'progress' <<<"$output"
 }
 
 # Makes a fake stap of this version that prints its umask, makes a module, and runs the command of -c.
@@ -478,4 +466,64 @@ PY
   chmod 777 "$SYSTEMTAP_DIR"
   run launcher pygc -p4
   [[ ${lines[0]} == *": rm -rf '$SYSTEMTAP_DIR/cache' removes what is there" ]]
+}
+
+# Checks that stap-python runs TRACER with these words.
+# usage: runs_by TRACER "<WORD> <WORD>..." ARGUMENTS...
+runs_by() {
+  run quietly "${@:3}"
+  echo "${*:3}: $status $output"
+  cat "$said"
+  [ "$status" = 5 ]
+  [[ $output == "$1 "*"$2" ]]
+}
+
+@test "bpftrace runs a script that stap is not known to run, if it takes the same arguments" {
+  local tracer
+  [ "$(id -u)" = 0 ] || skip "needs root: bpftrace is for root"
+  make_machine
+  for tracer in stap bpftrace; do
+    printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "(version 5.6/0.190)"\nprintf "%s"\nprintf " <%%s>" "$@"\nexit 5\n' "$tracer" >"$machine/bin/$tracer"
+    chmod +x "$machine/bin/$tracer"
+  done
+  export STAP_PYTHON_ROOT=$machine HOME=/home PATH=$machine/bin:$PATH
+  unset SYSTEMTAP_DIR
+  start_program env LD_PRELOAD="$shim" /usr/bin/python3
+  ln -s "/proc/$program" "$machine/proc"
+  # no word of this stap and this kernel
+  runs_by bpftrace " <0> <7>" pygc 7
+  [ "$(cat "$said")" = "stap-python: stap was not tried with this kernel yet, which stap-python doctor does: bpftrace runs the script (--backend stap: SystemTap does)" ]
+  runs_by bpftrace " <$program> <7>" pyslow 7 "-x$program"
+  runs_by bpftrace " <$program>" pytop -x "$program" --
+  # what bpftrace's script lacks, or means something else by
+  runs_by stap ' <->' pyslow 7 'app.*'
+  runs_by stap ' <->' pyflow 'app.*'
+  runs_by stap ' <cfunctions>' pycalls cfunctions
+  runs_by stap ' <->' pycalls 7
+  runs_by stap '' pystacks
+  runs_by stap " <-x> <$program> <-G> <top=3>" pytop -x "$program" -G top=3
+  refuses 2 "pygc: wrong argument 'x'; it takes \[MIN_US\]" pygc x
+  # wherever it is
+  runs_by stap " <-x> <$program>" pygc -x "$program" --backend stap
+  runs_by bpftrace " <$program>" pygc -x "$program" --backend=bpftrace
+  runs_by stap ' <-e> <probe begin {}>' --backend stap -e 'probe begin {}'
+  refuses 2 'bpftrace does not run a script of yours' -e 'probe begin {}' --backend bpftrace
+  refuses 2 '--backend is stap, bpftrace, or auto' pygc -x 1 --backend
+  run quietly pyflow --backend bpftrace --help
+  [[ $status == 0 && ${lines[0]} == "pyflow - "* && $output == *$'\nusage: bpftrace pyflow.bt [PID [FILE]]\n'* ]]
+  # a file that says nothing
+  mkdir -p "$machine/home/.systemtap"
+  head -c 3000 /dev/urandom | tr -d "\\0" >"$machine/home/.systemtap/python-checked"
+  runs_by bpftrace " <0>" pygc
+  printf '\n6.1.0-7-amd64 probe 3 %s %s\n' "$(stat -c %Y "$machine/bin/stap")" "$machine/bin/stap" >>"$machine/home/.systemtap/python-checked"
+  runs_by stap '' pygc
+  rm "$machine/bin/stap" "$machine/home/.systemtap/python-checked"
+  # -x loads the shim, as with stap
+  program_ends
+  start_program /usr/bin/python3
+  ln -s "/proc/$program" "$machine/proc"
+  runs_by bpftrace " <$program>" pygc -x "$program"
+  grep -qx "stap-python: attached to $program: active" "$said"
+  STAP=none refuses 127 'none not found' pygc
+  program_ends
 }

@@ -133,7 +133,7 @@ for _ in range(3):
     sys.audit("own.event", None, b"x")
 os.execv("/bin/true", ["true", "-x"])
 PY
-  program=${system##*/}
+  program=$("$system" -c 'print(open("/proc/self/comm").read().strip())')
   cat >"$BATS_TEST_TMPDIR/expected" <<EXPECTED
 $program own.begin()
 $program open('$BATS_TEST_TMPDIR/a', 'w', O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC)

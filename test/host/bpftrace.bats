@@ -546,15 +546,18 @@ EOF
   grep -qF '@calls[_set_bootstrap_module, <frozen importlib._bootstrap' "$trace"
 }
 
-@test "stap-python SCRIPT --backend bpftrace -x traces a running process" {
-  start_program env LD_PRELOAD="$shim" "$system"
+@test "stap-python SCRIPT --backend bpftrace -x traces a running process, and loads the shim into it if it lacks it" {
+  local seconds said=
+  need_remote_calls
+  start_program "$system"
   # on a machine under load it may take longer to attach
-  local seconds
   for seconds in 3 10 40; do
     run env --default-signal=INT timeout -k 5 -s INT "$seconds" "$launcher" pycalls --backend bpftrace -x "$program"
     echo "$output"
+    [[ $output != *"stap-python: attached to $program: active"* ]] || said=seen
     [[ $output != *"@calls[fib, "* ]] || break
   done
+  [ "$said" = seen ]
   [[ $output == *"@calls[fib, $BATS_TEST_TMPDIR/program.py]: "* ]]
   program_ends
 }
@@ -562,8 +565,8 @@ EOF
 @test "stap-python --backend says in one line what it can't do" {
   mkdir "$BATS_TEST_TMPDIR/bin"
   refuses 2 'no bpftrace script pystacks in .*: there are pyaudit, pycalls, pydist, pyexc, pyflow, pygc, pyimport, pyline, pyslow, pystat, pytime, pytop, pywatch, pywho$' pystacks --backend bpftrace
-  refuses 2 '--backend is bpftrace' pycalls --backend dtrace
-  refuses 2 '--backend is bpftrace' pycalls --backend
+  refuses 2 '--backend is stap, bpftrace, or auto: stap if it is known to work' pycalls --backend dtrace
+  refuses 2 '--backend is stap, bpftrace, or auto' pycalls --backend
   refuses 2 "unknown option '-G': with bpftrace there are -x PID and -c CMD" pycalls --backend bpftrace -G top=1
   refuses 2 'either -x or -c' pycalls --backend bpftrace -x 1 -c true
   refuses 2 '-c needs a value' pycalls --backend bpftrace -c
@@ -573,8 +576,8 @@ EOF
   refuses 2 'pywatch: an argument is missing: see the head of .*/pywatch.bt' pywatch --backend bpftrace -c true
   refuses 2 'PATTERN has more than 4071 bytes' pywatch --backend bpftrace -c true "$(printf '%05000d' 0)"
   refuses 1 '4194305: no such process' pycalls --backend bpftrace -x 4194305
-  start_program "$system"
-  refuses 1 "$program: the shim is not loaded: run stap-python attach $program" pycalls --backend bpftrace -x "$program"
+  PYTHON_STAP=off start_program "$system"
+  refuses 1 "$program lacks the markers, and the shim can't be loaded: it was started with PYTHON_STAP=off" pycalls --backend bpftrace -x "$program"
   launcher() {
     PATH=$BATS_TEST_TMPDIR/bin "$(type -P timeout)" -k 5 60 "$launcher" "$@"
   }

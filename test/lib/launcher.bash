@@ -3,11 +3,13 @@
 #
 # SPDX-License-Identifier: MIT
 
-setup() {
+launcher_setup() {
   launcher=$top/build/stap-python
   unset STAP STAP_PYTHON_ROOT SYSTEMTAP_TAPSET SYSTEMTAP_RUNTIME XDG_DATA_DIRS LD_PRELOAD
   programs=()
 }
+
+setup() { launcher_setup; }
 
 teardown() {
   local pid
@@ -97,6 +99,10 @@ make_machine() {
   cp /usr/bin/python3 "$machine/usr/bin/python3.11"
   printf '#!/bin/sh\necho "Systemtap translator/driver (version 5.6/0.190, Debian version 5.6-1)"\n' >"$machine/bin/stap"
   chmod +x "$machine/bin/stap"
+  # it has compiled the scripts
+  touch -d @1000000000 "$machine/bin/stap"
+  mkdir -m 755 "$machine/home/.systemtap"
+  echo "$release scripts-$(cat "$top/VERSION") 3 1000000000 $machine/bin/stap" >"$machine/home/.systemtap/python-checked"
   # SystemTap's runtime, without the faults for which doctor checks
   echo 'typedef typeof(&task_work_cancel_func) f;' >"$machine/usr/share/systemtap/runtime/stp_task_work.c"
   echo 'int fine;' >"$machine/usr/share/systemtap/runtime/transport/relay_v2.c"
@@ -234,4 +240,27 @@ PY
   run env dir="$BATS_TEST_TMPDIR" launcher="$launcher" shim="$shim" top="$top" \
     timeout -k 5 60 unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
   echo "$output"
+}
+
+# Makes a fake stap that prints its tapset, and its arguments a line each.
+fake_stap() {
+  cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
+#!/bin/sh
+echo "tapset $SYSTEMTAP_TAPSET"
+printf '<%s>\n' "$@"
+exit 5
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  export STAP=$BATS_TEST_TMPDIR/stap
+}
+
+# What stap gets behind each script of the project: the module and the second script that all runs have.
+env_program=$(command -v env)
+# shellcheck disable=SC2034 # by the suites
+always="<-d> <$env_program> <-E> <probe begin { __python_output_begins() }>"
+
+# Runs the launcher; its own messages are in $said.
+said=$BATS_TEST_TMPDIR/said
+quietly() {
+  launcher "$@" 2>"$said"
 }

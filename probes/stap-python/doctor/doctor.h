@@ -82,21 +82,13 @@ char *stock_kernel_command(void);
 /* Reports the kernel's headers, whether it loads modules, and whether it has uprobes. */
 void check_kernel(void);
 
-/* The directory of the running kernel's headers, which may not exist. */
-char *kernel_headers(void);
-
-bool has_headers(void);
-
 /* ---------------------------------------------------------------- stap and its tapset */
 
 /* Reports which stap there is.  Must be called before all other functions of this section. */
 void check_stap(void);
 
-/* The stap that check_stap() found; NULL: none. */
-const char *stap_found(void);
-
-/* Reports the known faults of stap's runtime with this kernel.  False: with one of these faults,
- * stap cannot compile probes of programs. */
+/* Reports the known faults of SystemTap's runtime with this kernel, and whether stap-python can
+ * correct them.  False: stap can't compile probes of programs. */
 bool check_runtime(void);
 
 /* Reports who else could write to stap's cache before check_stap() ran stap. */
@@ -104,9 +96,6 @@ void check_cache(void);
 
 /* Reports whether this user may load stap's modules. */
 void check_rights(void);
-
-/* The path of a directory of stap's data, such as "tapset". */
-char *stap_data_dir(const char *folder);
 
 /* Reports whether python.stp is ours and finds the shim, and each other file that defines our
  * python.function.* probe points. */

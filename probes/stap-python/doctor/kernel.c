@@ -7,37 +7,14 @@
 #include "doctor/doctor.h"
 #include "lib/files.h"
 #include "lib/util.h"
+#include "systemtap/systemtap.h"
 
 #include <glob.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-
-static const char *kernel_release(void)
-{
-    static struct utsname name;
-    char *text = read_file(under_root("/proc/sys/kernel/osrelease"), 128);
-    if (text) {
-        text[strcspn(text, "\n")] = '\0';
-        return text;
-    }
-    uname(&name);
-    return name.release;
-}
 
 /* ---------------------------------------------------------------- headers */
-
-char *kernel_headers(void)
-{
-    return format("/lib/modules/%s/build", kernel_release());
-}
-
-bool has_headers(void)
-{
-    return file_exists(under_root(format("%s/Makefile", kernel_headers()))) ||
-           file_exists(under_root(format("%s/.config", kernel_headers())));
-}
 
 /* The newest kernel that is installed, if it is newer than the running one; else NULL. */
 static const char *newer_kernel(const char *running)
@@ -101,8 +78,8 @@ static struct fix install_headers(const char *release)
 static void check_headers(void)
 {
     const char *release = kernel_release();
-    if (has_headers())
-        report(OK, "headers", NULL, "%s", kernel_headers());
+    if (has_headers(release))
+        report(OK, "headers", NULL, "%s", kernel_headers(kernel_release()));
     else if (!file_exists(under_root(format("/lib/modules/%s", release))))
         report(
             WRONG, "headers", stock_kernel_command(),
@@ -135,7 +112,8 @@ static const char *kernel_config(void)
     enum { LIMIT = 4 << 20 };
     const char *const places[] = {format("/boot/config-%s", kernel_release()),
                                   format("/lib/modules/%s/config", kernel_release()),
-                                  format("%s/.config", kernel_headers()), "/proc/config"};
+                                  format("%s/.config", kernel_headers(kernel_release())),
+                                  "/proc/config"};
     if (file_exists(under_root("/proc/config.gz"))) {
         int status;
         /* Only three lines: run_and_capture() keeps 64 KB, and the whole file has more. */

@@ -155,6 +155,7 @@ void report_start(void)
     const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     colours = isatty(1) && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb") != 0;
     problems = 0;
+    fixes = NULL;
     fix_count = 0;
 }
 

@@ -8,6 +8,7 @@
 #include "doctor/doctor.h"
 #include "lib/files.h"
 #include "lib/util.h"
+#include "systemtap/systemtap.h"
 
 #include <glob.h>
 #include <grp.h>
@@ -23,21 +24,15 @@
 
 /* ---------------------------------------------------------------- compiling a probe */
 
-enum { SECONDS = 60 };
-
-/* The first line of stap's output that names an error; if none does, the first line. */
-static char *first_error(char *said)
+/* The way without this SystemTap. */
+static char *other_way(void)
 {
-    static const char *const words[] = {"error: ", "ERROR: "};
-    char *first = NULL;
-    for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n")) {
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (strstr(line, words[i]))
-                return line;
-        first = first ? first : line;
-    }
-    return first ? first : "stap says nothing";
+    return format("install a newer SystemTap, or do without: "
+                  "%sstap-python pyflow --backend bpftrace -c 'python3 PROGRAM.py'",
+                  sudo_prefix());
 }
+
+enum { SECONDS = 60 };
 
 /* Compiles a probe; returns stap's output, and *status as run_and_capture() sets it.  On a
  * terminal, a line shows meanwhile why doctor waits. */
@@ -48,8 +43,13 @@ static char *compile(const char *shim, int *status)
     /* stap leaves out a probe that does nothing: this one prints. */
     char *script =
         format("probe process(\"%s\").mark(\"function__entry\") { println($arg3) }", shim);
-    const char *const command[] = {stap_found(), "-p4", "-e", script, NULL};
-    /* first_error() needs the untranslated errors of stap and the compiler. */
+    const char *command[] = {stap_program(), "-p4", "-e", script, NULL, NULL, NULL};
+    if (stap_needs_no_warnings(kernel_release())) {
+        command[4] = "-B";
+        command[5] = "KCFLAGS=-w";
+    }
+    use_corrected_runtime(kernel_release());
+    /* stap_error() needs the untranslated errors of stap and the compiler. */
     setenv("LC_ALL", "C", 1);
     fflush(stdout);
     if (said)
@@ -60,13 +60,32 @@ static char *compile(const char *shim, int *status)
     return output;
 }
 
+/* Reports whether `stap-python precompile` was run. */
+static void check_scripts(void)
+{
+    int seconds;
+    if (checked_find(kernel_release(), CHECKED_SCRIPTS, &seconds))
+        report(OK, "scripts", NULL, "stap has compiled them for this kernel");
+    else if (checked_find(kernel_release(), CHECKED_PROBE, &seconds))
+        report_fix(NOTE, "scripts", command_fix("stap-python precompile"),
+                   "stap compiles each script when it first runs on this kernel, in about %d s",
+                   seconds);
+}
+
 void check_compile(void)
 {
     int status;
     const char *shim = under_root(shim_file());
-    if (!stap_found() || !has_headers() || !file_exists(shim))
+    if (!stap_program() || !has_headers(kernel_release()) || !file_exists(shim))
         return;
+    int before = 0;
+    long long began = monotonic_ms();
     char *output = compile(shim, &status);
+    int seconds = (int)((monotonic_ms() - began + 999) / 1000);
+    /* What is in stap's cache takes no time. */
+    if (status == 0 &&
+        (!checked_find(kernel_release(), CHECKED_PROBE, &before) || seconds > before))
+        checked_remember(kernel_release(), CHECKED_PROBE, seconds);
     if (status == 0)
         report(OK, "compile", NULL, "stap compiles a probe of a program for this kernel");
     else if (status == -1)
@@ -74,12 +93,11 @@ void check_compile(void)
                "stap takes more than %d s to compile a probe: the first run of a script does, too",
                SECONDS);
     else
-        report(WRONG, "compile",
-               format("install a newer SystemTap (Linux 6.12 needs 5.2 or later), or do without: "
-                      "%sstap-python pyflow --backend bpftrace -c 'python3 PROGRAM.py'",
-                      sudo_prefix()),
+        report(WRONG, "compile", other_way(),
                "stap cannot compile a probe of a program for this kernel: %.300s",
-               first_error(output));
+               stap_error(output));
+    if (status == 0)
+        check_scripts();
 }
 
 /* ---------------------------------------------------------------- tapset */
@@ -208,36 +226,15 @@ void check_tapset(void)
 
 /* ---------------------------------------------------------------- stap */
 
-static char *stap_path; /* set by check_stap(); NULL: there is none */
-
 /* A file of stap's folder or cache that others could write to before stap ran, and who; or NULL. */
 static char *open_file;
 static const char *open_to;
 
-const char *stap_found(void)
-{
-    return stap_path;
-}
-
-char *stap_data_dir(const char *folder)
-{
-    char real[PATH_MAX];
-    const char *prefix = "/usr";
-    if (stap_path && realpath(stap_path, real))
-        prefix = dirname(dirname(strdup(real)));
-    char *data = format("%s/share/systemtap/%s", prefix, folder);
-    return file_exists(under_root(data)) ? data : format("/usr/share/systemtap/%s", folder);
-}
-
 void check_stap(void)
 {
-    const char *stap = secure_getenv("STAP");
-    int status, major, minor;
-    stap = stap && *stap ? stap : "stap";
-    stap_path = program_in_path(stap);
-    if (!stap_path) {
+    if (!stap_program()) {
         report_fix(WRONG, "stap", install_fix("systemtap", "systemtap", "systemtap"),
-                   "SystemTap is not installed: no %s in PATH", stap);
+                   "SystemTap is not installed: no %s in PATH", stap_name());
         return;
     }
     open_file = stap_file_of_others(&open_to);
@@ -245,79 +242,55 @@ void check_stap(void)
         set_tracers_umask();
     else
         keep_others_out();
-    const char *const command[] = {stap_path, "--version", NULL};
-    char *version = strstr(run_and_capture(command, 60, &status), "version ");
-    if (status != 0 || !version || sscanf(version, "version %d.%d", &major, &minor) != 2)
+    struct stap_version version = stap_version();
+    if (!version.major)
         report_fix(WRONG, "stap", install_fix("systemtap", "systemtap", "systemtap"),
-                   "%s --version does not print a version", stap_path);
-    else if (major < 4 || (major == 4 && minor < 8))
+                   "%s --version does not print a version", stap_program());
+    else if (version.major < 4 || (version.major == 4 && version.minor < 8))
         report_fix(WRONG, "stap", install_fix("systemtap", "systemtap", "systemtap"),
-                   "%s is SystemTap %d.%d: 4.8 or later is needed", stap_path, major, minor);
+                   "%s is SystemTap %d.%d: 4.8 or later is needed", stap_program(), version.major,
+                   version.minor);
     else
-        report(OK, "stap", NULL, "SystemTap %d.%d, %s", major, minor, stap_path);
+        report(OK, "stap", NULL, "SystemTap %d.%d, %s", version.major, version.minor,
+               stap_program());
 }
 
 /* ---------------------------------------------------------------- runtime */
 
-static const char *runtime_folder(void)
-{
-    const char *named = getenv("SYSTEMTAP_RUNTIME");
-    return named && *named ? named : stap_data_dir("runtime");
-}
-
-/* Whether the kernel has renamed task_work_cancel() to task_work_cancel_func(): from 6.11 on, and
- * in stable releases such as 6.1.113 and 6.6.54. */
-static bool kernel_has_renamed(void)
-{
-    char *makefile = read_file(under_root(format("%s/Makefile", kernel_headers())), 65536);
-    char common[PATH_MAX] = "";
-    /* Debian's build tree includes the Makefile of a common tree, which has the header. */
-    if (makefile && sscanf(makefile, "include %4000[^\n]", common) == 1 && strlen(common) > 9)
-        common[strlen(common) - 9] = '\0'; /* without "/Makefile" */
-    const char *const trees[] = {kernel_headers(), format("%s/source", kernel_headers()), common};
-    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
-        if (*trees[i] &&
-            file_has(format("%s/include/linux/task_work.h", trees[i]), "task_work_cancel_func"))
-            return true;
-    return false;
-}
-
-/* The command that edits the file and empties stap's cache: stap does not notice the edit. */
-static char *edit_runtime(const char *sed, const char *file)
-{
-    return format("%ssed -i %s %s && rm -rf ~/.systemtap/cache", sudo_prefix(), sed, file);
-}
-
 bool check_runtime(void)
 {
-    const char *runtime = runtime_folder();
-    if (!stap_path || !file_exists(under_root(runtime)))
+    const char *why;
+    /* Which faults there are depends on the kernel. */
+    if (!stap_program() || !has_headers(kernel_release()))
         return true;
-    char *work = format("%s/stp_task_work.c", runtime),
-         *relay = format("%s/transport/relay_v2.c", runtime);
-    bool renamed = file_exists(under_root(work)) && kernel_has_renamed() &&
-                   !file_has(work, "task_work_cancel_func");
-    /* sourceware PR31117.  Versions with a magic number in each message recover from the loss. */
-    bool loses = file_has(relay, "if (buf->offset >= buf->chan->subbuf_size) {") &&
-                 !file_has(format("%s/transport/transport_msgs.h", runtime), "magic");
-    if (renamed)
-        report(
-            WRONG, "runtime",
-            edit_runtime("-E 's/typeof\\(&task_work_cancel\\)/typeof(\\&task_work_cancel_func)/; "
-                         "s/kallsyms_lookup_name\\(\"task_work_cancel\"\\)/"
-                         "kallsyms_lookup_name(\"task_work_cancel_func\")/'",
-                         work),
-            "this SystemTap cannot compile probes of programs for this kernel, which has renamed "
-            "task_work_cancel");
-    if (loses)
-        report(NOTE, "runtime",
-               edit_runtime("'s/if (buf->offset >= buf->chan->subbuf_size) {/if (buf->offset + "
-                            "sizeof(struct _stp_trace) >= buf->chan->subbuf_size) {/'",
-                            relay),
-               "this SystemTap loses output after the first few KB (sourceware PR31117)");
-    if (!renamed && !loses)
-        report(OK, "runtime", NULL, "%s, without known faults", runtime);
-    return !renamed;
+    struct runtime runtime = runtime_for(kernel_release());
+    if (!runtime.folder)
+        return true;
+    if (runtime.too_old) {
+        if (program_in_path("bpftrace"))
+            report(WRONG, "runtime", other_way(), "%s", runtime.too_old);
+        else
+            report_fix(WRONG, "runtime", install_fix("bpftrace", "bpftrace", "bpftrace"),
+                       "%s; with bpftrace, some scripts run without it", runtime.too_old);
+        return false;
+    }
+    bool is_fatal = runtime.faults & FAULTS_FATAL;
+    if (!runtime.faults)
+        report(OK, "runtime", NULL, "%s, without known faults", runtime.folder);
+    else if (runtime.given)
+        report(is_fatal ? WRONG : NOTE, "runtime", "unset SYSTEMTAP_RUNTIME",
+               "%s, which SYSTEMTAP_RUNTIME names, is used as it is, but %s", runtime.folder,
+               runtime_faults_text(runtime.faults));
+    else if (runtime_corrected(&runtime, &why))
+        report(OK, "runtime", NULL,
+               "stap-python corrects a copy of %s, which %s; for plain stap: export "
+               "SYSTEMTAP_RUNTIME=$(stap-python runtime)",
+               runtime.folder, runtime_faults_text(runtime.faults));
+    else
+        report(is_fatal ? WRONG : NOTE, "runtime", "export SYSTEMTAP_DIR=FOLDER, one of your own",
+               "%s %s; stap-python can't make a corrected copy: %s", runtime.folder,
+               runtime_faults_text(runtime.faults), why);
+    return !is_fatal || (!runtime.given && runtime_corrected(&runtime, &why));
 }
 
 /* ---------------------------------------------------------------- cache */
@@ -325,7 +298,7 @@ bool check_runtime(void)
 void check_cache(void)
 {
     char *folder = stap_folder();
-    if (!stap_path || !folder)
+    if (!stap_program() || !folder)
         return;
     if (open_file)
         report_fix(NOTE, "cache",
@@ -375,7 +348,7 @@ static struct fix join_groups(const char *user, bool are_there)
 {
     char *usermod = format("sudo usermod -aG stapusr,stapdev %s", user);
     struct fix fix = command_fix(format("%s && su - %s", usermod, user));
-    bool will_be = !stap_path && unattended_install("systemtap");
+    bool will_be = !stap_program() && unattended_install("systemtap");
     fix.command = fix.command && (are_there || will_be) ? usermod : NULL;
     fix.by_hand = fix.command;
     return fix;

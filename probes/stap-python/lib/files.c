@@ -90,11 +90,15 @@ bool file_has(const char *path, const char *text)
 bool file_replace(const char *path, const char *text, mode_t mode)
 {
     char *new = format("%s.%d", path, getpid());
-    size_t length = strlen(text);
     int fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return false;
-    bool written = fchmod(fd, mode) == 0 && write(fd, text, length) == (ssize_t)length;
+    bool written = fchmod(fd, mode) == 0;
+    /* On a full disk the first write is cut short, and only the next one sets errno. */
+    for (ssize_t got; written && *text; text += got) {
+        got = write(fd, text, strlen(text));
+        written = got > 0;
+    }
     if (close(fd) == 0 && written && rename(new, path) == 0)
         return true;
     int error = errno;
@@ -248,127 +252,4 @@ char *preload_with(const char *others)
 char *preload_value(void)
 {
     return preload_with(getenv("LD_PRELOAD"));
-}
-
-/* ---------------------------------------------------------------- stap cache */
-
-char *stap_folder(void)
-{
-    const char *folder = secure_getenv("SYSTEMTAP_DIR"), *home = secure_getenv("HOME");
-    if (folder && *folder)
-        return strdup(folder);
-    return home && *home ? format("%s/.systemtap", home) : NULL;
-}
-
-/* ---------------------------------------------------------------- who can write to stap's cache */
-
-static char *found;
-static const char *who;
-
-static int look_at(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)where;
-    /* The mode of a link has no meaning. */
-    if (kind == FTW_SL || kind == FTW_SLN || kind == FTW_NS)
-        return 0;
-    bool own_group = status->st_gid == status->st_uid;
-    if (status->st_mode & S_IWOTH || (status->st_mode & S_IWGRP && !own_group))
-        who = "others";
-    else if (status->st_uid != geteuid() && status->st_uid != 0)
-        who = format("another user (uid %u)", status->st_uid);
-    if (who)
-        found = strdup(path);
-    return who != NULL;
-}
-
-char *stap_file_of_others(const char **others)
-{
-    enum { DESCRIPTORS = 8 };
-    char *named = stap_folder();
-    struct stat status;
-    if (!named)
-        return NULL;
-    const char *folder = under_root(named);
-    found = NULL;
-    who = NULL;
-    if (stat(folder, &status) == 0 && !look_at(folder, &status, FTW_D, NULL))
-        nftw(format("%s/cache", folder), look_at, DESCRIPTORS, FTW_PHYS);
-    *others = who;
-    /* The path without STAP_PYTHON_ROOT. */
-    return found ? found + strlen(folder) - strlen(named) : NULL;
-}
-
-/* ---------------------------------------------------------------- umask */
-
-static mode_t callers;
-static bool is_known;
-
-/* The umask with which this program was started, even after keep_others_out(). */
-static mode_t callers_umask(void)
-{
-    if (!is_known) {
-        callers = umask(S_IWGRP | S_IWOTH);
-        umask(callers);
-        is_known = true;
-    }
-    return callers;
-}
-
-void set_tracers_umask(void)
-{
-    if (!(callers_umask() & S_IWOTH))
-        umask(callers_umask() | S_IWGRP | S_IWOTH);
-}
-
-/* Opens the folder at path, relative to parent, and creates it if it is missing; -1 if it is not
- * ours.  If everybody could write to it, removes the mode bits closed, and sets *is_closed. */
-static int open_own(int parent, const char *path, mode_t mode, mode_t closed, bool *is_closed)
-{
-    struct stat status;
-    mkdirat(parent, path, mode);
-    /* O_NOFOLLOW: root must not change the mode of a file to which another user's link leads. */
-    int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0 || status.st_uid != geteuid()) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    if (status.st_mode & S_IWOTH && fchmod(fd, status.st_mode & 07777 & ~closed) == 0)
-        *is_closed = true;
-    return fd;
-}
-
-void keep_others_out(void)
-{
-    char *path = stap_folder();
-    bool is_closed = false;
-    set_tracers_umask();
-    int folder =
-        path ? open_own(AT_FDCWD, under_root(path), 0755, S_IWGRP | S_IWOTH, &is_closed) : -1;
-    if (folder < 0)
-        return;
-    int cache = open_own(folder, "cache", S_IRWXU, S_IRWXG | S_IRWXO, &is_closed);
-    if (cache >= 0)
-        close(cache);
-    close(folder);
-    if (is_closed)
-        warn("everybody could write to %s, where stap keeps the modules that it loads, until now: "
-             "rm -rf %s removes what is there",
-             printable(path), printable(shell_word(format("%s/cache", path))));
-}
-
-/* SystemTap 5.1 sets umask 0, which the programs that it starts inherit. */
-static bool has_umask_0(const char *stap)
-{
-    const char *const command[] = {stap, "--version", NULL};
-    int status;
-    return strstr(run_and_capture(command, 10, &status), "version 5.1/") != NULL;
-}
-
-char *with_callers_umask(const char *command, const char *stap)
-{
-    bool changed = !(callers_umask() & S_IWOTH);
-    if (!changed && !has_umask_0(stap))
-        return strdup(command);
-    return format("sh -c 'umask %03o && exec \"$@\"' sh %s", callers_umask(), command);
 }

@@ -135,31 +135,4 @@ const char *enabled_problem(const char *path);
  */
 const char *enabled_remove(const char *path);
 
-/* ---------------------------------------------------------------- stap cache */
-
-/*
- * stap's folder, ~/.systemtap or $SYSTEMTAP_DIR.  root loads the modules in its cache, so only its
- * owner may write there.  SystemTap 5.1 runs with umask 0: everybody may write to what it creates.
- */
-
-/* The path of the folder; NULL if neither HOME nor SYSTEMTAP_DIR is set. */
-char *stap_folder(void);
-
-/* The path of stap's folder, or of the first file below its cache, to which others can write, or
- * which is another user's but not root's.  A group counts as others, unless it is the owner's own.
- * NULL if there is none.  *others becomes the words for who can write. */
-char *stap_file_of_others(const char **others);
-
-/* Called before stap starts.  Adds 022 to a umask that lets everybody write.  Creates stap's cache
- * for its owner alone, so that others can't reach files that stap creates with umask 0.  Closes a
- * folder or cache of ours to which everybody could write, and prints a warning. */
-void keep_others_out(void);
-
-/* Adds 022 to a umask that lets everybody write: for a tracer without a cache. */
-void set_tracers_umask(void);
-
-/* The command line for stap's -c.  It sets the umask with which this program was started, if the
- * command would inherit another one from stap. */
-char *with_callers_umask(const char *command, const char *stap);
-
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -226,12 +227,16 @@ char *program_in_path(const char *word)
 }
 
 /* Runs in the child, with stdin from /dev/null, and stdout and stderr to the descriptor out. */
-static void start_child(const char *const *arguments, int out) __attribute__((noreturn));
+static void start_child(const char *const *arguments, int out, pid_t parent)
+    __attribute__((noreturn));
 
-static void start_child(const char *const *arguments, int out)
+static void start_child(const char *const *arguments, int out, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY);
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
     if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
         _exit(127);
     execvp(arguments[0], (char *const *)arguments);
@@ -267,6 +272,40 @@ bool child_has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
 }
 
+/* The signals that end this program first end the process group of the program that it runs, so
+ * that stap, for example, removes its files and ends its compiler. */
+static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
+enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
+static struct sigaction before[INTERRUPTS];
+static volatile sig_atomic_t running, interrupted;
+
+static void end_running(int number)
+{
+    int error = errno;
+    if (running)
+        kill(-running, interrupted ? SIGKILL : SIGTERM);
+    interrupted = number;
+    errno = error;
+}
+
+static void catch_interrupts(void)
+{
+    const struct sigaction action = {.sa_handler = end_running, .sa_flags = SA_RESTART};
+    for (size_t i = 0; i < INTERRUPTS; i++)
+        if (sigaction(interrupts[i], NULL, &before[i]) == 0 && before[i].sa_handler == SIG_DFL)
+            sigaction(interrupts[i], &action, NULL);
+}
+
+/* Does not return if a signal came meanwhile. */
+static void release_interrupts(void)
+{
+    running = 0;
+    for (size_t i = 0; i < INTERRUPTS; i++)
+        sigaction(interrupts[i], &before[i], NULL);
+    if (interrupted)
+        raise(interrupted);
+}
+
 /* Ends a child's process group: the child has two seconds to clean up after SIGTERM. */
 static void end_group(pid_t pid)
 {
@@ -285,12 +324,18 @@ char *run_and_capture(const char *const *arguments, int seconds, int *status)
     if (!text || pipe2(ends, O_CLOEXEC) != 0)
         return "";
     fflush(NULL);
-    pid_t pid = fork();
+    catch_interrupts();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        start_child(arguments, ends[1]);
+        start_child(arguments, ends[1], parent);
     close(ends[1]);
+    if (pid > 0) {
+        setpgid(pid, pid);
+        running = pid;
+        if (interrupted)
+            kill(-pid, SIGTERM);
+    }
     bool ended = pid < 0 || read_to_end(ends[0], seconds, text, LIMIT);
-    close(ends[0]);
     if (pid > 0) {
         if (!ended)
             end_group(pid);
@@ -298,6 +343,9 @@ char *run_and_capture(const char *const *arguments, int seconds, int *status)
         if (waitpid(pid, &result, 0) == pid && ended)
             *status = result;
     }
+    /* A program that ends may still have something to say. */
+    close(ends[0]);
+    release_interrupts();
     return text;
 }
 

@@ -78,7 +78,8 @@ bool child_has_ended(pid_t pid);
 
 /* Runs a program and returns the first 64 KB of its stdout and stderr as a string.  arguments: its
  * name or path, its arguments, NULL.  After so many seconds the program's process group is killed.
- * *status is waitpid()'s; -1 if the program took too long or could not be started. */
+ * The program gets SIGTERM if its parent ends before, and a signal ends both.  *status is
+ * waitpid()'s; -1 if the program took too long or could not be started. */
 char *run_and_capture(const char *const *arguments, int seconds, int *status);
 
 /* Replaces this process by a program (command: its name or path, its arguments, NULL).  On failure

@@ -14,6 +14,7 @@
 #include "lib/util.h"
 #include "script/script.h"
 #include "shared/filter_page.h"
+#include "systemtap/systemtap.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,6 +54,32 @@ static char *names(void)
         all = format("%s%s%.*s", all, i ? ", " : "", (int)strlen(entries[i]->d_name) - 3,
                      entries[i]->d_name);
     return *all ? all : "none";
+}
+
+bool has_bpftrace_script(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    return file_exists(format("%s/%.*s.bt", bpftrace_scripts(), (int)strcspn(name, "."), name));
+}
+
+bool bpftrace_script_takes(const char *path, const char *usage, size_t count)
+{
+    static const char between[] = " []", end[] = " []\n";
+    const char *name = strrchr(path, '/') + 1;
+    const char *text =
+        read_file(format("%s/%.*s.bt", bpftrace_scripts(), (int)strcspn(name, "."), name), 1 << 20);
+    const char *words = text ? strstr(text, ".bt [PID") : NULL;
+    words += words ? strlen(".bt [PID") : 0;
+    while (words && count--) {
+        words += strspn(words, between);
+        usage += strspn(usage, between);
+        size_t length = strcspn(words, end);
+        if (!length || length != strcspn(usage, end) || strncmp(words, usage, length) != 0)
+            return false;
+        words += length;
+        usage += length;
+    }
+    return words;
 }
 
 /* The bpftrace script of the same name as SystemTap's script at path; exits if there is none. */
@@ -107,13 +134,15 @@ static const char *check_process(const char *word)
             "%d: the kernel knows it by another PID, which this PID namespace does not show: run "
             "this outside of the container, or leave out -x",
             pid);
+    if (!process.shim || process_lacks_watcher(&process)) {
+        /* bpftrace's script probes none of the native markers. */
+        script_attach(&(struct script_probes){.code = ""}, pid);
+        if (!process_open(pid, &process, &why))
+            die(FAILED, "%d: %s", pid, why);
+    }
     const char *elsewhere = shim_elsewhere(&process);
     process.has_other_shim &= !elsewhere;
     struct shim_status status = shim_status(&process, ACTIVATION_TIMEOUT_MS);
-    if (status.state == SHIM_ABSENT)
-        die(FAILED, "%d: the shim is not loaded: run stap-python attach %d", pid, pid);
-    if (status.state == SHIM_DETACHED || status.state == SHIM_DETACHES)
-        die(FAILED, "%d: the shim is detached: run stap-python attach %d", pid, pid);
     if (status.state == SHIM_SILENT)
         die(FAILED, "%d: %s", pid, shim_complaint(&status));
     if (status.state == SHIM_UNKNOWN)
@@ -551,10 +580,12 @@ static char **bpftrace_command(char *text, const struct target *target)
 
 int script_backend(const char *path, char **arguments)
 {
-    if (!arguments[0] || strcmp(arguments[0], "bpftrace") != 0)
-        die(USAGE, "--backend is bpftrace, or is left out: for stap");
     char *script = script_for(path);
-    struct target target = read_arguments(arguments + 1);
+    if (stap_arguments(arguments).help) {
+        fputs(script_header(script).text, stdout);
+        finish(0);
+    }
+    struct target target = read_arguments(arguments);
     char *text = script_with_shim(script, NULL);
     check_count(script, text, target.rest);
     if (!program_in_path("bpftrace"))

@@ -55,21 +55,32 @@ bool next_stap_argument(struct stap_argument *argument)
 static void note_option(struct stap_arguments *arguments, const struct stap_argument *argument)
 {
     arguments->help |= strcmp(argument->value, "--help") == 0 || strcmp(argument->value, "-h") == 0;
+    arguments->has_runtime |= strcmp(argument->value, "--bpf") == 0 ||
+                              strcmp(argument->value, "--dyninst") == 0 ||
+                              (strncmp(argument->value, "--runtime", 9) == 0 &&
+                               strcmp(argument->value, "--runtime=kernel") != 0);
     if (strncmp(argument->value, "--remote", 8) == 0)
         arguments->is_run = false;
 }
 
+bool is_script_file(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcmp(dot, ".stp") == 0 && file_exists(path);
+}
+
 /* Whether the argument may be the value of a long option in the word before it.  Which long options
- * take a value differs among stap's versions. */
+ * take a value differs among stap's versions; no value is a script. */
 static bool may_be_value(const struct stap_argument *argument, char **first)
 {
     const char *before = argument->word > first ? argument->word[-1] : "";
-    return !argument->ended && strncmp(before, "--", 2) == 0 && !strchr(before, '=');
+    return !argument->ended && strncmp(before, "--", 2) == 0 && !strchr(before, '=') &&
+           !is_script_file(argument->value);
 }
 
 struct stap_arguments stap_arguments(char **words)
 {
-    struct stap_arguments all = {.is_run = true};
+    struct stap_arguments all = {.is_run = true, .is_compiled = true};
     struct stap_argument argument = {.next = words};
     size_t count = 0, globals = 0, own = 0;
     while (words[count])
@@ -79,20 +90,31 @@ struct stap_arguments stap_arguments(char **words)
     if (!all.globals || !all.own)
         abort();
     while (next_stap_argument(&argument)) {
+        all.has_more |= argument.option && argument.option != 'x' && argument.option != 'c';
         if (argument.option == '-')
             note_option(&all, &argument);
         else if (argument.option == 'x')
             all.target = argument.value;
         else if (argument.option == 'c')
             all.command = argument.value;
+        else if (argument.option == 'e' && !all.script)
+            all.script = argument.value;
+        else if (argument.option == 'r')
+            all.kernel = argument.value;
         else if (argument.option == 'G')
             all.globals[globals++] = (char *)argument.value;
-        else if (argument.option == 'l' || argument.option == 'L' ||
-                 (argument.option == 'p' && strcmp(argument.value, "5") != 0))
-            all.is_run = false;
-        else if (!argument.option && !may_be_value(&argument, words))
+        else if (argument.option == 'l' || argument.option == 'L')
+            all.is_listing = true;
+        else if (argument.option == 'R')
+            all.has_runtime = true;
+        else if (argument.option == 'p') {
+            all.is_run &= strcmp(argument.value, "5") == 0;
+            all.is_compiled &= *argument.value >= '4';
+        } else if (!argument.option && !may_be_value(&argument, words))
             all.own[own++] = (char *)argument.value;
     }
+    all.is_run &= !all.is_listing;
+    all.is_compiled &= !all.is_listing;
     return all;
 }
 
@@ -236,6 +258,12 @@ static char *usage_of(const struct script_header *head, bool *needs_process)
     size_t length = strcspn(start, "\n");
     const char *end = strstr(start, "  ");
     return format("%.*s", end && end < start + length ? (int)(end - start) : (int)length, start);
+}
+
+char *script_usage(const struct script_header *head)
+{
+    bool needs_process;
+    return usage_of(head, &needs_process);
 }
 
 /* One argument of a usage line: WORD, optional [WORD], optional with all that follows (leads)

@@ -28,11 +28,20 @@ bool next_stap_argument(struct stap_argument *argument);
 struct stap_arguments {
     const char *target;  /* value of -x, or NULL */
     const char *command; /* value of -c, or NULL */
+    const char *kernel;  /* value of -r, or NULL */
+    const char *script;  /* value of -e, or NULL */
     char **globals;      /* values of -G; end with NULL */
     char **own;          /* the script's own arguments; end with NULL */
     bool help;           /* --help or -h */
+    bool is_listing;     /* -l or -L */
+    bool has_more;       /* an option other than -x and -c */
+    bool has_runtime;    /* -R, or another --runtime than kernel */
+    bool is_compiled;    /* a module is made; not -l, -L, -p1 to -p3 */
     bool is_run; /* on this machine; not only compiled (-p), listed (-l, -L), or run by --remote */
 };
+
+/* Whether FILE.stp is at path. */
+bool is_script_file(const char *path);
 
 /* Reads all words, which end with NULL. */
 struct stap_arguments stap_arguments(char **words);
@@ -56,6 +65,10 @@ struct script_header {
 /* Reads the script at path.  Exits with an error line if that fails, or it has no such comment. */
 struct script_header script_header(const char *path);
 
+/* The script's own arguments as in the first usage line of the header, such as "[cfunctions]
+ * [SECONDS]"; "" if it has none. */
+char *script_usage(const struct script_header *head);
+
 /* Prints the header as stap-python's help of the script. */
 void script_print_help(const struct script_header *head);
 
@@ -72,9 +85,12 @@ struct script_probes {
 };
 
 /* Loads the shim into the process of -x, or attaches a detached one again, unless live native
- * markers are all that the script probes.  Warns of what is unknown, and of Pythons beside the
- * process that stap does not trace.  Exits with an error line if there is no such process, or if no
- * native marker serves the script and the shim is silent or can't be loaded. */
+ * markers are all that the script probes.  Warns of what is unknown.  Exits with an error line if
+ * there is no such process, or if no native marker serves the script and the shim is silent or
+ * can't be loaded. */
+void script_attach(const struct script_probes *script, pid_t pid);
+
+/* The same; also warns of Pythons beside the process that stap does not trace. */
 void script_prepare_target(const struct script_probes *script, pid_t pid);
 
 /* Prints on stderr how many Pythons run that this user may inspect, and how many of them have the
@@ -83,11 +99,19 @@ void script_list_running(const struct script_probes *script);
 
 /* ---------------------------------------------------------------- --backend bpftrace */
 
+/* Whether there is a bpftrace script of the same name as SystemTap's at path. */
+bool has_bpftrace_script(const char *path);
+
+/* Whether that script means the same as SystemTap's by so many arguments of its own; usage:
+ * SystemTap's script_usage(). */
+bool bpftrace_script_takes(const char *path, const char *usage, size_t count);
+
 /* Runs the bpftrace script of the same name, for machines on which stap does not work.  path:
- * SystemTap's script, of which only the file name is used.  arguments: those after --backend, first
- * the tracer's name; end with NULL.  Exits with bpftrace's status, or with an error line: the
- * tracer is not bpftrace, is not installed or lacks the script; -x or -c is wrong; or tracers don't
- * see the shim in the process of -x. */
+ * SystemTap's script, of which only the file name is used.  arguments: -x or -c, and the script's
+ * own; end with NULL.  The process of -x gets the shim if it lacks it.  With --help,
+ * prints the comment at the bpftrace script's head.  Exits with bpftrace's status, or with an error
+ * line: bpftrace is not installed or lacks the script; -x or -c is wrong; or tracers don't see the
+ * shim in the process of -x. */
 int script_backend(const char *path, char **arguments) __attribute__((noreturn));
 
 /* Runs a tracer's command line, which ends with NULL.  SIGINT, SIGTERM and SIGHUP that processes
@@ -96,20 +120,42 @@ int run_tracer(char **command);
 
 /* ---------------------------------------------------------------- running scripts */
 
+/* The names of all scripts; end with NULL. */
+char **script_names(void);
+
 /* Prints each script's name and title.  Exits with an error line if there are none. */
 int list_scripts(void);
 
 /* The path of the script of this name, with or without .stp; NULL: there is none. */
 char *script_file(const char *name);
 
-/* Runs stap on the script at path; if --backend is the first argument, script_backend().  arguments
- * end with NULL.  The command of -c runs with the shim; the process of -x gets it if needed.
- * Returns only for --help, after printing the script's help.  Exits with an error line if an
- * argument is wrong, or stap, the process, or a shim that the script needs is missing. */
+/* Runs the script at path.  arguments: stap's and the script's own, with --backend anywhere among
+ * them; end with NULL.  Runs stap if --backend is stap; script_backend() if it is bpftrace;
+ * without it, or with auto, bpftrace if stap is not known to work and bpftrace can run the script
+ * with these arguments.  The command of -c runs with the shim; the
+ * process of -x gets it if needed.  Returns only for --help, after printing the script's help.
+ * Exits with an error line if an argument is wrong, or stap, the process, or a shim that the script
+ * needs is missing. */
 int script_main(const char *path, char **arguments);
+
+/* Whether stap's arguments name a script of the user's: by -e, or the first one that is not an
+ * option is an existing file FILE.stp. */
+bool is_own_script(char **arguments);
+
+/* Runs stap on that script, prepared as script_main() does.  Returns only for --help. */
+int own_script_main(char **arguments);
 
 /* Prepares a run as script_main() does, and returns the command for exec_program().  Does not know
  * --help and --backend. */
 char **script_command(const char *path, char **arguments);
+
+/* ---------------------------------------------------------------- compiling */
+
+/* `stap-python precompile`: has stap compile scripts for the running kernel. */
+int precompile_main(char **arguments);
+
+/* Starts a process that prints a line once stap compiles.  This program must become stap, or start
+ * it. */
+void say_if_compiling(void);
 
 #endif

@@ -15,7 +15,7 @@ need_live_stap() {
   need_stap
   [ -n "${STAP_VM_ROOT:-}" ] || return 0
   need qemu-system-x86_64 ssh
-  range=$(stap -p4 -e "probe process(\"$driver\").mark(\"function__entry\") { println(1) }" 2>&1 |
+  range=$(stap -p4 -e "probe process(\"$driver\").mark(\"function__entry\") { println(1) __python_output() }" 2>&1 |
     grep 'outside tested range') || return 0
   skip "needs a stap that compiles for its kernel: ${range,}"
 }

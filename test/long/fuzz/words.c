@@ -8,10 +8,12 @@
 #include "fuzz.h"
 #include "lib/files.h"
 #include "lib/processes.h"
-#include "lib/files.h"
+#include "lib/util.h"
+#include "script/script.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +35,7 @@ int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
 const char *__wrap_attach_process(const struct process *process);
 int __wrap_isatty(int fd);
-int __wrap_script_backend(const char *path, char **arguments);
+int __wrap_script_backend(const char *path, char **arguments, bool attaches);
 int __wrap_ps_main(char **arguments);
 size_t __wrap_enabled_read(bool with_root, char ***paths);
 bool __wrap_enabled_find(const char *path);
@@ -87,9 +89,9 @@ int __wrap_isatty(int fd)
 }
 
 /* It starts bpftrace, and the command. */
-int __wrap_script_backend(const char *path, char **arguments)
+int __wrap_script_backend(const char *path, char **arguments, bool attaches)
 {
-    (void)path, (void)arguments;
+    (void)path, (void)arguments, (void)attaches;
     fuzz_leave(0);
     return 0;
 }
@@ -220,7 +222,7 @@ int __wrap_unlink(const char *path)
 
 /* The word of that number, from 0, in text, in which a shell sees only '...' and \' as special;
  * NULL: it has fewer. */
-static char *shell_word(const char *text, size_t number)
+static char *word_of(const char *text, size_t number)
 {
     char *word = calloc(strlen(text) + 1, 1), *end = word;
     for (; *text == ' '; text++)
@@ -233,18 +235,18 @@ static char *shell_word(const char *text, size_t number)
         else
             *end++ = *text;
     *end = '\0';
-    return number && *text ? shell_word(text, number - 1) : number ? NULL : word;
+    return number && *text ? word_of(text, number - 1) : number ? NULL : word;
 }
 
 /* Checks that the command of a -c has the shim, and is otherwise the original. */
 static void check_command(const char *command, const char *original)
 {
-    char *variable = shell_word(command, 1), *shell = shell_word(command, 2);
+    char *variable = word_of(command, 1), *shell = word_of(command, 2);
     fuzz_check(strncmp(command, "env '", 5) == 0, "a command without the shim");
     fuzz_check(variable && strcmp(variable, "LD_PRELOAD=" SHIM_PATH) == 0,
                "a command with another LD_PRELOAD");
     if (strpbrk(original, "|&;<>()`\n")) {
-        char *text = shell_word(command, 4);
+        char *text = word_of(command, 4);
         fuzz_check(shell && strcmp(shell, "sh") == 0 && text && strcmp(text, original) == 0,
                    "a shell gets another command");
     } else {
@@ -252,6 +254,69 @@ static void check_command(const char *command, const char *original)
         fuzz_check(length > end && strcmp(command + length - end, original) == 0,
                    "the command is another");
     }
+}
+
+/* Checks a word that is not the original: -c COMMAND, -cCOMMAND or -vcCOMMAND. */
+static void check_changed(const char *word, const char *original, const char *before)
+{
+    size_t same = 0;
+    while (word[same] && word[same] == original[same])
+        same++;
+    const char *at = strstr(word, "env 'LD_PRELOAD=");
+    fuzz_check(at != NULL, "a word is changed");
+    const char *env = program_in_path("env");
+    size_t start = (size_t)(at - word), folders = strlen(env) - strlen("env");
+    fuzz_check(start >= folders && strncmp(word + start - folders, env, folders) == 0,
+               "another env");
+    start -= folders;
+    /* with SystemTap 5.1 */
+    char *umask = format("%s sh -c 'umask 022 && exec \"$@\"' sh ", env);
+    if (start >= strlen(umask) && strncmp(word + start - strlen(umask), umask, strlen(umask)) == 0)
+        start -= strlen(umask);
+    fuzz_check(start <= same, "a word is changed before the command");
+    fuzz_check(start ? word[start - 1] == 'c' && word[0] == '-'
+                     : before[0] == '-' && strchr(before, 'c'),
+               "a word is changed that is not a command");
+    check_command(at, original + start);
+}
+
+static bool is_value(char *const *words)
+{
+    return words[0] && words[1] && strcmp(words[0], "-G") == 0 &&
+           strncmp(words[1], "__python_argument", 17) == 0;
+}
+
+/* Moves *at behind what stap-python puts before the given words.  Returns the first -G of a value,
+ * or what is in its place. */
+static char *const *skip_added(char *const **at)
+{
+    static const char *const pairs[][2] = {{"-B", "KCFLAGS=-w"},
+                                           {"-d", "/"},
+                                           {"-E", "probe begin { __python_output_begins() }"},
+                                           {"-G", "__python_announces=1"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if ((*at)[0] && (*at)[1] && strcmp((*at)[0], pairs[i][0]) == 0 &&
+            strncmp((*at)[1], pairs[i][1], strlen(pairs[i][1])) == 0)
+            *at += 2;
+    char *const *values = *at;
+    while (is_value(*at))
+        *at += 2;
+    return values;
+}
+
+/* Whether the next of the values is that text; goes on to the one after it. */
+static bool is_next_value(char *const **values, const char *text)
+{
+    const char *digits = is_value(*values) ? strchr((*values)[1], '=') + 1 : NULL;
+    if (!digits || strlen(digits) != 2 * strlen(text))
+        return false;
+    for (size_t i = 0; text[i]; i++) {
+        unsigned byte;
+        if (sscanf(digits + 2 * i, "%2x", &byte) != 1 || byte != (unsigned char)text[i])
+            return false;
+    }
+    *values += 2;
+    return true;
 }
 
 int __wrap_execvp(const char *file, char *const *arguments)
@@ -265,31 +330,29 @@ int __wrap_execvp(const char *file, char *const *arguments)
         fuzz_leave(0);
     }
     fuzz_check(strcmp(file, "true") == 0, "another program than stap");
-    const char *folder = SCRIPTS_DIR "/";
-    fuzz_check(strncmp(arguments[1], folder, strlen(folder)) == 0 &&
-                   !strchr(arguments[1] + strlen(folder), '/'),
-               "a script that is not ours");
-    for (size_t i = 2; i < count; i++) {
-        fuzz_check(arguments[i] != NULL, "a word is lost");
-        if (strcmp(arguments[i], originals[i]) == 0)
+    char *const *given = originals + (script_file(originals[1]) ? 2 : 1), *const *at =
+                                                                              arguments + 1;
+    for (char *const *word = given; *word; word++)
+        if (strncmp(*word, "--backend", 9) == 0) /* which is removed */
+            fuzz_leave(0);
+    if (given == originals + 2) {
+        const char *folder = SCRIPTS_DIR "/";
+        fuzz_check(*at && strncmp(*at, folder, strlen(folder)) == 0 &&
+                       !strchr(*at + strlen(folder), '/'),
+                   "a script that is not ours");
+        at++;
+    } else if (!is_own_script(originals + 1))
+        fuzz_leave(0); /* record, top and dump write the command line */
+    char *const *values = skip_added(&at);
+    for (; *given; given++, at++) {
+        fuzz_check(*at != NULL, "a word is lost");
+        if (strcmp(*at, "-") == 0 && is_next_value(&values, *given))
             continue;
-        /* -c COMMAND, -cCOMMAND or -vcCOMMAND */
-        size_t same = 0;
-        while (arguments[i][same] == originals[i][same])
-            same++;
-        const char *at = strstr(arguments[i], "env 'LD_PRELOAD=");
-        fuzz_check(at != NULL, "a word is changed");
-        size_t start = (size_t)(at - arguments[i]);
-        const char umask[] = "sh -c 'umask 022 && exec \"$@\"' sh "; /* with SystemTap 5.1 */
-        if (start >= sizeof umask - 1 && strncmp(at - (sizeof umask - 1), umask, 13) == 0)
-            start -= sizeof umask - 1;
-        fuzz_check(start <= same, "a word is changed before the command");
-        fuzz_check(start ? arguments[i][start - 1] == 'c' && arguments[i][0] == '-'
-                         : originals[i - 1][0] == '-' && strchr(originals[i - 1], 'c'),
-                   "a word is changed that is not a command");
-        check_command(at, originals[i] + start);
+        if (strcmp(*at, *given) != 0)
+            check_changed(*at, *given, given[-1]);
     }
-    fuzz_check(arguments[count] == NULL, "a word too many");
+    fuzz_check(*at == NULL, "a word too many");
+    fuzz_check(!is_value(values), "a value that was not given");
     fuzz_leave(0);
     return -1;
 }

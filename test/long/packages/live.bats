@@ -1,7 +1,7 @@
 # The Debian packages at work: in a fresh Debian 12 with its SystemTap, Python and kernel, to which only they
 # were added, stap probes a Python, in a guest with that root.
 #
-# Debian 12's SystemTap has two faults on its own kernel, which test/vm/runtime.sh corrects in a copy of its
+# Debian 12's SystemTap has two faults on its own kernel, which test/vm/runtime corrects in a copy of its
 # runtime.  Everything else is what apt installed.
 #
 # SPDX-License-Identifier: MIT

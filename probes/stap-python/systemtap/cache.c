@@ -1,0 +1,139 @@
+/*
+ * stap's folder: who can write to its cache, and the umask with which stap runs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+
+#include "lib/files.h"
+#include "lib/util.h"
+#include "systemtap/systemtap.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *stap_folder(void)
+{
+    const char *folder = secure_getenv("SYSTEMTAP_DIR"), *home = secure_getenv("HOME");
+    if (folder && *folder)
+        return strdup(folder);
+    const struct passwd *user = home && *home ? NULL : getpwuid(geteuid());
+    home = user ? user->pw_dir : home;
+    return home && *home ? format("%s/.systemtap", home) : NULL;
+}
+
+/* ---------------------------------------------------------------- who can write to stap's cache */
+
+static char *found;
+static const char *who;
+
+static int look_at(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)where;
+    /* The mode of a link has no meaning. */
+    if (kind == FTW_SL || kind == FTW_SLN || kind == FTW_NS)
+        return 0;
+    bool own_group = status->st_gid == status->st_uid;
+    if (status->st_mode & S_IWOTH || (status->st_mode & S_IWGRP && !own_group))
+        who = "others";
+    else if (status->st_uid != geteuid() && status->st_uid != 0)
+        who = format("another user (uid %u)", status->st_uid);
+    if (who)
+        found = strdup(path);
+    return who != NULL;
+}
+
+char *stap_file_of_others(const char **others)
+{
+    enum { DESCRIPTORS = 8 };
+    char *named = stap_folder();
+    struct stat status;
+    if (!named)
+        return NULL;
+    const char *folder = under_root(named);
+    found = NULL;
+    who = NULL;
+    if (stat(folder, &status) == 0 && !look_at(folder, &status, FTW_D, NULL))
+        nftw(format("%s/cache", folder), look_at, DESCRIPTORS, FTW_PHYS);
+    *others = who;
+    /* The path without STAP_PYTHON_ROOT. */
+    return found ? found + strlen(folder) - strlen(named) : NULL;
+}
+
+/* ---------------------------------------------------------------- umask */
+
+static mode_t callers;
+static bool is_known;
+
+/* The umask with which this program was started, even after keep_others_out(). */
+static mode_t callers_umask(void)
+{
+    if (!is_known) {
+        callers = umask(S_IWGRP | S_IWOTH);
+        umask(callers);
+        is_known = true;
+    }
+    return callers;
+}
+
+void set_tracers_umask(void)
+{
+    if (!(callers_umask() & S_IWOTH))
+        umask(callers_umask() | S_IWGRP | S_IWOTH);
+}
+
+/* Opens the folder at path, relative to parent, and creates it if it is missing; -1 if it is not
+ * ours.  If everybody could write to it, removes the mode bits closed, and sets *is_closed. */
+static int open_own(int parent, const char *path, mode_t mode, mode_t closed, bool *is_closed)
+{
+    struct stat status;
+    mkdirat(parent, path, mode);
+    /* O_NOFOLLOW: root must not change the mode of a file to which another user's link leads. */
+    int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0 || status.st_uid != geteuid()) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (status.st_mode & S_IWOTH && fchmod(fd, status.st_mode & 07777 & ~closed) == 0)
+        *is_closed = true;
+    return fd;
+}
+
+void keep_others_out(void)
+{
+    char *path = stap_folder();
+    bool is_closed = false;
+    set_tracers_umask();
+    int folder =
+        path ? open_own(AT_FDCWD, under_root(path), 0755, S_IWGRP | S_IWOTH, &is_closed) : -1;
+    if (folder < 0)
+        return;
+    int cache = open_own(folder, "cache", S_IRWXU, S_IRWXG | S_IRWXO, &is_closed);
+    if (cache >= 0)
+        close(cache);
+    close(folder);
+    if (is_closed)
+        warn("everybody could write to %s, where stap keeps the modules that it loads, until now: "
+             "rm -rf %s removes what is there",
+             printable(path), printable(shell_word(format("%s/cache", path))));
+}
+
+/* SystemTap 5.1 sets umask 0, which the programs that it starts inherit. */
+static bool has_umask_0(void)
+{
+    struct stap_version version = stap_version();
+    return version.major == 5 && version.minor == 1;
+}
+
+char *with_callers_umask(const char *command)
+{
+    bool changed = !(callers_umask() & S_IWOTH);
+    if (!changed && !has_umask_0())
+        return strdup(command);
+    return format("sh -c 'umask %03o && exec \"$@\"' sh %s", callers_umask(), command);
+}
