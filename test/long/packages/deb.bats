@@ -69,13 +69,9 @@ stock_in_force() {
   [[ $output != *mismatched-override* ]]
 }
 
-@test "the package with stap-python recommends all that a first trace needs" {
-  dpkg-deb -f "$top"/build/deb/systemtap-cpython_*.deb Recommends | tr ',' '\n' | sed 's/ *(.*//; s/^ *//' >"$BATS_TEST_TMPDIR/recommended"
-  cat "$BATS_TEST_TMPDIR/recommended"
-  grep -qx systemtap "$BATS_TEST_TMPDIR/recommended"
-  grep -qx bpftrace "$BATS_TEST_TMPDIR/recommended"
-  # of this architecture, and no other's
-  grep -qxE "linux-headers-[0-9a-z-]+ \| (linux-headers-cloud-[0-9a-z]+ \| )?linux-headers-generic" "$BATS_TEST_TMPDIR/recommended"
+@test "the package with stap-python recommends both tracers, and no headers, which may bring another kernel along" {
+  dpkg-deb -f "$top"/build/deb/systemtap-cpython_*.deb Recommends | tr ',' '\n' | sed 's/ *(.*//; s/^ *//' | sort >"$BATS_TEST_TMPDIR/recommended"
+  diff "$BATS_TEST_TMPDIR/recommended" - <<<$'bpftrace\nsystemtap'
 }
 
 @test "blhc finds the compiler told of all hardening" {

@@ -33,9 +33,9 @@ drop_machine() {
   rm -rf --one-file-system "$root" "$root.stap" "$typed_seconds"
 }
 
-# A new administrator's shell.
+# A new administrator's shell.  stap's folder is where the guest and run_outside's programs see it.
 clean() {
-  env -i PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME=/root SHELL=/bin/bash TERM=dumb LC_ALL=C \
+  env -i PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME=/root SHELL=/bin/bash TERM=dumb LC_ALL=C SYSTEMTAP_DIR="$jobs/systemtap" \
     DEBIAN_FRONTEND=noninteractive STAP_VM_ROOT="$root" STAP_VM_KVER="$STAP_VM_KVER" "$@"
 }
 
@@ -51,7 +51,8 @@ guest_on() {
   (cd / && clean timeout -k 5 200 "$top/test/vm/guest" start)
   # where stap keeps what it has compiled
   in_guest mount -t tmpfs home /root
-  make_outside
+  run_outside make
+  run_outside apt-get
 }
 
 guest_off() {
@@ -59,27 +60,32 @@ guest_off() {
   [ ! -d "$root.stap" ] || clean timeout -k 5 60 "$top/test/vm/guest" stop
 }
 
-# stap's make, which an emulated processor takes ten minutes for, runs on this one, in the same root.
-make_outside() {
+# Has a program of the guest run on this processor, in the same root: stap's make, for which an emulated one takes ten
+# minutes, and apt-get, which also needs a network and a root that can be written to.
+# usage: run_outside PROGRAM
+run_outside() {
+  in_guest test -x "/usr/bin/$1" || return 0
   mkdir -p "$jobs/bin"
-  cat >"$jobs/bin/make" <<SH
+  cat >"$jobs/bin/$1" <<SH
 #!/bin/sh
 job=\$(mktemp -d "$jobs/job.XXXXXX")
-printf '%s\\0' "\$@" >"\$job/new"
+printf '%s\\0' $1 "\$@" >"\$job/new"
 mv "\$job/new" "\$job/asked"
 until [ -e "\$job/status" ]; do sleep 0.1; done
 cat "\$job/out"
 cat "\$job/err" >&2
 exit "\$(cat "\$job/status")"
 SH
-  chmod +x "$jobs/bin/make"
-  in_guest mount --bind "$jobs/bin/make" /usr/bin/make
-  export -f serve_make in_machine clean
-  setsid bash -c serve_make >/dev/null 2>&1 </dev/null 3>&- &
+  chmod +x "$jobs/bin/$1"
+  in_guest mount --bind "$jobs/bin/$1" "/usr/bin/$1"
+  [ ! -e "$jobs/served" ] || return 0
+  : >"$jobs/served"
+  export -f serve in_machine clean
+  setsid bash -c serve >/dev/null 2>&1 </dev/null 3>&- &
 }
 
-# Ends with the folder.
-serve_make() {
+# Runs what run_outside's programs ask for; ends with the folder.
+serve() {
   local job arguments status
   while [ -d "$jobs/bin" ]; do
     for job in "$jobs"/job.*; do
@@ -87,7 +93,7 @@ serve_make() {
       mapfile -d '' arguments <"$job/asked"
       rm "$job/asked"
       status=0
-      in_machine make "${arguments[@]}" >"$job/out" 2>"$job/err" || status=$?
+      in_machine "${arguments[@]}" >"$job/out" 2>"$job/err" || status=$?
       echo "$status" >"$job/status.new"
       mv "$job/status.new" "$job/status"
     done

@@ -1,7 +1,7 @@
-"""usage: typed.py [--until REGEX] [--then SECONDS] [--limit SECONDS] COMMAND...
+"""usage: typed.py [--answer TEXT]... [--until REGEX] [--then SECONDS] [--limit SECONDS] COMMAND...
 
 Runs the command, which is to be script(1) or a way to it, whose stdin has what is typed; prints what appears on that
-terminal.  Once REGEX is in it, and SECONDS more have passed, Ctrl-C is typed.  The exit status is the command's; 124 if
+terminal.  At each question, "[y/N] ", the next TEXT is typed.  Once REGEX is in it, and SECONDS more have passed, Ctrl-C is typed.  The exit status is the command's; 124 if
 it was ended as the limit had passed.
 """
 # SPDX-License-Identifier: MIT
@@ -23,6 +23,7 @@ def shown(raw):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--answer", action="append", default=[])
     parser.add_argument("--until", type=lambda text: re.compile(text.encode(), re.MULTILINE))
     parser.add_argument("--then", type=float, default=0)
     parser.add_argument("--limit", type=float, default=900)
@@ -47,6 +48,9 @@ def main():
         if not part:
             break
         raw += part
+        if given.answer and raw.endswith(b"[y/N] "):
+            process.stdin.write(given.answer.pop(0).encode() + b"\n")
+            process.stdin.flush()
         if given.until and not ends and given.until.search(raw):
             ends = now + given.then
     sys.stdout.write(shown(raw).rstrip("\n") + "\n" if raw.strip() else "")
