@@ -292,7 +292,7 @@ static void attach_here(void)
 
 void attach_interpreter(void)
 {
-    if (detach_is_asked())
+    if (detach_is_requested())
         return;
     attach_here();
     if (watcher_allowed && cpython_is_main()) /* set up before a detach */

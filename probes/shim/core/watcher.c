@@ -86,7 +86,7 @@ void watcher_name_change(enum watcher_state state)
 
 /* ---------------------------------------------------------------- the watcher */
 
-enum { PERIOD_MS = 50, PERIODS_UNTIL_LOOK = 20 };
+enum { PERIOD_MS = 50, PERIODS_UNTIL_CHECK = 20 };
 /* A tracer raises its semaphores one after another, each for both of the marker's sites, within a
  * millisecond. */
 enum { REST_MS = 2, RESTS = 10 };
@@ -215,15 +215,15 @@ static enum begin prepare_to_rearm(struct watcher *self)
 /* Whether detach was requested.  The thread's name is that of WATCHER_DETACHES meanwhile. */
 static bool is_to_detach(struct watcher *self)
 {
-    bool asked = detach_is_asked();
-    if (asked != self->detaches) {
-        watcher_name_change(asked                               ? WATCHER_DETACHES
+    bool requested = detach_is_requested();
+    if (requested != self->detaches) {
+        watcher_name_change(requested                           ? WATCHER_DETACHES
                             : self->attaches && running != self ? WATCHER_IS_NEW
                                                                 : WATCHER_IS_ACTIVE);
-        debug_log(asked ? "detaching" : "attached again before it was detached");
+        debug_log(requested ? "detaching" : "attached again before it was detached");
     }
-    self->detaches = asked;
-    return asked;
+    self->detaches = requested;
+    return requested;
 }
 
 /* Whether the shim is detached now, so that this thread must end: no hook is left, and no thread of
@@ -231,7 +231,7 @@ static bool is_to_detach(struct watcher *self)
 static bool begins_to_leave(struct watcher *self)
 {
     if (!is_to_detach(self) || settled != 0 || !ask_is_clear() ||
-        self->looks++ % PERIODS_UNTIL_LOOK != 0)
+        self->looks++ % PERIODS_UNTIL_CHECK != 0)
         return false;
     descriptors_leave(&self->descriptors_closed);
     bool leaves = !any_thread_has_seccomp() && detach_begin(semaphores_sum());
@@ -268,11 +268,11 @@ static bool has_detached_first(struct watcher *self)
  * this watcher the running one, on a thread of the program.  False: the thread must end. */
 static bool run_until_attached(struct watcher *self)
 {
-    bool asked = false;
+    bool requested = false;
     for (unsigned periods = 0; running != self; periods++) {
         if (has_detached_first(self))
             return false;
-        if (!asked && !self->detaches && periods % PERIODS_UNTIL_LOOK == 0) {
+        if (!requested && !self->detaches && periods % PERIODS_UNTIL_CHECK == 0) {
             /* Python's end does not wait for this thread. */
             enum begin begin = prepare_to_rearm(self);
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
@@ -283,7 +283,7 @@ static bool run_until_attached(struct watcher *self)
             }
             if (begin == BEGUN) {
                 /* Again up to 3.11, where another interpreter may have started. */
-                asked = rearm_attach(attach_interpreter) && py.minor >= 12;
+                requested = rearm_attach(attach_interpreter) && py.minor >= 12;
                 rearm_release();
             }
             if (periods == 0)
@@ -315,8 +315,8 @@ static bool stable_markers(struct watcher *self, unsigned *enabled)
     return true;
 }
 
-/* Has the interpreters rearm.  change: for other markers; look: to check their hooks. */
-static enum begin rearm(struct watcher *self, unsigned enabled, bool change, bool look)
+/* Has the interpreters rearm.  change: for other markers; check: to check their hooks. */
+static enum begin rearm(struct watcher *self, unsigned enabled, bool change, bool check)
 {
     enum begin begin = change ? rearm_nogil(self) : BEGIN_LATER;
     if (begin != BEGIN_LATER)
@@ -325,7 +325,7 @@ static enum begin rearm(struct watcher *self, unsigned enabled, bool change, boo
     if (begin != BEGUN)
         return begin;
     if (watcher_allowed)
-        rearm_all(enabled, look);
+        rearm_all(enabled, check);
     rearm_release();
     return watcher_allowed ? BEGUN : BEGIN_NEVER;
 }
@@ -343,7 +343,7 @@ static void *watch(void *data)
 {
     struct watcher *self = data;
     unsigned periods = 0, wait = 1, enabled;
-    uint64_t asked = ~0ul; /* filter_arm_key() */
+    uint64_t requested = ~0ul; /* filter_arm_key() */
     bool filtered = false;
     self->id = gettid();
     watcher_name_first(self->attaches);
@@ -363,12 +363,12 @@ static void *watch(void *data)
         bool change = enabled != settled || (enabled && !rearm_all_done(enabled));
         if (!change && !enabled)
             continue;
-        if (filter_arm_key(enabled) != asked) {
-            asked = filter_arm_key(enabled);
+        if (filter_arm_key(enabled) != requested) {
+            requested = filter_arm_key(enabled);
             periods = 0, wait = 1;
         }
-        bool look = ++periods % PERIODS_UNTIL_LOOK == 0;
-        if (look || (change && !filtered && periods % wait == 0)) {
+        bool check = ++periods % PERIODS_UNTIL_CHECK == 0;
+        if (check || (change && !filtered && periods % wait == 0)) {
             bool was_filtered = filtered;
             descriptors_leave(&self->descriptors_closed);
             watcher_name_safe();
@@ -379,18 +379,18 @@ static void *watch(void *data)
                 continue;
             if (change)
                 settled = ~0u;
-            enum begin begin = rearm(self, enabled, change, look);
+            enum begin begin = rearm(self, enabled, change, check);
             if (begin == BEGIN_NEVER)
                 break;
             if (begin == BEGUN)
-                wait = wait < PERIODS_UNTIL_LOOK ? 2 * wait : wait;
+                wait = wait < PERIODS_UNTIL_CHECK ? 2 * wait : wait;
         }
         if (rearm_all_done(enabled))
             settled = enabled;
     } while (sleep_ms(self, PERIOD_MS));
     /* A thread's end makes more system calls than futex(): lets the process end first. */
     for (int i = 0;
-         i < PERIODS_UNTIL_LOOK && self->state == ST_INTERPRETER_ENDED && !is_last_thread(); i++)
+         i < PERIODS_UNTIL_CHECK && self->state == ST_INTERPRETER_ENDED && !is_last_thread(); i++)
         if (!futex_wait_us(&self->state, ST_INTERPRETER_ENDED, PERIOD_MS * 1000L))
             break;
     return end(self);

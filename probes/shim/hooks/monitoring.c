@@ -306,7 +306,7 @@ void monitoring_give_way(PyObject *monitoring, const struct monitoring_event *ev
 {
     given = events;
     given_count = count;
-    if (detach_is_asked())
+    if (detach_is_requested())
         return;
     replace(monitoring, "use_tool_id", METH_FASTCALL, &use, (PyCFunction)(void *)use_tool_id);
     replace(monitoring, "free_tool_id", METH_O, &release, free_tool_id);

@@ -237,7 +237,7 @@ void rearm_start(void)
 static void (*_Atomic pending_fn)(void);
 
 /* Up to 3.11, where all interpreters share one GIL.  On a thread that runs another interpreter. */
-static void call_in_main_interpreter(void (*meet)(void))
+static void call_in_main_interpreter(void (*function)(void))
 {
     PyInterpreterState *interpreter = cpython_main_interpreter();
     PyThreadState *here = py.PyThreadState_Get(), *made = NULL;
@@ -247,7 +247,7 @@ static void call_in_main_interpreter(void (*meet)(void))
     if (!there)
         return;
     py.PyThreadState_Swap(there);
-    meet();
+    function();
     if (made)
         py.PyThreadState_Clear(made);
     py.PyThreadState_Swap(here);
@@ -259,14 +259,14 @@ static void call_in_main_interpreter(void (*meet)(void))
 static bool rearm_now(void)
 {
     bool is_main = cpython_is_main();
-    void (*meet)(void) = is_main || py.minor <= 11 ? atomic_exchange(&pending_fn, NULL) : NULL;
-    if (meet && is_main)
-        meet();
-    else if (meet)
-        call_in_main_interpreter(meet);
+    void (*function)(void) = is_main || py.minor <= 11 ? atomic_exchange(&pending_fn, NULL) : NULL;
+    if (function && is_main)
+        function();
+    else if (function)
+        call_in_main_interpreter(function);
     bool done = arm_current();
-    /* meet() has called rearm_call_soon(), and arm_current() has undone the forced rearm. */
-    if (meet && pending_fn)
+    /* function() has called rearm_call_soon(), and arm_current() has undone the forced rearm. */
+    if (function && pending_fn)
         rearm_call_soon(pending_fn);
     return done;
 }
@@ -501,9 +501,9 @@ static void attach_one_311(struct interp *interp, unsigned unused)
 }
 
 /* The watcher's thread state is the main interpreter's, and so is its pending call. */
-bool rearm_attach(void (*meet)(void))
+bool rearm_attach(void (*function)(void))
 {
-    pending_fn = meet;
+    pending_fn = function;
     if (py.minor >= 12)
         return py.PyInterpreterState_Main && add_call(py.PyInterpreterState_Main());
     for_each_311(attach_one_311, 0);
@@ -511,13 +511,13 @@ bool rearm_attach(void (*meet)(void))
     return true;
 }
 
-void rearm_call_soon(void (*meet)(void))
+void rearm_call_soon(void (*function)(void))
 {
     struct interp *interp = interp_main();
     /* 3.13 and later end the process if an eval frame function is set without the GIL. */
     if (py.PyThreadState_GetUnchecked && !py.PyThreadState_GetUnchecked())
         interp = NULL;
-    pending_fn = interp ? meet : NULL;
+    pending_fn = interp ? function : NULL;
     if (pending_fn && force_rearm(interp, false))
         rearm_requests = 1;
 }

@@ -75,16 +75,16 @@ bool rearm_all_done(unsigned enabled);
  * the list's lock. */
 bool ask_is_clear(void);
 
-/* Has meet() called soon, by a thread of the main interpreter in a CPython that already runs;
- * meet() is to call arm_interpreter_started().  Threads and GIL are as for rearm_all().  False: try
- * again. */
-bool rearm_attach(void (*meet)(void));
+/* Has function() called soon, by a thread of the main interpreter in a CPython that already runs;
+ * function() is to call arm_interpreter_started().  Threads and GIL are as for rearm_all().  False:
+ * try again. */
+bool rearm_attach(void (*function)(void));
 
-/* Has meet() called when a thread of the main interpreter next calls a Python function; meet() may
- * call rearm_call_soon() again.  NULL: cancels the call.  meet() is a parameter, as it is a
- * function of core/, which this folder must not include.  GIL held, or in the child of a fork by C,
- * which has no other thread. */
-void rearm_call_soon(void (*meet)(void));
+/* Has function() called when a thread of the main interpreter next calls a Python function;
+ * function() may call rearm_call_soon() again.  NULL: cancels the call.  function() is a parameter,
+ * as it is a function of core/, which this folder must not include.  GIL held, or in the child of a
+ * fork by C, which has no other thread. */
+void rearm_call_soon(void (*function)(void));
 
 /* The main interpreter ends, or begins: nothing is armed from then on, or again.  GIL held. */
 void rearm_stop(void);

@@ -49,7 +49,7 @@ static void set_request(uint32_t value)
     __atomic_store_n(&page->request, value, __ATOMIC_RELEASE);
 }
 
-bool detach_is_asked(void)
+bool detach_is_requested(void)
 {
     return request() != REQUEST_NONE;
 }
@@ -57,13 +57,13 @@ bool detach_is_asked(void)
 bool detach_begin(unsigned raised)
 {
     pthread_mutex_lock(&lock);
-    bool asked = detach_is_asked();
-    if (asked) {
+    bool requested = detach_is_requested();
+    if (requested) {
         watcher = LEAVING;
         page->raised = raised;
     }
     pthread_mutex_unlock(&lock);
-    return asked;
+    return requested;
 }
 
 /* A fork may come between any two steps, and the child repeats all of them (detach_forked()): a
@@ -104,7 +104,7 @@ static bool open_page(void)
 /* Only tries the lock: the caller may be any thread of the program. */
 bool detach_undo(bool *ended)
 {
-    if (!detach_is_asked() || pthread_mutex_trylock(&lock) != 0)
+    if (!detach_is_requested() || pthread_mutex_trylock(&lock) != 0)
         return false;
     bool undone = watcher != LEAVING && open_page();
     if (undone) {

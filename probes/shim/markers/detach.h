@@ -27,7 +27,7 @@ void detach_publish(uint32_t attach);
 void detach_publish_ids(bool lacking);
 
 /* Whether detach was requested, or is done: the shim must have no hooks.  No lock. */
-bool detach_is_asked(void);
+bool detach_is_requested(void);
 
 /* Commits to the end of the watcher; no hook may be left.  raised: semaphores_sum(), for the
  * launcher.  False: stap-python attach has withdrawn the request.  On the watcher's thread. */

@@ -25,7 +25,7 @@ unsigned markers_enabled(void)
     for (int i = 0; i < MARKERS; i++)
         if (*marker_info[i].semaphore)
             probed |= 1u << i;
-    bool detached = detach_is_asked();
+    bool detached = detach_is_requested();
     if (detached)
         silent = ~0u;
     else if (probed && !fire_native_too)

@@ -72,7 +72,7 @@ static unsigned generation(void)
 }
 
 /* Collects the patterns of the page and, by the marker `filter`, of the tracers. */
-static void ask(char *patterns)
+static void collect(char *patterns)
 {
     memset(patterns, 0, FILTER_SIZE); /* a probe handler that writes here can't take a page fault */
     if (page) {
@@ -87,11 +87,11 @@ static void ask(char *patterns)
             *at = ' ';
 }
 
-static void look(void)
+static void update(void)
 {
     static char patterns[FILTER_SIZE];
     unsigned now = filter_revision(), next = now + 1;
-    ask(patterns);
+    collect(patterns);
     if (in_use && strcmp(patterns, texts[now % KEPT]) == 0)
         return;
     memcpy(texts[next % KEPT], patterns, FILTER_SIZE);
@@ -113,7 +113,7 @@ static void look_if(unsigned enabled, bool again)
                (again || !in_use || raised != known_raised || written != known_generation)) {
         known_raised = raised;
         known_generation = written;
-        look();
+        update();
     }
     atomic_flag_clear(&looking);
 }

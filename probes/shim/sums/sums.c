@@ -437,7 +437,7 @@ bool sums_flush(void)
     return true;
 }
 
-static void forget(struct function_sums *sums)
+static void reset(struct function_sums *sums)
 {
     SINCE(sums, begun);
     SINCE(sums, ended);
@@ -446,19 +446,19 @@ static void forget(struct function_sums *sums)
 }
 
 /* Drops counts that were not flushed. */
-static void forget_all(void)
+static void reset_all(void)
 {
     open_calls_invalidate();
     if (pthread_mutex_trylock(&flush_lock) != 0)
         return;
-    for_each(forget);
+    for_each(reset);
     pthread_mutex_unlock(&flush_lock);
 }
 
 void sums_after_fork(void)
 {
     pthread_mutex_init(&flush_lock, NULL);
-    forget_all();
+    reset_all();
     making = (struct nogil_lock){0};
     open_calls_after_fork();
 }
@@ -473,7 +473,7 @@ void sums_flush_tick(unsigned enabled)
         sums_flush();
     else if (!sums && periods) {
         periods = 0;
-        forget_all();
+        reset_all();
     }
 }
 
@@ -527,7 +527,7 @@ static void make_key(void)
     has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
 }
 
-static void forget_here(void)
+static void reset_thread(void)
 {
     calls.depth = 0;
     if (calls.block)
@@ -539,7 +539,7 @@ static __attribute__((noinline)) bool make_room(void)
 {
     if (calls.room >= MAX_CALLS) { /* other threads drop their calls, too */
         calls.epoch = ++epoch;
-        forget_here();
+        reset_thread();
         return true;
     }
     pthread_once(&key_once, make_key);
@@ -551,7 +551,7 @@ static __attribute__((noinline)) bool make_room(void)
     calls.block = block;
     calls.room = (uint32_t)((size - sizeof *block) / sizeof *block->call);
     if (is_first)
-        forget_here();
+        reset_thread();
     pthread_setspecific(at_thread_end, block);
     return true;
 }
@@ -575,7 +575,7 @@ void open_calls_begin(const void *function)
     unsigned now = atomic_load_explicit(&epoch, memory_order_relaxed);
     if (__builtin_expect(calls.epoch != now, 0)) {
         calls.epoch = now;
-        forget_here();
+        reset_thread();
     }
     if (__builtin_expect(calls.depth == calls.room, 0) && !make_room())
         return;
@@ -639,8 +639,8 @@ static void exit_flush(void)
 
 typedef void *(*c_function)(void *, void *, void *, void *, void *);
 
-/* PARTING(NAME): a function of the module posix. */
-#define EXIT_FUNCTIONS(PARTING) PARTING(_exit) PARTING(execv) PARTING(execve)
+/* MACRO(NAME): a function of the module posix. */
+#define EXIT_FUNCTIONS(MACRO) MACRO(_exit) MACRO(execv) MACRO(execve)
 
 #define NUMBER(name) NUMBER_##name,
 enum { EXIT_FUNCTIONS(NUMBER) COUNT };

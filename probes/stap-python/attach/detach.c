@@ -78,7 +78,8 @@ static bool is_detached_within(const struct process *process, long ms)
 
 /* Requests the detach of a shim that is not detached, and waits for it.  NULL, or the reason why
  * the shim is not detached.  *raised: the sum of the shim's semaphores. */
-static const char *ask(const struct process *process, int memory, pid_t watcher, unsigned *raised)
+static const char *request_detach(const struct process *process, int memory, pid_t watcher,
+                                  unsigned *raised)
 {
     struct filter_page page;
     const char *why;
@@ -106,7 +107,7 @@ static const char *ask(const struct process *process, int memory, pid_t watcher,
         return "no thread of the shim's runs in it: if one starts, when Python code next runs "
                "there, it detaches; none does in a child that another thread than the main one has "
                "forked";
-    return "asked, but the shim's thread has not answered yet: look again with stap-python list";
+    return "requested, but the shim's thread has not reacted yet: run stap-python list again";
 }
 
 static const char *detach_from(pid_t pid)
@@ -136,7 +137,7 @@ static const char *detach_from(pid_t pid)
     int memory = page_open(&process, &why);
     if (memory < 0)
         return why;
-    why = ask(&process, memory, watcher, &raised);
+    why = request_detach(&process, memory, watcher, &raised);
     close(memory);
     if (why)
         return why;
