@@ -552,6 +552,35 @@ static inline size_t interpreter_modules_offset(int minor)
 }
 enum { INTERPRETER_WORDS = 2048 };
 
+/* Where asyncio's tasks are, 3.14+.  In a _PyThreadStateImpl: asyncio_running_task, which follows
+ * asyncio_running_loop, and asyncio_tasks_head, which a pointer (qsbr) and another list follow.  In
+ * a PyInterpreterState: the distance from its dict of modules to its asyncio_tasks_head, which its
+ * lock and a pointer (obmalloc) follow.  Patch releases and debug builds move them: those of 3.14.4
+ * to 3.14.7 are here.  Compared by offsets_fill_tasks() in cpython/tasks.c.
+ * https://github.com/python/cpython/blob/v3.14.4/Include/internal/pycore_tstate.h
+ * https://github.com/python/cpython/blob/v3.14.4/Include/internal/pycore_interp_structs.h */
+struct task_offsets {
+    uint8_t first;
+    uint16_t running_task, tasks_head;
+    uint16_t interp_tasks_head, interp_tasks_head_nogil;
+};
+static const struct task_offsets task_offsets_rows[] = {
+    {14, 872, 880, 3192, 9920},
+    {15, 1032, 1048, 3264, 10040},
+};
+COMPARED_WITH("task_offsets() (internal/pycore_tstate.h, pycore_interp_structs.h)", 15);
+
+static inline const struct task_offsets *task_offsets(int minor)
+{
+    return ROW_OF(task_offsets_rows, minor);
+}
+
+/* https://github.com/python/cpython/blob/v3.14.0/Include/internal/pycore_llist.h */
+struct llist_node {
+    struct llist_node *next, *prev; /* of an empty list: its head */
+};
+COMPARED_WITH("llist_node (Include/internal/pycore_llist.h)", 15);
+
 /* struct _gil_runtime_state.  From 3.7 to 3.11 it is in _PyRuntime, later in the main
  * PyInterpreterState, among the first INTERPRETER_WORDS words.  3.6 has single variables instead
  * (Python/ceval_gil.h).  Compared by find_gil() in cpython/offsets.c.

@@ -349,6 +349,20 @@ static void print_shim(const struct process *process, const struct shim_status *
         printf("  the shim: unknown, %s\n    %s\n", file, status->why);
 }
 
+/* Says so if the tapset can't find the tasks of asyncio in the process. */
+static void print_lack(const struct process *process)
+{
+    struct offsets_page page;
+    const char *why;
+    int memory = page_open(process, &why);
+    if (memory < 0)
+        return;
+    if (process->python.file.minor >= 14 && offsets_page_read(memory, &page) &&
+        page.tstate_interp && (!page.tstate_tasks_head || !page.interp_tasks_head))
+        puts("  no tasks: " OFFSETS_LACK_TASKS);
+    close(memory);
+}
+
 /* Returns the exit status. */
 static int print_process(const struct process *process)
 {
@@ -365,6 +379,8 @@ static int print_process(const struct process *process)
         printf("  the shim does not support it: %s\n", reason);
     else
         print_shim(process, &status);
+    if (fires)
+        print_lack(process);
     print_markers(&process->python, process->code_name, fires ? shim_markers() : 0);
     return reason || status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN ? FAILED : 0;
 }

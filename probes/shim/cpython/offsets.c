@@ -665,6 +665,8 @@ bool offsets_fill_interpreter(PyThreadState *state)
         return true;
     }
     page.tstate_interp = offsetof(struct PyThreadState_head, interp);
+    if (py.minor >= 14 && !offsets_fill_tasks(&page, state, interpreter))
+        debug_log("no tasks: " OFFSETS_LACK_TASKS);
     if (!find_gil(state, interpreter))
         debug_log("nothing of the GIL: it is not found");
     return true;

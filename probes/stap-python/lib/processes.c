@@ -781,6 +781,16 @@ uint64_t page_read(int memory, const struct process *process, struct filter_page
     return 0;
 }
 
+bool offsets_page_read(int memory, struct offsets_page *page)
+{
+    static const uint64_t addresses[] = {OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS};
+    for (int i = 0; i < 2; i++)
+        if (pread(memory, page, sizeof *page, (off_t)addresses[i]) == (ssize_t)sizeof *page &&
+            page->magic == OFFSETS_MAGIC)
+            return true;
+    return false;
+}
+
 const char *page_write(int memory, uint64_t at, const void *data, size_t size)
 {
     if (pwrite(memory, data, size, (off_t)at) != (ssize_t)size)

@@ -14,6 +14,7 @@
 
 #include "lib/interpreters.h"
 #include "shared/filter_page.h"
+#include "shared/offsets_page.h"
 
 /* ---------------------------------------------------------------- process */
 
@@ -158,6 +159,9 @@ int page_open(const struct process *process, const char **why);
 /* Reads the page and returns its address; 0, and the reason in *why, on failure. */
 uint64_t page_read(int memory, const struct process *process, struct filter_page *page,
                    const char **why);
+
+/* Reads the offsets page (shared/offsets_page.h) of the process with this memory; false: none. */
+bool offsets_page_read(int memory, struct offsets_page *page);
 
 /* Writes to the process's memory at this address.  NULL, or the reason for the failure. */
 const char *page_write(int memory, uint64_t at, const void *data, size_t size);
