@@ -100,6 +100,10 @@ struct offsets_page {
     int32_t gil_last_holder, gil_locked, gil_switch_number;
 };
 
+/* In the page, from this byte on: a text for stap-python list, which says what can't be read, and
+ * why, and ends with a NUL; "": nothing.  Written by the process, like the rest. */
+enum { OFFSETS_LACKS = 1024, OFFSETS_LACKS_SIZE = 160 };
+
 enum { FRAME_OWNED_BY_CSTACK = 3 }; /* in frame_owner, 3.12 and 3.13 */
 
 /* What is at dk_indices_size.  An entry is a hash, the key and the value, of eight bytes each; it

@@ -16,21 +16,37 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* ---------------------------------------------------------------- the page */
 
 enum { PAGE = 4096 };
-_Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
+_Static_assert(sizeof(struct offsets_page) <= OFFSETS_LACKS, "the text is behind the offsets");
 
 atomic_bool offsets_decided = true; /* until there is a page */
 
 static struct offsets_page page = {.magic = OFFSETS_MAGIC};
 static void *mapped_page; /* the page's address, one of two; NULL: there is no page */
 static bool is_known;     /* there is a page, and this CPython is not newer than supported */
+static char lacks[OFFSETS_LACKS_SIZE]; /* the text on the page */
+
+/* For the debug log, and the first one for the page. */
+__attribute__((format(printf, 1, 2))) static void lack(const char *format, ...)
+{
+    char text[sizeof lacks] = ""; /* no garbage for the page */
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    debug_log("%s", text);
+    if (!*lacks)
+        memcpy(lacks, text, sizeof text);
+}
 
 /* The tapset may read the page at any time, so a complete new page replaces it: at worst there is
  * no page for a moment. */
@@ -40,6 +56,7 @@ static bool replace_page(void)
     if (fresh == MAP_FAILED)
         return false;
     memcpy(fresh, &page, sizeof page);
+    memcpy((char *)fresh + OFFSETS_LACKS, lacks, sizeof lacks);
     if (mprotect(fresh, PAGE, PROT_READ) == 0 &&
         mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, mapped_page) != MAP_FAILED)
         return true;
@@ -67,13 +84,14 @@ void offsets_publish(void)
     if (length < sizeof page.version)
         memcpy(page.version, version, length);
     page.ob_base_offset = (uint16_t)py.ob_base_offset;
+    if (py.minor > CPYTHON_NEWEST_MINOR)
+        lack("no stack traces: the frames of CPython 3.%d are not known", py.minor);
     if (!replace_page())
         debug_log("no stack traces: their page could not be mapped");
     else if (py.minor <= CPYTHON_NEWEST_MINOR) {
         is_known = true;
         offsets_decided = false;
-    } else
-        debug_log("no stack traces: the frames of CPython 3.%d are not known", py.minor);
+    }
 }
 
 static void fill_in_frame(void)
@@ -179,12 +197,12 @@ static enum check_result check_frame(PyFrameObject *object, PyObject *code)
     if (!code_is_right(code) || !frame ||
         ((uintptr_t)read_word(frame, page.frame_executable) & ~CODE_TAG) != (uintptr_t)code ||
         !instr_ptr_is_right(object, frame, (char *)code) || !owner_is_right(frame)) {
-        debug_log("no stack traces: frames in this CPython are not as in the release");
+        lack("no stack traces: frames in this CPython are not as in the release");
         return WRONG;
     }
     enum check_result back = previous_is_right(object, frame);
     if (back == WRONG)
-        debug_log("no stack traces: the callers of frames are not found");
+        lack("no stack traces: the callers of frames are not found");
     else
         offsets_fill_values(object, frame, code);
     return back;
@@ -240,7 +258,7 @@ static enum check_result check_thread(void)
         page.tstate_tls = tls_slot_find(&why);
     if (page.tstate_tls)
         return offsets_fill_interpreter(state) ? RIGHT : INCONCLUSIVE;
-    debug_log("no stack traces without a marker: %s", why);
+    lack("no stack traces without a marker: %s", why);
     return WRONG;
 }
 
@@ -255,20 +273,22 @@ static unsigned frames_checked;
 static void check(PyFrameObject *object, PyObject *code)
 {
     struct offsets_page before = page;
+    bool is_thread_known = before.tstate_tls && before.tstate_interp, lacked = *lacks;
+    if (!is_thread_known)
+        memset(lacks, 0, sizeof lacks);
     enum check_result frame = check_frame(object, code), thread = INCONCLUSIVE;
     page.lines = LINES_UNKNOWN;
     if (frame != WRONG) {
         page.lines = py.code->lines;
-        thread = before.tstate_tls && before.tstate_interp ? RIGHT : check_thread();
+        thread = is_thread_known ? RIGHT : check_thread();
     } else
         page.tstate_tls = 0;
-    if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
-        debug_log("no stack traces: their page could not be mapped");
     bool decided = frame == WRONG || (frame == RIGHT && thread != INCONCLUSIVE);
     offsets_decided = decided || ++frames_checked >= MOST_FRAMES;
     if (!decided && offsets_decided && thread == INCONCLUSIVE)
-        debug_log(
-            "no stack traces without a marker: the frame of a thread was not found in its state");
+        lack("no stack traces without a marker: the frame of a thread was not found in its state");
+    if ((lacked || *lacks || memcmp(&page, &before, sizeof page) != 0) && !replace_page())
+        debug_log("no stack traces: their page could not be mapped");
 }
 
 void offsets_forget_tls(void)
@@ -277,6 +297,7 @@ void offsets_forget_tls(void)
         return;
     page.tstate_tls = 0;
     page.tstate_interp = 0;
+    memset(lacks, 0, sizeof lacks);
     frames_checked = 0;
     offsets_decided = false;
 }
@@ -452,8 +473,7 @@ void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *cod
     page.frame_f_globals = py.frame->f_globals;
     page.frame_f_locals = py.frame->f_locals;
     if (!is_right_for_globals(object, frame)) {
-        debug_log(
-            "no values, and no names of modules: dicts in this CPython are not as in the release");
+        lack("no values, and no names of modules: dicts in this CPython are not as in the release");
         page.frame_f_globals = 0;
         page.dk_format = KEYS_UNKNOWN;
     }
@@ -461,7 +481,7 @@ void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *cod
     page.tuple_ob_item = (uint16_t)cpython_int_attr(py.tuple_type, "__basicsize__");
     fill_in_code_variables();
     if (!is_right_for_variables(object, code)) {
-        debug_log("no values: the variables of frames in this CPython are not as in the release");
+        lack("no values: the variables of frames in this CPython are not as in the release");
         page.frame_localsplus = 0;
     }
 }
@@ -661,11 +681,11 @@ bool offsets_fill_interpreter(PyThreadState *state)
     if (!cpython_is_main() || cpython_is_finalizing())
         return false;
     if (!find_modules(interpreter) || cpython_interpreter_of(state) != interpreter) {
-        debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
+        lack("no tasks, and nothing of the GIL: the interpreter's modules are not found");
         return true;
     }
     page.tstate_interp = offsetof(struct PyThreadState_head, interp);
     if (!find_gil(state, interpreter))
-        debug_log("nothing of the GIL: it is not found");
+        lack("nothing of the GIL: it is not found");
     return true;
 }
