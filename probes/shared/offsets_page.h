@@ -101,12 +101,14 @@ struct offsets_page {
 
     /* From 3.14 on.  In a PyThreadState: the task that runs there, and the head of the list of
      * tasks that were made there.  In a PyInterpreterState: the head of the list of tasks whose
-     * threads have ended.  0: unknown, for the reason OFFSETS_LACK_TASKS. */
+     * threads have ended.  0: unknown. */
     uint16_t tstate_running_task, tstate_tasks_head;
     uint32_t interp_tasks_head;
 };
 
-#define OFFSETS_LACK_TASKS "the lists of asyncio's tasks are not where CPython's release has them"
+/* In the page, from this byte on: a text for stap-python list, which says what can't be read, and
+ * why, and ends with a NUL; "": nothing.  Written by the process, like the rest. */
+enum { OFFSETS_LACKS = 1024, OFFSETS_LACKS_SIZE = 160 };
 
 enum { FRAME_OWNED_BY_CSTACK = 3 }; /* in frame_owner, 3.12 and 3.13 */
 

@@ -14,7 +14,6 @@
 
 #include "lib/interpreters.h"
 #include "shared/filter_page.h"
-#include "shared/offsets_page.h"
 
 /* ---------------------------------------------------------------- process */
 
@@ -149,6 +148,12 @@ char *proc_venv(const struct process *process);
  * "other mounts" if its root is ours.  NULL: the process sees our files. */
 const char *container_name(const struct process *process);
 
+/* ---------------------------------------------------------------- offsets page */
+
+/* What can't be read of the process's stacks and values, and why, as its shim says; NULL: nothing,
+ * or its memory can't be read. */
+char *process_lacks(const struct process *process);
+
 /* ---------------------------------------------------------------- filter page */
 
 /* The shim's page in a process (shared/filter_page.h), by /proc/PID/mem. */
@@ -159,9 +164,6 @@ int page_open(const struct process *process, const char **why);
 /* Reads the page and returns its address; 0, and the reason in *why, on failure. */
 uint64_t page_read(int memory, const struct process *process, struct filter_page *page,
                    const char **why);
-
-/* Reads the offsets page (shared/offsets_page.h) of the process with this memory; false: none. */
-bool offsets_page_read(int memory, struct offsets_page *page);
 
 /* Writes to the process's memory at this address.  NULL, or the reason for the failure. */
 const char *page_write(int memory, uint64_t at, const void *data, size_t size);
