@@ -348,29 +348,20 @@ enum tasks_format {
     TASKS_SCHEDULED, /* 3.12, 3.13: _scheduled_tasks, a WeakSet, and _eager_tasks, a set */
     TASKS_LINKED,    /* 3.14+: in lists of each thread state and interpreter */
 };
-/* In a PyThreadState: thread_id, up to 3.13 (Include/pystate.h, Include/cpython/pystate.h).  In a
- * _PyThreadStateImpl, 3.14+: asyncio_running_task, asyncio_tasks_head (Include/internal/
- * pycore_tstate.h).  In a PyInterpreterState: the distance from its dict of modules to its
- * asyncio_tasks_head, for builds with a GIL and for free-threaded ones
- * (Include/internal/pycore_interp_structs.h).  These and future_offsets agree with the headers of
- * 3.14.4 to 3.14.7 for both kinds of builds. */
+/* In a PyThreadState: thread_id, up to 3.13 (Include/pystate.h, Include/cpython/pystate.h).  Where
+ * the lists of 3.14+ are is in the offsets page. */
 struct asyncio_offsets {
     enum tasks_format tasks_format;
-    int thread_id, asyncio_running_task, asyncio_tasks_head;
+    int thread_id;
     int task_node; /* in a TaskObj, 3.14+: its links in such a list */
-    int interp_tasks_head, interp_tasks_head_nogil;
 };
 static const struct asyncio_offsets asyncio_offsets[] = {
-    [8] = {TASKS_ALL, 176, 0, 0, 0, 0, 0},
-    [9] = {TASKS_ALL, 176, 0, 0, 0, 0, 0},
-    [10] = {TASKS_ALL, 176, 0, 0, 0, 0, 0},
-    [11] = {TASKS_ALL, 152, 0, 0, 0, 0, 0},
-    [12] = {TASKS_SCHEDULED, 136, 0, 0, 0, 0, 0},
-    [13] = {TASKS_SCHEDULED, 152, 0, 0, 0, 0, 0},
-    [14] = {TASKS_LINKED, 0, 872, 880, 152, 3192, 9920},
-    [15] = {TASKS_LINKED, 0, 1032, 1048, 152, 3264, 10040},
+    [8] = {TASKS_ALL, 176, 0},        [9] = {TASKS_ALL, 176, 0},
+    [10] = {TASKS_ALL, 176, 0},       [11] = {TASKS_ALL, 152, 0},
+    [12] = {TASKS_SCHEDULED, 136, 0}, [13] = {TASKS_SCHEDULED, 152, 0},
+    [14] = {TASKS_LINKED, 0, 152},    [15] = {TASKS_LINKED, 0, 152},
 };
-COMPARED_WITH("asyncio_offsets[] (internal/pycore_tstate.h, pycore_interp_structs.h)", 15);
+COMPARED_WITH("asyncio_offsets[] (Modules/_asynciomodule.c: TaskObj)", 15);
 
 _Static_assert(sizeof generator_offsets / sizeof *generator_offsets == CPYTHON_NEWEST_MINOR + 1,
                "generator_offsets[] has a row for the newest CPython");

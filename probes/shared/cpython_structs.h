@@ -448,10 +448,9 @@ struct PyThreadState_312 {
     struct PyCFrame_312 *cframe;
 };
 
-/* From 3.13 on PyThreadState itself points to the current frame.  find_current() in cpython/frame.c
- * and find_frame() in cpython/offsets.c search for that pointer from word THREAD_FIRST_WORD on,
- * before word THREAD_WORDS. */
-enum { THREAD_FIRST_WORD = sizeof(struct PyThreadState_head) / sizeof(void *), THREAD_WORDS = 24 };
+/* From 3.13 on PyThreadState itself points to the current frame: thread_state.current_frame of the
+ * debug offsets.  The struct has more words than these. */
+enum { THREAD_WORDS = 24 };
 COMPARED_WITH("PyThreadState's first words (Include/cpython/pystate.h)", 15);
 
 /* Up to 3.11. */
@@ -542,9 +541,9 @@ static inline size_t runtime_interpreters_offset(int minor)
 }
 
 /* The offset of the dict of modules in PyInterpreterState, up to 3.11, in the headers of
- * interpreter_eval_frame_offset().  From 3.12 on this dict and the pointer to the GIL
- * (_ceval_state.gil) are among the first INTERPRETER_WORDS.  Compared by find_modules() and
- * find_gil() in cpython/offsets.c. */
+ * interpreter_eval_frame_offset().  In 3.12 this dict and the pointer to the GIL (_ceval_state.gil)
+ * are among the first INTERPRETER_WORDS, later where the debug offsets have them.  Compared by
+ * find_modules() and find_gil() in cpython/offsets.c. */
 static inline size_t interpreter_modules_offset(int minor)
 {
     static const uint16_t offsets[] = {16, 40, 56, 856, 856, 888}; /* 3.6 to 3.11 */
@@ -552,9 +551,38 @@ static inline size_t interpreter_modules_offset(int minor)
 }
 enum { INTERPRETER_WORDS = 2048 };
 
+/* Where asyncio's tasks are, 3.14+.  In a _PyThreadStateImpl: asyncio_running_task, which follows
+ * asyncio_running_loop, and asyncio_tasks_head, which a pointer (qsbr) and another list follow.  In
+ * a PyInterpreterState: the distance from its dict of modules to its asyncio_tasks_head, which its
+ * lock and a pointer (obmalloc) follow.  Patch releases and debug builds move them: those of 3.14.4
+ * to 3.14.7 are here.  Compared by offsets_fill_tasks() in cpython/tasks.c.
+ * https://github.com/python/cpython/blob/v3.14.4/Include/internal/pycore_tstate.h
+ * https://github.com/python/cpython/blob/v3.14.4/Include/internal/pycore_interp_structs.h */
+struct task_offsets {
+    uint8_t first;
+    uint16_t running_task, tasks_head;
+    uint16_t interp_tasks_head, interp_tasks_head_nogil;
+};
+static const struct task_offsets task_offsets_rows[] = {
+    {14, 872, 880, 3192, 9920},
+    {15, 1032, 1048, 3264, 10040},
+};
+COMPARED_WITH("task_offsets() (internal/pycore_tstate.h, pycore_interp_structs.h)", 15);
+
+static inline const struct task_offsets *task_offsets(int minor)
+{
+    return ROW_OF(task_offsets_rows, minor);
+}
+
+/* https://github.com/python/cpython/blob/v3.14.0/Include/internal/pycore_llist.h */
+struct llist_node {
+    struct llist_node *next, *prev; /* of an empty list: its head */
+};
+COMPARED_WITH("llist_node (Include/internal/pycore_llist.h)", 15);
+
 /* struct _gil_runtime_state.  From 3.7 to 3.11 it is in _PyRuntime, later in the main
- * PyInterpreterState, among the first INTERPRETER_WORDS words.  3.6 has single variables instead
- * (Python/ceval_gil.h).  Compared by find_gil() in cpython/offsets.c.
+ * PyInterpreterState, in 3.12 among the first INTERPRETER_WORDS words.  3.6 has single variables
+ * instead (Python/ceval_gil.h).  Compared by find_gil() in cpython/offsets.c.
  * https://github.com/python/cpython/blob/v3.7.0/Include/internal/gil.h */
 struct gil_runtime_state_37 {
     unsigned long interval; /* in microseconds */
@@ -573,5 +601,135 @@ struct gil_runtime_state_313t {
     struct gil_runtime_state_37 gil;
 };
 COMPARED_WITH("_gil_runtime_state (Include/internal/pycore_gil.h)", 15);
+
+/* ---------------------------------------------------------------- debug offsets */
+
+/* _Py_DebugOffsets, with which _PyRuntime begins from 3.13 on: offsets of CPython's own, for
+ * debuggers.  Declared up to dict_object.  Compared by debug_offsets_agree() and others in
+ * cpython/offsets.c, and by compare_current() in cpython/frame.c.
+ * https://github.com/python/cpython/blob/v3.13.0/Include/internal/pycore_runtime.h */
+struct _Py_DebugOffsets_313 {
+    char cookie[8];
+    uint64_t version, free_threaded;
+    struct {
+        uint64_t size, finalizing, interpreters_head;
+    } runtime_state;
+    struct {
+        uint64_t size, id, next, threads_head, gc, imports_modules, sysdict, builtins, ceval_gil,
+            gil_runtime_state, gil_runtime_state_enabled, gil_runtime_state_locked,
+            gil_runtime_state_holder;
+    } interpreter_state;
+    struct {
+        uint64_t size, prev, next, interp, current_frame, thread_id, native_thread_id,
+            datastack_chunk, status;
+    } thread_state;
+    struct {
+        uint64_t size, previous, executable, instr_ptr, localsplus, owner;
+    } interpreter_frame;
+    struct {
+        uint64_t size, filename, name, qualname, linetable, firstlineno, argcount, localsplusnames,
+            localspluskinds, co_code_adaptive;
+    } code_object;
+    struct {
+        uint64_t size, ob_type;
+    } pyobject;
+    struct {
+        uint64_t size, tp_name, tp_repr, tp_flags;
+    } type_object;
+    struct {
+        uint64_t size, ob_item, ob_size;
+    } tuple_object, list_object;
+    struct {
+        uint64_t size, ma_keys, ma_values;
+    } dict_object;
+};
+/* https://github.com/python/cpython/blob/v3.14.0/Include/internal/pycore_debug_offsets.h */
+struct _Py_DebugOffsets_314 {
+    char cookie[8];
+    uint64_t version, free_threaded;
+    struct {
+        uint64_t size, finalizing, interpreters_head;
+    } runtime_state;
+    struct {
+        uint64_t size, id, next, threads_head, threads_main, gc, imports_modules, sysdict, builtins,
+            ceval_gil, gil_runtime_state, gil_runtime_state_enabled, gil_runtime_state_locked,
+            gil_runtime_state_holder, code_object_generation, tlbc_generation;
+    } interpreter_state;
+    struct {
+        uint64_t size, prev, next, interp, current_frame, thread_id, native_thread_id,
+            datastack_chunk, status;
+    } thread_state;
+    struct {
+        uint64_t size, previous, executable, instr_ptr, localsplus, owner, stackpointer, tlbc_index;
+    } interpreter_frame;
+    struct {
+        uint64_t size, filename, name, qualname, linetable, firstlineno, argcount, localsplusnames,
+            localspluskinds, co_code_adaptive, co_tlbc;
+    } code_object;
+    struct {
+        uint64_t size, ob_type;
+    } pyobject;
+    struct {
+        uint64_t size, tp_name, tp_repr, tp_flags;
+    } type_object;
+    struct {
+        uint64_t size, ob_item, ob_size;
+    } tuple_object, list_object;
+    struct {
+        uint64_t size, used, table, mask;
+    } set_object;
+    struct {
+        uint64_t size, ma_keys, ma_values;
+    } dict_object;
+};
+/* Since 3.15.0b4.
+ * https://github.com/python/cpython/blob/v3.15.0/Include/internal/pycore_debug_offsets.h */
+struct _Py_DebugOffsets_315 {
+    char cookie[8];
+    uint64_t version, free_threaded;
+    struct {
+        uint64_t size, finalizing, interpreters_head;
+    } runtime_state;
+    struct {
+        uint64_t size, id, next, threads_head, threads_main, gc, imports_modules, sysdict, builtins,
+            ceval_gil, gil_runtime_state, gil_runtime_state_enabled, gil_runtime_state_locked,
+            gil_runtime_state_holder, code_object_generation, tlbc_generation;
+    } interpreter_state;
+    struct {
+        uint64_t size, prev, next, interp, current_frame, base_frame, last_profiled_frame,
+            last_profiled_frame_seq, thread_id, native_thread_id, datastack_chunk, status,
+            holds_gil, gil_requested, current_exception, exc_state;
+    } thread_state;
+    struct {
+        uint64_t exc_value;
+    } err_stackitem;
+    struct {
+        uint64_t size, previous, executable, instr_ptr, localsplus, owner, stackpointer, tlbc_index;
+    } interpreter_frame;
+    struct {
+        uint64_t size, filename, name, qualname, linetable, firstlineno, argcount, localsplusnames,
+            localspluskinds, co_code_adaptive, co_tlbc;
+    } code_object;
+    struct {
+        uint64_t size, ob_type;
+    } pyobject;
+    struct {
+        uint64_t size, tp_name, tp_repr, tp_flags, tp_basicsize, tp_dictoffset;
+    } type_object;
+    struct {
+        uint64_t size, ht_cached_keys;
+    } heap_type_object;
+    struct {
+        uint64_t size, ob_item, ob_size;
+    } tuple_object, list_object;
+    struct {
+        uint64_t size, used, table, mask;
+    } set_object;
+    struct {
+        uint64_t size, ma_keys, ma_values;
+    } dict_object;
+};
+#define DEBUG_OFFSETS_COOKIE "xdebugpy"
+COMPARED_WITH("_Py_DebugOffsets (Include/internal/pycore_debug_offsets.h)", 15);
 
 #endif

@@ -19,7 +19,7 @@
  * Sv39.  It is below what Linux places there, too. */
 #define OFFSETS_ADDRESS 0x550070790000ULL
 #define OFFSETS_LOW_ADDRESS 0x2070790000ULL
-#define OFFSETS_MAGIC 0x37707473 /* "stp7" */
+#define OFFSETS_MAGIC 0x38707473 /* "stp8" */
 
 struct offsets_page {
     uint32_t magic;
@@ -98,7 +98,17 @@ struct offsets_page {
      * word, how often the GIL went to another thread.  In 3.6 gil_locked and gil_switch_number are
      * 0, and the PyThreadState is NULL while no thread holds the GIL. */
     int32_t gil_last_holder, gil_locked, gil_switch_number;
+
+    /* From 3.14 on.  In a PyThreadState: the task that runs there, and the head of the list of
+     * tasks that were made there.  In a PyInterpreterState: the head of the list of tasks whose
+     * threads have ended.  0: unknown. */
+    uint16_t tstate_running_task, tstate_tasks_head;
+    uint32_t interp_tasks_head;
 };
+
+/* In the page, from this byte on: a text for stap-python list, which says what can't be read, and
+ * why, and ends with a NUL; "": nothing.  Written by the process, like the rest. */
+enum { OFFSETS_LACKS = 1024, OFFSETS_LACKS_SIZE = 160 };
 
 enum { FRAME_OWNED_BY_CSTACK = 3 }; /* in frame_owner, 3.12 and 3.13 */
 

@@ -255,7 +255,8 @@ static const char usage[] =
     "nothing.\n"
     "\n"
     "In a process the shim is active: an event that is fired now reaches a tracer that attaches\n"
-    "now; silent, or unknown, with the reason and what to do: then the exit status is 1.\n";
+    "now; silent, or unknown, with the reason and what to do: then the exit status is 1. The\n"
+    "next line says what can't be read of it, as stacks, and why.\n";
 
 /* The watcher does not run during a fork, which is assumed to end within this time. */
 enum { FORK_MS = 300 };
@@ -326,7 +327,7 @@ static void print_interpreter(const struct interpreter *python)
 
 static void print_shim(const struct process *process, const struct shim_status *status)
 {
-    const char *file = process->shim ? printable(process->shim) : NULL;
+    const char *file = process->shim ? printable(process->shim) : NULL, *lacks;
     if (status->state == SHIM_ABSENT)
         printf("  the shim: not loaded; load it with stap-python attach %d\n", process->pid);
     else if (status->state == SHIM_ACTIVE)
@@ -347,6 +348,8 @@ static void print_shim(const struct process *process, const struct shim_status *
         printf("  the shim: silent, %s\n    %s\n", file, status->why);
     else
         printf("  the shim: unknown, %s\n    %s\n", file, status->why);
+    if (status->state == SHIM_ACTIVE && (lacks = process_lacks(process)))
+        printf("    %s\n", printable(lacks));
 }
 
 /* Returns the exit status. */

@@ -508,7 +508,7 @@ static unsigned long python_running_task(struct python_task_reader *tasks, struc
     if (asyncio_offsets[tasks->minor].tasks_format != TASKS_LINKED)
         task = python_running_by_loop(tasks);
     else
-        task = python_word(tasks->state + asyncio_offsets[tasks->minor].asyncio_running_task);
+        task = tasks->frames.layout.tstate_running_task ? python_word(tasks->state + tasks->frames.layout.tstate_running_task) : 0;
     return task && python_read_future(tasks, future, task) && future->is_task ? task : 0;
 }
 
@@ -808,13 +808,15 @@ static void python_print_lists(struct python_task_reader *tasks, struct python_l
     const struct offsets_page *layout = &tasks->frames.layout;
     unsigned long state;
     int direction, count = 0;
+    if (!layout->tstate_tasks_head || !layout->interp_tasks_head) {
+        python_puts(&tasks->text, "<unknown>\n");
+        return;
+    }
     for (direction = 1; direction >= 0; direction--)
         for (state = direction ? tasks->state : python_word(tasks->state); state && count++ < PYTHON_TASKS;
              state = python_word(state + direction * sizeof(u64)))
-            python_print_linked(tasks, list, state + asyncio_offsets[tasks->minor].asyncio_tasks_head);
-    python_print_linked(tasks, list, tasks->interpreter + layout->interp_modules +
-                                     (layout->ob_base_offset ? asyncio_offsets[tasks->minor].interp_tasks_head_nogil :
-                                                           asyncio_offsets[tasks->minor].interp_tasks_head));
+            python_print_linked(tasks, list, state + layout->tstate_tasks_head);
+    python_print_linked(tasks, list, tasks->interpreter + layout->interp_tasks_head);
 }
 
 static void python_print_waiting_tasks(struct python_task_reader *tasks, struct python_list *list)

@@ -138,6 +138,15 @@ README.md:12: tset/other.md
 SAID
 }
 
+@test "the releases that were run are of each supported version of CPython" {
+  local minor versions=probes/shared/versions.h
+  cd "$top"
+  for minor in $(seq "$(grep -oP 'CPYTHON_OLDEST_MINOR = \K\d+' $versions)" "$(grep -oP 'CPYTHON_NEWEST_MINOR = \K\d+' $versions)"); do
+    echo "3.$minor"
+    sed '1,/^## Which releases were run/d' probes/LIMITS.md | grep -qE "^\| 3\.$minor \| 3\.$minor\.[0-9]+"
+  done
+}
+
 @test "the documents have the supported versions of CPython" {
   local layout=probes/shared/versions.h oldest newest document missing=''
   cd "$top"

@@ -181,6 +181,22 @@ pythons_from() {
   each_runs tasks.py ps
 }
 
+@test "tasks that are not where CPython's release has them are unknown, which the debug log and stap-python list say" {
+  local python list=
+  pythons_from 14
+  [ "$pythons" ] || skip "needs CPython 3.14 or later"
+  make_library 512
+  # reading another process's memory may need root
+  [ "$(id -u)" != 0 ] || list=$top/build/stap-python
+  for python in $pythons; do
+    echo "$python"
+    PYTHON_STAP_DEBUG=1 run "$python" "$top/test/tapset/tasks_elsewhere.py" "$library" 512 "$shim" ${list:+"$list"}
+    echo "$output"
+    [[ $output == *"no tasks: the lists of asyncio's tasks are not where CPython's release has them"* ]]
+    [[ $output == *"unknown, and said" ]]
+  done
+}
+
 # bats test_tags=slow
 @test "of damaged tasks something printable is read soon" {
   pythons_from 8

@@ -85,6 +85,34 @@ METRICS
   [ "$(sample python_collections_lost_total '')" = 0.0 ]
 }
 
+# Prints a scrape of the script as SystemTap 5.6 runs it for stap@pymetrics.service: compiled as its stap-service-prepare does,
+# with STAP_OPTIONS of pymetrics.options, then by staprun.
+# usage: as_a_service STAP_OPTIONS
+as_a_service() {
+  local folder=$BATS_TEST_TMPDIR/script.d
+  mkdir -p "$folder"
+  ln -sf "$top/scripts/exporter/python.stp" "$folder/pymetrics.stp"
+  rm -f "$folder/pymetrics.ko"
+  # shellcheck disable=SC2086 # as it has them
+  (cd "$folder" && stap -p4 -m pymetrics $1 "$folder/pymetrics.stp") >&2
+  # shellcheck disable=SC2016
+  "$top/test/vm/guest" exec -- sh -c 'staprun "$1" & i=0
+    until [ -e /proc/systemtap/pymetrics/__prometheus ] || [ $((i += 1)) -gt 300 ]; do sleep 0.1; done
+    LD_PRELOAD=$2 "$3" -c "import gc; gc.collect(1)"
+    cat /proc/systemtap/pymetrics/__prometheus
+    kill $! && wait $!' sh "$folder/pymetrics.ko" "$shim" "$system"
+}
+
+@test "stap@.service of SystemTap 5.6 serves the exporter's script, with calls if its options have that" {
+  as_a_service "" >"$BATS_TEST_TMPDIR/scrape"
+  cat "$BATS_TEST_TMPDIR/scrape"
+  grep -qx 'python_gc_collections_total{program="python3[0-9.]*",generation="1"} 1' "$BATS_TEST_TMPDIR/scrape"
+  refute grep calls "$BATS_TEST_TMPDIR/scrape"
+  as_a_service "$top/scripts/exporter/python.stp calls" >"$BATS_TEST_TMPDIR/scrape"
+  cat "$BATS_TEST_TMPDIR/scrape"
+  grep -qE '^python_calls_total\{program="python3[0-9.]*"\} [0-9]+$' "$BATS_TEST_TMPDIR/scrape"
+}
+
 @test "the exporter's script refuses other words than calls" {
   need_time
   refuses 'usage: python.stp [calls]' exporter/python cals

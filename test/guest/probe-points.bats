@@ -185,6 +185,24 @@ EXPECTED
   done
 }
 
+@test "each handler of a probe point runs, whatever the others do" {
+  local output=$BATS_TEST_TMPDIR/output events=$BATS_TEST_TMPDIR/events
+  printf '5 * gc__start 0\n2 * gc__start 1\n' >"$events"
+  tapset=$tapsets/test/tapset stap_with_tapset -o "$output" -c "$driver $events" -e 'global n
+    probe python.gc.start { n["left by next"]++; next }
+    probe python.gc.start { n["second"]++; if (generation) n["second, generation 1"]++ }
+    probe python.gc.start { try { error("caught") } catch { n["caught"]++ } }
+    probe python.gc.* { n["by a wildcard"]++ }
+    probe end { foreach (which in n) println(which, " ", n[which]) }'
+  diff <(sort "$output") - <<'COUNTS'
+by a wildcard 7
+caught 7
+left by next 7
+second 7
+second, generation 1 2
+COUNTS
+}
+
 @test "a string on a page that isn't in memory is empty, and the session goes on" {
   local folder=$BATS_TEST_TMPDIR output=$BATS_TEST_TMPDIR/output
   cat >"$folder/pages.c" <<'C'

@@ -1,28 +1,88 @@
 # stap-python: attach by sys.remote_exec().  stap is not run.
 #
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2030,SC2031
+# shellcheck disable=SC2030,SC2031,SC2034
 
 load ../lib/helper
 load ../lib/launcher
 
-@test "attach asks a CPython 3.14 or later by sys.remote_exec(), unless that has remote debugging off" {
-  local python newest=
+# The newest CPython from 3.14 on, in $newest.
+find_newest() {
+  local python
+  newest=
   for python in $(pythons); do
     [ "$("$python" -c 'import sys; print(sys.version_info >= (3, 14))')" != True ] || newest=$python
   done
   [ -n "$newest" ] || skip "needs CPython 3.14 or later"
-  start_program env PYTHON_DISABLE_REMOTE_DEBUG=1 "$newest"
-  attach_refuses 'remote debugging off'
-  program_ends
-  start_program "$newest" -X disable-remote-debug
-  attach_refuses 'remote debugging off'
-  program_ends
+}
+
+@test "attach asks a CPython 3.14 or later by sys.remote_exec()" {
+  find_newest
   start_program "$newest"
   run launcher attach "$program"
   [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
   refute compgen -G '/tmp/stap-python-*.py'
+}
+
+# Checks that attach loads the shim by ptrace(), or where it can't, says why sys.remote_exec() failed.
+attaches_by_ptrace() {
+  if has_remote_calls; then
+    run launcher attach "$program"
+    echo "$output"
+    [ "$status $output" = "0 $program: active: $shim" ]
+  else
+    attach_refuses 'sys.remote_exec\(\) failed: .*'
+  fi
+  program_ends
+  refute compgen -G '/tmp/stap-python-*.py'
+}
+
+@test "attach loads the shim where PYTHON_DISABLE_REMOTE_DEBUG has turned remote debugging off" {
+  find_newest
+  start_program env PYTHON_DISABLE_REMOTE_DEBUG=1 "$newest"
+  attaches_by_ptrace
+}
+
+@test "attach loads the shim where -X disable-remote-debug has turned remote debugging off" {
+  find_newest
+  start_program "$newest" -X disable-remote-debug
+  attaches_by_ptrace
+}
+
+@test "attach loads the shim into a CPython without sys.remote_exec(), and says why that failed if it can't" {
+  find_newest
+  need gcc
+  # in one configured --without-remote-debug it raises at once, too
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/without.so" -x c - <<'C'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long count, const struct iovec *to,
+                          unsigned long parts, unsigned long flags)
+{
+    if (strncmp(program_invocation_short_name, "python", 6) != 0)
+        return syscall(SYS_process_vm_writev, pid, from, count, to, parts, flags);
+    errno = EPERM;
+    return -1;
+}
+C
+  start_program "$newest"
+  export LD_PRELOAD=$BATS_TEST_TMPDIR/without.so
+  attaches_by_ptrace
+  unset LD_PRELOAD
+  # ptrace() fails, too
+  make_tree
+  make_broken_shim "$BATS_TEST_TMPDIR/tree/build/libpython-stap.so.0"
+  launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
+  start_program "$newest"
+  export LD_PRELOAD=$BATS_TEST_TMPDIR/without.so
+  ! has_remote_calls || attach_refuses 'undefined symbol: nowhere.*; before that, sys.remote_exec\(\) failed: PermissionError: .*'
+  unset LD_PRELOAD
+  program_ends
 }
 
 # Compiles a fake CPython 3.14.  Started by attach, it only writes mode, user, group and path of the script in its
@@ -114,7 +174,7 @@ C
   mkdir "$started"
   run launcher attach "${programs[1]}"
   echo "$output"
-  [ "$status" = 1 ]
-  [[ $output == *"sys.remote_exec() failed"* ]]
+  ! has_remote_calls || [ "$status $output" = "1 $(does_nothing "${programs[1]}")" ]
+  has_remote_calls || [[ $output == *"sys.remote_exec() failed"* ]]
   [ "$(compgen -G '/tmp/stap-python-*.py')" = "$before" ]
 }

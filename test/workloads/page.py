@@ -15,7 +15,7 @@ import threading
 import time
 
 ADDRESSES = (0x550070790000, 0x2070790000)
-MAGIC = 0x37707473
+MAGIC = 0x38707473
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 

@@ -156,36 +156,23 @@ void frame_stack_release(PyFrameObject **frames, size_t depth)
 
 /* ---------------------------------------------------------------- event frames, 3.12+ */
 
-/* The word of the thread state that has the current frame, as found for two different frames; 0:
- * not found yet. */
-static atomic_int current_at;
+/* The offset in a thread state of the current frame, in 3.12 of the address of the CFrame that has
+ * it; 0: not compared yet. */
+static atomic_uint current_at;
 
-static void *current(PyThreadState *thread, int at)
+static void *current(PyThreadState *thread, unsigned at)
 {
-    /* Atomic: another thread may be writing to a word that is not the frame. */
-    void *word = __atomic_load_n((void **)thread + at, __ATOMIC_RELAXED);
-    return py.minor == 12 ? ((struct PyCFrame_312 *)word)->current_frame : word;
+    char *word = read_word(thread, at);
+    return py.minor == 12 ? ((struct PyCFrame_312 *)(void *)word)->current_frame : (void *)word;
 }
 
-static void find_current(void *frame)
+static void compare_current(void *frame)
 {
-    enum { CFRAME = offsetof(struct PyThreadState_312, cframe) / sizeof(void *) };
-    static _Atomic(void *) first;
-    static atomic_int first_at;
-    PyThreadState *thread = py.PyThreadState_Get();
-    int at = THREAD_FIRST_WORD;
-    if (py.minor == 12)
-        at = CFRAME;
-    while (at < THREAD_WORDS && current(thread, at) != frame)
-        at = py.minor == 12 ? THREAD_WORDS : at + 1;
-    if (at == THREAD_WORDS)
-        first = NULL;
-    else if (!first || at != first_at) {
-        first_at = at;
-        first = frame;
-    } else if (first != frame) {
+    unsigned at = py.minor == 12
+                      ? offsetof(struct PyThreadState_312, cframe)
+                      : word_offset(DEBUG_OFFSET(thread_state.current_frame), THREAD_WORDS);
+    if (at && current(py.PyThreadState_Get(), at) == frame)
         current_at = at;
-    }
 }
 
 static struct event_frame now_by_object(PyObject *code)
@@ -193,14 +180,14 @@ static struct event_frame now_by_object(PyObject *code)
     PyFrameObject *object = py.PyEval_GetFrame();
     void *frame = object ? frame_interpreter_frame(object) : NULL;
     if (frame && !current_at)
-        find_current(frame);
+        compare_current(frame);
     return (struct event_frame){frame ? frame : object, py.PyEval_GetGlobals(),
                                 object && frame_code(object) == code};
 }
 
 struct event_frame event_frame_now(PyObject *code)
 {
-    int at = atomic_load_explicit(&current_at, memory_order_relaxed);
+    unsigned at = atomic_load_explicit(&current_at, memory_order_relaxed);
     if (__builtin_expect(!at, 0))
         return now_by_object(code);
     const char *frame = current(py.PyThreadState_Get(), at);

@@ -1,6 +1,7 @@
 /*
  * Publishes the version at once, and the offsets when a frame has shown that they are right.  The
- * offsets are those of shared/cpython_structs.h, or are found by a search of CPython's memory.
+ * offsets are those of shared/cpython_structs.h.  From 3.13 on CPython's debug offsets must be the
+ * same, and have the rest; up to 3.12 a search of CPython's memory finds the rest.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,21 +17,37 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* ---------------------------------------------------------------- the page */
 
 enum { PAGE = 4096 };
-_Static_assert(sizeof(struct offsets_page) <= PAGE, "it is one page");
+_Static_assert(sizeof(struct offsets_page) <= OFFSETS_LACKS, "the text is behind the offsets");
 
 atomic_bool offsets_decided = true; /* until there is a page */
 
 static struct offsets_page page = {.magic = OFFSETS_MAGIC};
 static void *mapped_page; /* the page's address, one of two; NULL: there is no page */
 static bool is_known;     /* there is a page, and this CPython is not newer than supported */
+static char lacks[OFFSETS_LACKS_SIZE]; /* the text on the page */
+
+/* For the debug log, and the first one for the page. */
+__attribute__((format(printf, 1, 2))) static void lack(const char *format, ...)
+{
+    char text[sizeof lacks] = ""; /* no garbage for the page */
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    debug_log("%s", text);
+    if (!*lacks)
+        memcpy(lacks, text, sizeof text);
+}
 
 /* The tapset may read the page at any time, so a complete new page replaces it: at worst there is
  * no page for a moment. */
@@ -40,6 +57,7 @@ static bool replace_page(void)
     if (fresh == MAP_FAILED)
         return false;
     memcpy(fresh, &page, sizeof page);
+    memcpy((char *)fresh + OFFSETS_LACKS, lacks, sizeof lacks);
     if (mprotect(fresh, PAGE, PROT_READ) == 0 &&
         mremap(fresh, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, mapped_page) != MAP_FAILED)
         return true;
@@ -67,13 +85,14 @@ void offsets_publish(void)
     if (length < sizeof page.version)
         memcpy(page.version, version, length);
     page.ob_base_offset = (uint16_t)py.ob_base_offset;
+    if (py.minor > CPYTHON_NEWEST_MINOR)
+        lack("no stack traces: the frames of CPython 3.%d are not known", py.minor);
     if (!replace_page())
         debug_log("no stack traces: their page could not be mapped");
     else if (py.minor <= CPYTHON_NEWEST_MINOR) {
         is_known = true;
         offsets_decided = false;
-    } else
-        debug_log("no stack traces: the frames of CPython 3.%d are not known", py.minor);
+    }
 }
 
 static void fill_in_frame(void)
@@ -171,6 +190,48 @@ static enum check_result previous_is_right(PyFrameObject *object, const void *fr
     return check_result;
 }
 
+static bool agrees(const char *member, uint64_t debug_offset, size_t offset)
+{
+    if (debug_offset == offset)
+        return true;
+    lack("no stack traces: CPython's debug offsets have another %s", member);
+    return false;
+}
+#define AGREES(member, offset) agrees(#member, DEBUG_OFFSET(member), offset)
+#define AGREES_314(member, offset) agrees(#member, DEBUG_OFFSET_314(member), offset)
+
+/* Whether CPython's debug offsets, from 3.13 on, are those with which the page has been filled in.
+ * Some of these can't be compared with the frame: names may be the same str, and numbers 0. */
+static bool debug_offsets_agree(void)
+{
+    if (py.minor < 13)
+        return true;
+    if (!py.has_debug_offsets) {
+        lack("no stack traces: CPython's debug offsets are not those of its version");
+        return false;
+    }
+    return AGREES(pyobject.ob_type, object_offset(offsetof(struct PyObject_head, ob_type))) &&
+           AGREES(tuple_object.ob_item, page.tuple_ob_item) &&
+           AGREES(dict_object.ma_keys, page.ma_keys) &&
+           AGREES(dict_object.ma_values, page.ma_values) &&
+           AGREES(code_object.filename, page.co_filename) &&
+           AGREES(code_object.name, page.co_name) &&
+           AGREES(code_object.linetable, page.co_linetable) &&
+           AGREES(code_object.firstlineno, page.co_firstlineno) &&
+           AGREES(code_object.argcount, page.co_argcount) &&
+           AGREES(code_object.localsplusnames, page.co_varnames) &&
+           AGREES(code_object.localspluskinds, page.co_localspluskinds) &&
+           AGREES(code_object.co_code_adaptive, page.co_code_adaptive) &&
+           AGREES(interpreter_frame.previous, page.frame_previous) &&
+           AGREES(interpreter_frame.executable, page.frame_executable) &&
+           AGREES(interpreter_frame.instr_ptr, page.frame_instr_ptr) &&
+           AGREES(interpreter_frame.localsplus, frame_variables_offset(py.minor, 0)) &&
+           (!page.frame_owner || AGREES(interpreter_frame.owner, page.frame_owner)) &&
+           (!py.free_threaded || (AGREES_314(interpreter_frame.tlbc_index, page.frame_tlbc_index) &&
+                                  AGREES_314(code_object.co_tlbc, page.co_tlbc))) &&
+           AGREES(thread_state.interp, offsetof(struct PyThreadState_head, interp));
+}
+
 static enum check_result check_frame(PyFrameObject *object, PyObject *code)
 {
     fill_in_frame();
@@ -179,42 +240,29 @@ static enum check_result check_frame(PyFrameObject *object, PyObject *code)
     if (!code_is_right(code) || !frame ||
         ((uintptr_t)read_word(frame, page.frame_executable) & ~CODE_TAG) != (uintptr_t)code ||
         !instr_ptr_is_right(object, frame, (char *)code) || !owner_is_right(frame)) {
-        debug_log("no stack traces: frames in this CPython are not as in the release");
+        lack("no stack traces: frames in this CPython are not as in the release");
         return WRONG;
     }
     enum check_result back = previous_is_right(object, frame);
-    if (back == WRONG)
-        debug_log("no stack traces: the callers of frames are not found");
-    else
-        offsets_fill_values(object, frame, code);
-    return back;
+    if (back == WRONG) {
+        lack("no stack traces: the callers of frames are not found");
+        return WRONG;
+    }
+    offsets_fill_values(object, frame, code);
+    return debug_offsets_agree() ? back : WRONG;
 }
 
 /* ---------------------------------------------------------------- check of a thread */
-
-/* From 3.13 on: the offset of the only one of the state's first words that equals frame; 0: none or
- * several. */
-static unsigned find_frame(PyThreadState *state, const void *frame)
-{
-    unsigned found = 0;
-    for (unsigned at = THREAD_FIRST_WORD; at < THREAD_WORDS; at++) {
-        if (read_word(state, at * (unsigned)sizeof(void *)) != frame)
-            continue;
-        if (found)
-            return 0;
-        found = at;
-    }
-    return found * (unsigned)sizeof(void *);
-}
 
 /* Whether the offsets lead from the thread state to the frame, its innermost one. */
 static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
 {
     if (py.minor >= 13) {
-        page.tstate_frame = (uint16_t)find_frame(state, frame);
-        return page.tstate_frame;
-    }
-    if (py.minor == 12) {
+        page.tstate_frame =
+            (uint16_t)word_offset(DEBUG_OFFSET(thread_state.current_frame), THREAD_WORDS);
+        if (!page.tstate_frame)
+            return false;
+    } else if (py.minor == 12) {
         page.tstate_cframe = offsetof(struct PyThreadState_312, cframe);
         page.tstate_frame = offsetof(struct PyCFrame_312, current_frame);
     } else if (py.minor == 11) {
@@ -233,14 +281,19 @@ static enum check_result check_thread(void)
     PyThreadState *state = py.PyThreadState_Get();
     PyFrameObject *innermost = py.PyEval_GetFrame();
     /* Not in a thread that has changed to another interpreter. */
-    if (!innermost || py.PyGILState_GetThisThreadState() != state ||
-        !fill_in_thread_frame(state, frame_of(innermost)))
+    if (!innermost || py.PyGILState_GetThisThreadState() != state)
         return INCONCLUSIVE;
+    if (!fill_in_thread_frame(state, frame_of(innermost))) {
+        if (py.minor >= 13)
+            lack("no stack traces without a marker: the frame of a thread is not where CPython's "
+                 "debug offsets have it");
+        return INCONCLUSIVE;
+    }
     if (!page.tstate_tls)
         page.tstate_tls = tls_slot_find(&why);
     if (page.tstate_tls)
         return offsets_fill_interpreter(state) ? RIGHT : INCONCLUSIVE;
-    debug_log("no stack traces without a marker: %s", why);
+    lack("no stack traces without a marker: %s", why);
     return WRONG;
 }
 
@@ -255,20 +308,22 @@ static unsigned frames_checked;
 static void check(PyFrameObject *object, PyObject *code)
 {
     struct offsets_page before = page;
+    bool is_thread_known = before.tstate_tls && before.tstate_interp, lacked = *lacks;
+    if (!is_thread_known)
+        memset(lacks, 0, sizeof lacks);
     enum check_result frame = check_frame(object, code), thread = INCONCLUSIVE;
     page.lines = LINES_UNKNOWN;
     if (frame != WRONG) {
         page.lines = py.code->lines;
-        thread = before.tstate_tls && before.tstate_interp ? RIGHT : check_thread();
+        thread = is_thread_known ? RIGHT : check_thread();
     } else
         page.tstate_tls = 0;
-    if (memcmp(&page, &before, sizeof page) != 0 && !replace_page())
-        debug_log("no stack traces: their page could not be mapped");
     bool decided = frame == WRONG || (frame == RIGHT && thread != INCONCLUSIVE);
     offsets_decided = decided || ++frames_checked >= MOST_FRAMES;
     if (!decided && offsets_decided && thread == INCONCLUSIVE)
-        debug_log(
-            "no stack traces without a marker: the frame of a thread was not found in its state");
+        lack("no stack traces without a marker: the frame of a thread was not found in its state");
+    if ((lacked || *lacks || memcmp(&page, &before, sizeof page) != 0) && !replace_page())
+        debug_log("no stack traces: their page could not be mapped");
 }
 
 void offsets_forget_tls(void)
@@ -277,6 +332,7 @@ void offsets_forget_tls(void)
         return;
     page.tstate_tls = 0;
     page.tstate_interp = 0;
+    memset(lacks, 0, sizeof lacks);
     frames_checked = 0;
     offsets_decided = false;
 }
@@ -452,8 +508,7 @@ void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *cod
     page.frame_f_globals = py.frame->f_globals;
     page.frame_f_locals = py.frame->f_locals;
     if (!is_right_for_globals(object, frame)) {
-        debug_log(
-            "no values, and no names of modules: dicts in this CPython are not as in the release");
+        lack("no values, and no names of modules: dicts in this CPython are not as in the release");
         page.frame_f_globals = 0;
         page.dk_format = KEYS_UNKNOWN;
     }
@@ -461,7 +516,7 @@ void offsets_fill_values(PyFrameObject *object, const void *frame, PyObject *cod
     page.tuple_ob_item = (uint16_t)cpython_int_attr(py.tuple_type, "__basicsize__");
     fill_in_code_variables();
     if (!is_right_for_variables(object, code)) {
-        debug_log("no values: the variables of frames in this CPython are not as in the release");
+        lack("no values: the variables of frames in this CPython are not as in the release");
         page.frame_localsplus = 0;
     }
 }
@@ -483,13 +538,15 @@ static size_t find_word(const void *object, size_t words, const void *expected)
     return found * sizeof(void *);
 }
 
-/* From 3.12 on the main interpreter's state is in _PyRuntime, and has more words than are
- * searched. */
+/* From 3.12 on the main interpreter's state is in _PyRuntime, and has more words than
+ * INTERPRETER_WORDS. */
 static bool find_modules(const PyInterpreterState *interpreter)
 {
     const void *modules = py.PyImport_GetModuleDict();
-    size_t offset = py.minor <= 11 ? interpreter_modules_offset(py.minor)
-                                   : find_word(interpreter, INTERPRETER_WORDS, modules);
+    size_t offset = py.minor <= 11   ? interpreter_modules_offset(py.minor)
+                    : py.minor == 12 ? find_word(interpreter, INTERPRETER_WORDS, modules)
+                                     : word_offset(DEBUG_OFFSET(interpreter_state.imports_modules),
+                                                   INTERPRETER_WORDS);
     if (!offset || read_word(interpreter, (unsigned)offset) != (const char *)modules)
         return false;
     page.interp_modules = (uint32_t)offset;
@@ -498,9 +555,9 @@ static bool find_modules(const PyInterpreterState *interpreter)
 
 /* ---------------------------------------------------------------- the GIL */
 
-/* The GIL is searched for in CPython's memory, by the values that its members have while this
- * thread holds it.  A free-threaded build has a GIL, too, which may be off until a module is
- * imported that needs it: then it is found by the values of a GIL that is off. */
+/* The GIL is known by the values that its members have while this thread holds it.  A free-threaded
+ * build has a GIL, too, which may be off until a module is imported that needs it: then it has the
+ * values of a GIL that is off.  Up to 3.12 CPython's memory is searched for the GIL. */
 
 /* The type of a dict, from which the page has the distance of the GIL.  Both must be in one file:
  * the type is then CPython's own, and not at an address of the program. */
@@ -569,37 +626,37 @@ static size_t gil_start(void)
     return py.free_threaded ? offsetof(struct gil_runtime_state_313t, gil) : 0;
 }
 
-/* The offset of the interpreter's pointer to the GIL; 0: none or several. */
-static uint16_t find_pointer(const PyInterpreterState *interpreter,
-                             const struct gil_runtime_state_37 *gil)
-{
-    return (uint16_t)find_word(interpreter, INTERPRETER_WORDS, (const char *)gil - gil_start());
-}
-
 static bool is_off(const struct gil_runtime_state_37 *gil)
 {
     return py.free_threaded && LOAD_RELAXED(*(const int *)((const char *)gil - gil_start())) == 0;
 }
 
-/* Whether this can be the GIL.  One that is off has fewer values to compare, so the interpreter
- * must also point to it. */
-static bool is_gil(const struct gil_runtime_state_37 *gil, const PyThreadState *state,
-                   const PyInterpreterState *interpreter)
+/* The GIL where the debug offsets have it; NULL: it is not there. */
+static const struct gil_runtime_state_37 *find_gil_313(const PyThreadState *state,
+                                                       const PyInterpreterState *interpreter)
 {
+    size_t at = word_offset(DEBUG_OFFSET(interpreter_state.gil_runtime_state), INTERPRETER_WORDS);
+    const struct gil_runtime_state_37 *gil =
+        (const void *)((const char *)interpreter + at + gil_start());
+    if (!at ||
+        DEBUG_OFFSET(interpreter_state.gil_runtime_state_holder) !=
+            at + gil_start() + offsetof(struct gil_runtime_state_37, last_holder) ||
+        DEBUG_OFFSET(interpreter_state.gil_runtime_state_locked) !=
+            at + gil_start() + offsetof(struct gil_runtime_state_37, locked))
+        return NULL;
     if (!is_off(gil))
-        return is_taken_gil(gil, state);
+        return is_taken_gil(gil, state) ? gil : NULL;
     unsigned long interval = LOAD_RELAXED(gil->interval);
-    return LOAD_RELAXED(gil->locked) == 0 && interval > 0 && interval <= LONGEST &&
-           find_pointer(interpreter, gil);
+    return LOAD_RELAXED(gil->locked) == 0 && interval > 0 && interval <= LONGEST ? gil : NULL;
 }
 
-/* The memory to search for the GIL: from 3.12 on the main interpreter's state, up to 3.11
- * _PyRuntime, whose size the dynamic linker knows. */
+/* The memory to search for the GIL: in 3.12 the main interpreter's state, up to 3.11 _PyRuntime,
+ * whose size the dynamic linker knows. */
 static struct part around_gil(const PyInterpreterState *interpreter)
 {
     Dl_info info;
     const ElfW(Sym) *symbol = NULL;
-    if (py.minor >= 12)
+    if (py.minor == 12)
         return (struct part){(const char *)interpreter, INTERPRETER_WORDS * sizeof(void *)};
     if (!py.runtime || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
         info.dli_saddr != py.runtime)
@@ -613,9 +670,9 @@ static const struct gil_runtime_state_37 *find_gil_37(const PyThreadState *state
 {
     struct part part = around_gil(interpreter);
     const struct gil_runtime_state_37 *found = NULL;
-    for (size_t at = gil_start(); at + sizeof *found <= part.size; at += sizeof(void *)) {
+    for (size_t at = 0; at + sizeof *found <= part.size; at += sizeof(void *)) {
         const struct gil_runtime_state_37 *gil = (const void *)(part.start + at);
-        if (!is_gil(gil, state, interpreter))
+        if (!is_taken_gil(gil, state))
             continue;
         if (found)
             return NULL;
@@ -624,15 +681,25 @@ static const struct gil_runtime_state_37 *find_gil_37(const PyThreadState *state
     return found;
 }
 
+/* The offset of the interpreter's pointer to the GIL; 0: not found. */
+static uint16_t find_pointer(const PyInterpreterState *interpreter, const void *gil)
+{
+    size_t offset = py.minor == 12
+                        ? find_word(interpreter, INTERPRETER_WORDS, gil)
+                        : word_offset(DEBUG_OFFSET(interpreter_state.ceval_gil), INTERPRETER_WORDS);
+    return read_word(interpreter, (unsigned)offset) == gil ? (uint16_t)offset : 0;
+}
+
 static bool find_gil(const PyThreadState *state, const PyInterpreterState *interpreter)
 {
     if (py.minor == 6)
         return find_gil_36(state);
-    const struct gil_runtime_state_37 *gil = find_gil_37(state, interpreter);
+    const struct gil_runtime_state_37 *gil =
+        py.minor <= 12 ? find_gil_37(state, interpreter) : find_gil_313(state, interpreter);
     if (!gil)
         return false;
     if (py.minor >= 12) {
-        page.interp_gil = find_pointer(interpreter, gil);
+        page.interp_gil = find_pointer(interpreter, (const char *)gil - gil_start());
         if (!page.interp_gil)
             return false;
     } else if (is_beside_dict_type(gil))
@@ -661,11 +728,13 @@ bool offsets_fill_interpreter(PyThreadState *state)
     if (!cpython_is_main() || cpython_is_finalizing())
         return false;
     if (!find_modules(interpreter) || cpython_interpreter_of(state) != interpreter) {
-        debug_log("no tasks, and nothing of the GIL: the interpreter's modules are not found");
+        lack("no tasks, and nothing of the GIL: the interpreter's modules are not found");
         return true;
     }
     page.tstate_interp = offsetof(struct PyThreadState_head, interp);
+    if (py.minor >= 14 && !offsets_fill_tasks(&page, state, interpreter))
+        lack("no tasks: the lists of asyncio's tasks are not where CPython's release has them");
     if (!find_gil(state, interpreter))
-        debug_log("nothing of the GIL: it is not found");
+        lack("nothing of the GIL: it is not found");
     return true;
 }

@@ -76,6 +76,11 @@ struct offsets_page;
  * those that are not found are 0.  False: not possible in a subinterpreter or at CPython's end. */
 bool offsets_fill_interpreter(PyThreadState *state);
 
+/* Fills in where the tasks of asyncio are, from 3.14 on, by the calling thread's state and its
+ * interpreter, whose dict of modules the page has.  False: offsets that don't compare are 0. */
+bool offsets_fill_tasks(struct offsets_page *page, const PyThreadState *state,
+                        const PyInterpreterState *interpreter);
+
 /* ---------------------------------------------------------------- TLS slot */
 
 /* Finds CPython's thread-local variables.  Called once, under the dynamic linker's lock: a thread

@@ -73,6 +73,15 @@ static bool version_fits(const char **why)
     return true;
 }
 
+static bool has_debug_offsets(void)
+{
+    const struct _Py_DebugOffsets_313 *offsets = (const void *)py.runtime;
+    const unsigned long *version = cpython_symbol("Py_Version");
+    return py.minor >= 13 && py.minor <= CPYTHON_NEWEST_MINOR && offsets && version &&
+           memcmp(offsets->cookie, DEBUG_OFFSETS_COOKIE, sizeof offsets->cookie) == 0 &&
+           offsets->version == *version && offsets->free_threaded == py.free_threaded;
+}
+
 bool cpython_load_symbols(const char *path, const char **why)
 {
     *why = NULL;
@@ -100,6 +109,7 @@ bool cpython_load_symbols(const char *path, const char **why)
     py.function_type = cpython_symbol("PyFunction_Type");
     py.tuple_type = cpython_symbol("PyTuple_Type");
     py.runtime = cpython_symbol("_PyRuntime");
+    py.has_debug_offsets = has_debug_offsets();
     py.finalizing = py.minor == 6 ? cpython_symbol("_Py_Finalizing") : NULL;
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||

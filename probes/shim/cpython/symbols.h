@@ -178,6 +178,7 @@ struct cpython {
     struct _inittab **inittab;           /* &PyImport_Inittab */
     PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
     const char *runtime;                 /* 3.7 and later: &_PyRuntime */
+    bool has_debug_offsets;              /* 3.13 and later: by the struct of this version */
 #define MEMBER(type, name, parameters) type(*name) parameters;
     CPYTHON_SYMBOLS(MEMBER, MEMBER)
 #undef MEMBER
@@ -198,6 +199,28 @@ static inline void *ob_base(const void *object)
 static inline char *read_word(const void *object, unsigned offset)
 {
     return LOAD_RELAXED(*(char **)((char *)object + offset));
+}
+
+/* A member of the struct _Py_DebugOffsets of this version; UINT64_MAX: it has none.  The program
+ * may have overwritten it, so each caller compares the value that it leads to. */
+#define DEBUG_OFFSET(member) \
+    debug_offset(offsetof(struct _Py_DebugOffsets_313, member), \
+                 offsetof(struct _Py_DebugOffsets_314, member), \
+                 offsetof(struct _Py_DebugOffsets_315, member))
+/* A member that 3.13 does not have. */
+#define DEBUG_OFFSET_314(member) \
+    debug_offset(0, offsetof(struct _Py_DebugOffsets_314, member), \
+                 offsetof(struct _Py_DebugOffsets_315, member))
+static inline uint64_t debug_offset(size_t in_313, size_t in_314, size_t in_315)
+{
+    size_t at = py.minor == 13 ? in_313 : py.minor == 14 ? in_314 : in_315;
+    return py.has_debug_offsets ? *(const uint64_t *)(py.runtime + at) : UINT64_MAX;
+}
+
+/* The offset, if it is that of one of the first `words` words but the first one; else 0. */
+static inline unsigned word_offset(uint64_t offset, unsigned words)
+{
+    return offset % sizeof(void *) == 0 && offset / sizeof(void *) < words ? (unsigned)offset : 0;
 }
 
 /* Finds CPython's functions in this process.  library: the loaded file that has them, which then

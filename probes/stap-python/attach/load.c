@@ -1,6 +1,7 @@
 /*
- * Attaches to one process: by sys.remote_exec() from CPython 3.14 on; with ptrace() before 3.14,
- * and if the main thread does not run Python code soon.
+ * Attaches to one process: by sys.remote_exec() from CPython 3.14 on; with ptrace() before 3.14, if
+ * sys.remote_exec() fails (remote debugging may be off), and if the main thread does not run Python
+ * code soon.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -181,14 +182,16 @@ static void print_place(const struct process *process)
 static const char *attach(const struct process *process)
 {
     char *script = NULL;
-    const char *why;
     bool asked = process_has_remote_exec(process) && can_run_its_python(process) &&
                  !has_seccomp_filter(process->pid) &&
                  (!process->shim || strcmp(process->shim, shim_file()) == 0);
-    if (asked && (why = attach_by_remote_exec(process, &script)))
-        return why;
+    const char *failure = asked ? attach_by_remote_exec(process, &script) : NULL;
+    if (failure && !HAS_REMOTE_CALLS)
+        return failure;
     /* ptrace() can use another thread, if the main thread waits in C for long. */
-    why = asked && is_attached_within(process, REMOTE_MS) ? NULL : attach_by_ptrace(process);
+    const char *why = asked && !failure && is_attached_within(process, REMOTE_MS)
+                          ? NULL
+                          : attach_by_ptrace(process);
     if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
         why = process->shim ? "it is still detached: try again"
                             : "dlopen() returned, but the shim is not loaded";
@@ -203,7 +206,7 @@ static const char *attach(const struct process *process)
     }
     if (script && file_exists(script))
         why = format("%s; its main thread will load it when it next runs Python code", why);
-    return why;
+    return failure ? format("%s; before that, %s", why, failure) : why;
 }
 
 const char *attach_process(struct process *process)

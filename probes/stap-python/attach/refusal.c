@@ -49,7 +49,7 @@ static const char *refused_by_yama(void)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- environment and options */
+/* ---------------------------------------------------------------- environment */
 
 const char *environment_refusal(const struct process *process)
 {
@@ -60,18 +60,6 @@ const char *environment_refusal(const struct process *process)
                                      : format("it was started with PYTHON_STAP=%s, which is off, "
                                               "as it is neither auto nor all",
                                               printable(value));
-}
-
-static bool forbids_remote_exec(const struct process *process)
-{
-    static const char option[] = "-Xdisable-remote-debug";
-    if (proc_environ(process->pid, "PYTHON_DISABLE_REMOTE_DEBUG"))
-        return true;
-    for (char **word = proc_strings(process->pid, "cmdline"); *word; word++)
-        if (strncmp(*word, option, sizeof option - 1) == 0 ||
-            strncmp(*word, option + 2, sizeof option - 3) == 0)
-            return true;
-    return false;
 }
 
 /* ---------------------------------------------------------------- state of the process */
@@ -120,9 +108,6 @@ const char *attach_refusal(const struct process *process)
     if ((why = refused_by_yama()) || (why = refused_by_state(process->pid)) ||
         (why = seccomp_refusal(process->pid)) || (why = environment_refusal(process)))
         return why;
-    if (process_has_remote_exec(process) && forbids_remote_exec(process))
-        return "it was started with remote debugging off (PYTHON_DISABLE_REMOTE_DEBUG or -X "
-               "disable-remote-debug)";
     if (!process->libc && process->libc_is_gone)
         return "its C library was replaced or deleted while it runs, and only root can read what "
                "it "

@@ -755,7 +755,22 @@ const char *container_name(const struct process *process)
     return process_has_our_root(process) ? "other mounts" : "other root";
 }
 
-/* ---------------------------------------------------------------- page */
+/* ---------------------------------------------------------------- pages */
+
+char *process_lacks(const struct process *process)
+{
+    static const uint64_t addresses[] = {OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS};
+    static char page[OFFSETS_LACKS + OFFSETS_LACKS_SIZE], *lacks = page + OFFSETS_LACKS;
+    int memory = open(format("/proc/%d/mem", process->pid), O_RDONLY | O_CLOEXEC);
+    uint32_t magic = 0;
+    for (int i = 0; memory >= 0 && magic != OFFSETS_MAGIC && i < 2; i++)
+        if (pread(memory, page, sizeof page, (off_t)addresses[i]) == (ssize_t)sizeof page)
+            memcpy(&magic, page, sizeof magic);
+    if (memory >= 0)
+        close(memory);
+    page[sizeof page - 1] = '\0';
+    return magic == OFFSETS_MAGIC && *lacks ? strdup(lacks) : NULL;
+}
 
 int page_open(const struct process *process, const char **why)
 {

@@ -148,6 +148,12 @@ char *proc_venv(const struct process *process);
  * "other mounts" if its root is ours.  NULL: the process sees our files. */
 const char *container_name(const struct process *process);
 
+/* ---------------------------------------------------------------- offsets page */
+
+/* What can't be read of the process's stacks and values, and why, as its shim says; NULL: nothing,
+ * or its memory can't be read. */
+char *process_lacks(const struct process *process);
+
 /* ---------------------------------------------------------------- filter page */
 
 /* The shim's page in a process (shared/filter_page.h), by /proc/PID/mem. */

@@ -40,7 +40,7 @@ class Memory:
 
 CODE_SIZE = 184  # of the type
 # struct offsets_page
-LAYOUT = "<I20s14Hi25H2xI2HIq3i4x"
+LAYOUT = "<I20s14Hi25H2xI2HIq3i2HI4x"
 
 
 class Python:
@@ -120,7 +120,7 @@ class Python:
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
             LAYOUT,
-            0x37707473,
+            0x38707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
             0,
@@ -170,6 +170,9 @@ class Python:
             8,
             16,
             24,
+            0,
+            0,
+            0,
         )
 
     def frames(self, names, table):
