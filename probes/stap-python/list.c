@@ -245,7 +245,7 @@ static const char usage[] =
     "shim of pyenv's stands for the interpreter that it would start. CPython's own markers are\n"
     "\n"
     "  live      works as documented\n"
-    "  partly    misses events, or has entries without returns\n"
+    "  partly    misses events, and has entries without returns: python.* does not use it\n"
     "  unusable  fires, but misses events or may crash the program: python.* does not use it\n"
     "  dead      exists, but never fires\n"
     "  -         does not exist\n"
@@ -277,7 +277,7 @@ static const char *provider_text(const char *worth)
 
 static void print_markers(const struct interpreter *python, const char *code_name, unsigned shims)
 {
-    bool looked_in = tapset_searches(code_name), unusable = false;
+    bool looked_in = tapset_searches(code_name), unusable = false, partly = false;
     printf("  %-26s %-14s %-9s %s\n", "marker", "CPython's own", "the shim", "python.* uses");
     for (unsigned i = 0; marker_name(i); i++) {
         const char *own = native_marker_state(python, i);
@@ -288,10 +288,14 @@ static void print_markers(const struct interpreter *python, const char *code_nam
         printf("  %-26s %-14s %-9s %s\n", marker_name(i), provider_text(own), has ? "yes" : "-",
                from);
         unusable |= strcmp(own, "fires") == 0;
+        partly |= strcmp(own, "partly") == 0;
     }
     if (unusable)
         puts("  unusable: it fires, but misses events or may crash the program, so python.* never "
              "uses it");
+    if (partly)
+        puts("  partly: it misses events, so python.* never uses it, and it does not silence the "
+             "shim");
 }
 
 static char *version_text(const struct elf_file *file)

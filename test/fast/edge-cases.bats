@@ -107,7 +107,7 @@ need_own_files() {
     echo "$python: $status $output"
     [ "$status ${lines[-1]}" = "0 fine" ]
     # printed by the watcher
-    [[ $output == *": its own markers that fire: "* ]]
+    [[ $output == *": its own markers that silence the shim's: "* ]]
   done
 }
 

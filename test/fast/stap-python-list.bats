@@ -167,6 +167,7 @@ lists() {
   cp python3.10 python3.15
   run launcher list ./python3.15
   grep -qE '^ +function__entry +partly ' <<<"$output"
+  [ "${lines[-1]}" = '  partly: it misses events, so python.* never uses it, and it does not silence the shim' ]
   cp python3.10 python3.5
   run launcher list ./python3.5
   grep -qE '^ +function__entry +dead ' <<<"$output"

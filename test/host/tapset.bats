@@ -86,6 +86,19 @@ refused() {
   [ "$(probes_in "$native/python3.11")" = "$(own_points 11)" ]
 }
 
+@test "CPython 3.15's own function markers, which don't pair, are those of python.native.* alone" {
+  tapset=$(tapset_with_native_python)
+  local native=$BATS_TEST_TMPDIR/native/bin
+  cp "$native/python3.10" "$native/python3.15"
+  resolves "$(use_all python.)"
+  [ "$(probes_in "$native/python3.15")" = "$(used_points 15)" ]
+  resolves 'probe python.function.entry, python.function.return { println(name, funcname) }'
+  [ "$(shim_probes_in "$shim")" = 2 ]
+  [ "$(probes_in "$native/python3.15")" = 0 ]
+  resolves 'probe python.native.function.entry, python.native.function.return { println(name, funcname) }'
+  [ "$(probes_in "$native/python3.15")" = 2 ]
+}
+
 @test "CPython is found in all the places where distributions and make install put it" {
   local folder=$BATS_TEST_TMPDIR/places file files="usr/bin/python3.10 usr/local/bin/python3.10
     usr/lib/libpython3.10.so.1.0 usr/lib64/libpython3.10d.so.1.0 usr/lib/x86_64-linux-gnu/libpython3.10m.so.1.0

@@ -52,10 +52,10 @@ unsigned semaphores_sum(void);
 
 /* ---------------------------------------------------------------- native markers */
 
-/* The markers, as bits, that the interpreter fires itself and that a tracer probes there now.  The
- * shim must not fire these: an event has one source.  The first call reads the interpreter's ELF
- * file.  With or without the GIL, but only while the interpreter stays mapped: the call reads its
- * memory. */
+/* The markers, as bits, that the interpreter fires itself and that a tracer probes there now,
+ * except those that are only partly live.  The shim must not fire these: an event has one source.
+ * The first call reads the interpreter's ELF file.  With or without the GIL, but only while the
+ * interpreter stays mapped: the call reads its memory. */
 unsigned native_enabled(void);
 
 #endif

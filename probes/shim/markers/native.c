@@ -29,8 +29,8 @@ enum {
 
 typedef const volatile unsigned short *semaphore;
 
-/* By marker; NULL: the interpreter does not have the marker, or never fires it.  The semaphores are
- * unmapped with the interpreter. */
+/* By marker; NULL: the interpreter does not have the marker, or it does not silence the shim's. The
+ * semaphores are unmapped with the interpreter. */
 static semaphore semaphores[MARKERS];
 
 /* ---------------------------------------------------------------- the loaded object */
@@ -136,22 +136,27 @@ static ElfW(Addr) base_of(const struct file *file, const ElfW(Ehdr) * header)
 
 /* ---------------------------------------------------------------- the file's notes */
 
+/* Whether the shim is silent for a marker of this kind while it is probed in the interpreter's own
+ * file. */
+enum { SILENCES_live = true, SILENCES_partly = false, SILENCES_fires = true };
+
 static const struct {
     enum marker marker;
+    bool silences;
     int first, last; /* minor versions in which it fires */
-} fires[] = {
-#define FIRES(kind, marker, first, last) {MARKER_##marker, first, last},
-    NATIVE_LIST(FIRES)
-#undef FIRES
+} native[] = {
+#define NATIVE(kind, marker, first, last) {MARKER_##marker, SILENCES_##kind, first, last},
+    NATIVE_LIST(NATIVE)
+#undef NATIVE
 };
 
-/* The marker of this name, if this CPython fires it; else MARKERS. */
-static enum marker enabled_in(const char *name)
+/* The marker of this name, if in this CPython it silences the shim's; else MARKERS. */
+static enum marker silencing(const char *name)
 {
-    for (size_t i = 0; i < sizeof fires / sizeof *fires; i++)
-        if (strcmp(marker_info[fires[i].marker].name, name) == 0 && py.minor >= fires[i].first &&
-            py.minor <= fires[i].last)
-            return fires[i].marker;
+    for (size_t i = 0; i < sizeof native / sizeof *native; i++)
+        if (strcmp(marker_info[native[i].marker].name, name) == 0 && native[i].silences &&
+            py.minor >= native[i].first && py.minor <= native[i].last)
+            return native[i].marker;
     return MARKERS;
 }
 
@@ -173,7 +178,7 @@ static void read_descriptor(const struct object *object, ElfW(Addr) base, const 
         return;
     if (base && link.base)
         link.semaphore += base - link.base;
-    enum marker marker = enabled_in(name);
+    enum marker marker = silencing(name);
     if (marker != MARKERS && link.semaphore % sizeof(unsigned short) == 0 &&
         has(object, link.semaphore, sizeof(unsigned short), PF_R | PF_W))
         semaphores[marker] = (semaphore)(object->bias + link.semaphore);
@@ -258,7 +263,7 @@ static void log_found(const char *path, bool read)
     if (realpath(path, resolved))
         path = resolved;
     if (read)
-        debug_log("%s: its own markers that fire:%s", path, *names ? names : " none");
+        debug_log("%s: its own markers that silence the shim's:%s", path, *names ? names : " none");
     else
         debug_log("%s: not the file that runs here: its own markers are not known", path);
 }

@@ -30,14 +30,15 @@ sites_of_each() {
   readelf --wide --notes "${1:-$shim}" | grep -c 'Name: gc__start$'
 }
 
-# The native markers in the file $2 that fire in the version of the interpreter $1, by probes/native.list.
+# The native markers in the file $2 that fire in the version of the interpreter $1, by probes/native.list.  $3: only
+# those of these kinds, live|fires.
 own_markers() {
   local version
   version=$(version_of "$1")
   readelf --wide --notes "$2" |
-    awk -v minor="${version#3.}" '
+    awk -v minor="${version#3.}" -v kinds="^(${3:-live|partly|fires})\$" '
       FILENAME == "-" { if (/Provider: python$/) ours = 1; else if (ours && /Name: /) { there[$2]; ours = 0 } next }
-      /^(live|partly|fires) / && $3 <= minor && ($4 == "-" || minor <= $4) && ($2 in there) { print $2 }' - "$top/probes/native.list"
+      $1 ~ kinds && $3 <= minor && ($4 == "-" || minor <= $4) && ($2 in there) { print $2 }' - "$top/probes/native.list"
 }
 
 # The events of PROGRAM as PYTHON itself reports them, without the shim (expect.py): all in $expected, entries and
