@@ -48,6 +48,7 @@ INSTALL_DATA = $(INSTALL) -m 644
 shim := $(BUILD)/libpython-stap.so.0
 driver := $(BUILD)/driver
 launcher := $(BUILD)/stap-python
+start_files := $(addprefix $(BUILD)/python_stap_start/,__init__.py python_stap.start __pycache__)
 launcher_sources := $(wildcard probes/stap-python/*.c probes/stap-python/*/*.c)
 objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(wildcard probes/shim/*/*.c))
 
@@ -77,7 +78,7 @@ bpftrace_scripts := $(wildcard scripts/bpftrace/*.bt)
 # Those of this tree, with the path of its shim.
 bpftrace_made := $(bpftrace_scripts:scripts/%=$(BUILD)/%)
 
-all: $(shim) $(driver) $(launcher) $(launcher).8 $(man_pages) $(bpftrace_made) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
+all: $(shim) $(driver) $(launcher) $(start_files) $(launcher).8 $(man_pages) $(bpftrace_made) $(if $(wildcard $(STOCK_TAPSET)),$(tapsets))
 
 # The long checks say themselves what they are, in the comment at the head of their run.
 define help
@@ -154,6 +155,16 @@ $(BUILD)/generated/installed.h: VERSION probes/stap-python/python_stap.pth FORCE
 		SCRIPTS_DIR '$(exampledir)' MULTIARCH '$(library_folder)' \
 		PTH_LINE "$$(sed 's/[\\"]/\\&/g' probes/stap-python/python_stap.pth)"); \
 	[ "$$new" = "$$(cat $@ 2>/dev/null)" ] || printf '%s\n' "$$new" >$@
+
+# The module of python_stap.start (enable).  A file in place of the folder of its bytecode: else root's Pythons would
+# write there, and no package would remove that.
+$(BUILD)/python_stap_start/%: probes/stap-python/start/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(BUILD)/python_stap_start/__pycache__:
+	@mkdir -p $(@D)
+	echo 'This file keeps Python from writing bytecode here.' >$@
 
 $(launcher).8: probes/stap-python/stap-python.8 VERSION | $(BUILD)/generated
 	sed -e "s/@VERSION@/$$(cat VERSION)/" \
@@ -261,6 +272,7 @@ scripts_of = $(wildcard $(1)/*.stp $(1)/*.d)
 # All that is installed by its own name: $(call do,KIND,FOLDER,FILES) for each.
 define each_installed
 $(call $(1),PROGRAM,$(shimdir),$(shim))
+$(call $(1),DATA,$(shimdir)/python_stap_start,$(start_files))
 $(call $(1),PROGRAM,$(bindir),$(launcher))
 $(call $(1),DATA,$(mandir)/man8,$(launcher).8)
 $(call $(1),DATA,$(mandir)/man3,$(addprefix $(BUILD)/man/,$(shell LC_ALL=C ls $(BUILD)/man)))
@@ -292,7 +304,7 @@ unpackaged = @[ -n "$(DESTDIR)" ] || ! { \
 	rpm -q systemtap-cpython-tapset; } >/dev/null 2>&1 || \
 	{ echo "make $@: the package systemtap-cpython-tapset is installed, whose files these are: remove it first, or give a DESTDIR" >&2; exit 1; }
 
-install: $(shim) $(launcher) $(launcher).8 $(made_tapset) $(man_pages)
+install: $(shim) $(start_files) $(launcher) $(launcher).8 $(made_tapset) $(man_pages)
 	$(unpackaged)
 	$(call each_installed,put)
 	ln -srfn "$(DESTDIR)$(exampledir)" "$(DESTDIR)$(docdir)/scripts"
@@ -308,6 +320,8 @@ install: $(shim) $(launcher) $(launcher).8 $(made_tapset) $(man_pages)
 ifneq (,$(python3_sitedir))
 	$(INSTALL) -d "$(DESTDIR)$(python3_sitedir)"
 	ln -srfn "$(DESTDIR)$(shimdir)/$(notdir $(shim))" "$(DESTDIR)$(python3_sitedir)/python_stap.so"
+	ln -srfn "$(DESTDIR)$(shimdir)/python_stap_start" "$(DESTDIR)$(python3_sitedir)/python_stap_start"
+	ln -srfn "$(DESTDIR)$(shimdir)/python_stap_start/python_stap.start" "$(DESTDIR)$(python3_sitedir)/python_stap.start"
 	$(INSTALL_DATA) probes/stap-python/python_stap.pth "$(DESTDIR)$(python3_sitedir)"
 endif
 
@@ -321,8 +335,8 @@ uninstall: $(made_tapset) $(man_pages)
 	$(call drop,SCRIPT,$(exampledir)/bpftrace,$(bpftrace_scripts))
 	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp
 	packaging/python-stp restore "$(DESTDIR)$(python_stp)"
-	$(if $(python3_sitedir),rm -f $(addprefix "$(DESTDIR)$(python3_sitedir)"/,python_stap.pth python_stap.so))
-	for folder in $(exampledir)/exporter $(exampledir)/bpftrace $(exampledir) $(document_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
+	$(if $(python3_sitedir),rm -f $(addprefix "$(DESTDIR)$(python3_sitedir)"/,python_stap.start python_stap.pth python_stap.so python_stap_start))
+	for folder in $(shimdir)/python_stap_start $(exampledir)/exporter $(exampledir)/bpftrace $(exampledir) $(document_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
 
 # What it needs to know of where things are.
 installcheck:

@@ -37,6 +37,7 @@ struct site {
     const char *python;
     char *implementation; /* "cpython" */
     char *folder, *pth, *link;
+    bool reads_start; /* .start files (PEP 829) */
 };
 
 /* The script by which an interpreter prints its site-packages.  With -S, no file in site-packages
@@ -54,22 +55,22 @@ static const char question[] =
     "print('\\nsite:', sys.version_info[0], sys.version_info[1], sys.version.split()[0] "
     "if 't' in getattr(sys, 'abiflags', '') else '-', folders[0])\n";
 
-/* Runs the interpreter: its site-packages and *implementation.  Exits if it is not a working
- * Python 3.6 or later, or the shim does not support its version. */
-static char *ask_for_folder(const char *python, char **implementation)
+/* Runs the interpreter: its site-packages, *implementation and *minor.  Exits if it is not a
+ * working Python 3.6 or later, or the shim does not support its version. */
+static char *ask_for_folder(const char *python, char **implementation, int *minor)
 {
-    int status, major, minor, at = 0;
+    int status, major, at = 0;
     char free_threaded[16]; /* its version, or "-": it is not */
     const char *const ask[] = {python, "-IS", "-c", question, NULL};
     char *answer = run_and_capture(ask, 20, &status);
     char *line = strstr(answer, "\nsite: "), *name = status_field(answer, "implementation");
     *implementation = name ? strndup(name, strcspn(name, "\n")) : "cpython";
     if (status != 0 || !line ||
-        sscanf(line, "\nsite: %d %d %15s %n", &major, &minor, free_threaded, &at) != 3 || !at)
+        sscanf(line, "\nsite: %d %d %15s %n", &major, minor, free_threaded, &at) != 3 || !at)
         die(FAILED, "%s: not a working Python 3.6 or later", python);
-    if (major != 3 || minor < CPYTHON_OLDEST_MINOR)
+    if (major != 3 || *minor < CPYTHON_OLDEST_MINOR)
         die(FAILED, "%s: the shim does not support it: Python %d.%d is older than 3.6", python,
-            major, minor);
+            major, *minor);
     if (strcmp(free_threaded, "-") != 0 && !free_threading_supported(free_threaded))
         die(FAILED, "%s: the shim does not support it: %s", python, FREE_THREADING_TOO_OLD);
     char *folder = line + at;
@@ -95,9 +96,11 @@ static struct site find_site(const char *python)
 {
     struct site site = {.python = python};
     const char *unsafe = NULL;
+    int minor;
     if (geteuid() == 0 && (unsafe = unsafe_python(site.python)))
         die(FAILED, "%s: %s", site.python, unsafe);
-    site.folder = ask_for_folder(site.python, &site.implementation);
+    site.folder = ask_for_folder(site.python, &site.implementation, &minor);
+    site.reads_start = minor >= START_FILES_MINOR;
     if (!file_exists(site.folder))
         die(FAILED, "%s: its directory %s does not exist", site.python, site.folder);
     if (geteuid() == 0 && (unsafe = unsafe_path(site.folder)))
@@ -115,6 +118,11 @@ static void refuse_others(const struct site *site)
         die(FAILED, "%s %s", site->pth, text);
     if (is_present(site->link) && !is_our_link(site->link))
         die(FAILED, "%s %s", site->link, text);
+    for (size_t i = 0; i < START_LINKS; i++) {
+        const char *link = start_link(site->pth, i);
+        if (is_present(link) && !is_our_start_link(link, i))
+            die(FAILED, "%s %s", link, text);
+    }
 }
 
 static char *target_of(const char *path)
@@ -124,32 +132,50 @@ static char *target_of(const char *path)
     return strndup(target, length < 0 ? 0 : (size_t)length);
 }
 
-/* Whether `make install` or a package has created both files: only they make a relative link. */
+/* Whether `make install` or a package has created the files: only they make relative links. */
 static bool is_installed(const struct site *site)
 {
     const char *target = target_of(site->link);
     return is_our_pth(site->pth) && *target && *target != '/';
 }
 
-/* Creates both files: a Python that starts meanwhile finds both, or no .pth.  False, with errno and
- * the failed path in *at: no .pth was created. */
-static bool create_pth(const struct site *site, const char *shim, const char **at)
+/* Makes or replaces a link.  False, with errno: it is as before. */
+static bool create_link(const char *target, const char *path)
 {
-    char *link = format("%s.%d", site->link, getpid());
-    *at = site->link;
-    if (symlink(shim, link) != 0 || rename(link, site->link) != 0) {
-        int error = errno;
-        unlink(link);
-        errno = error;
-        return false;
-    }
-    *at = site->pth;
-    /* 0644: other users must be able to read it. */
-    if (file_replace(site->pth, pth_text, 0644))
+    char *link = format("%s.%d", path, getpid());
+    if (symlink(target, link) == 0 && rename(link, path) == 0)
         return true;
     int error = errno;
-    if (!is_present(site->pth))
+    unlink(link);
+    errno = error;
+    return false;
+}
+
+/* Whether all is as create_files() makes it. */
+static bool is_complete(const struct site *site, const char *shim)
+{
+    bool complete = is_our_pth(site->pth) && strcmp(target_of(site->link), shim) == 0;
+    for (size_t i = 0; i < START_LINKS && site->reads_start; i++)
+        complete = complete && strcmp(target_of(start_link(site->pth, i)), start_target(i)) == 0;
+    return complete;
+}
+
+/* Creates the files: a Python that starts meanwhile finds all that the .pth or .start file needs,
+ * or neither.  False, with errno and the failed path in *at: no .pth was created. */
+static bool create_files(const struct site *site, const char *shim, const char **at)
+{
+    bool done = create_link(shim, *at = site->link);
+    for (size_t i = 0; i < START_LINKS && done && site->reads_start; i++)
+        done = create_link(start_target(i), *at = start_link(site->pth, i));
+    /* 0644: other users must be able to read it. */
+    if (done && file_replace(*at = site->pth, pth_text, 0644))
+        return true;
+    int error = errno;
+    if (!is_present(site->pth)) {
+        for (size_t i = START_LINKS; i-- > 0;)
+            unlink(start_link(site->pth, i));
         unlink(site->link);
+    }
     errno = error;
     return false;
 }
@@ -178,11 +204,11 @@ int enable_python(const char *word)
     /* Recorded first, so that no file exists that is not recorded. */
     bool was_listed = enabled_find(site.pth);
     enabled_add(site.pth);
-    if (is_our_pth(site.pth) && strcmp(target_of(site.link), shim) == 0) {
+    if (is_complete(&site, shim)) {
         printf("already enabled: %s\n", site.pth);
         return 0;
     }
-    if (!create_pth(&site, shim, &at)) {
+    if (!create_files(&site, shim, &at)) {
         int error = errno;
         if (!was_listed)
             enabled_drop(site.pth);
@@ -198,7 +224,10 @@ int disable_python(const char *word)
     refuse_others(&site);
     if (is_installed(&site))
         die(FAILED, "%s was installed by a package or make install: remove that package", site.pth);
-    if (!is_present(site.pth) && !is_present(site.link)) {
+    bool found = is_present(site.pth) || is_present(site.link);
+    for (size_t i = 0; i < START_LINKS; i++)
+        found |= is_present(start_link(site.pth, i));
+    if (!found) {
         enabled_drop(site.pth);
         printf("not enabled: there is no %s\n", site.pth);
         return 0;
@@ -432,10 +461,10 @@ static const char enable_usage[] =
     "       stap-python enable --list\n"
     "\n"
     "Makes every start of an interpreter (a name in PATH or a path; default: python3) load the\n"
-    "shim, by two files in its site-packages: python_stap.pth, and the link python_stap.so. "
-    "Without\n"
-    "them, or without the shim, it starts as before. With -S it does not load the shim. Root can\n"
-    "enable only interpreters that no other user can change.\n"
+    "shim, by python_stap.pth and the link python_stap.so in its site-packages; from CPython 3.15\n"
+    "on also by the links python_stap.start and python_stap_start. Without them, or without the\n"
+    "shim, it starts as before. With -S it does not load the shim. Root can enable only\n"
+    "interpreters that no other user can change.\n"
     "\n"
     "A virtual environment has site-packages of its own: name its own python. One with system\n"
     "site-packages also loads the shim if its base interpreter is enabled; one without does not.\n"

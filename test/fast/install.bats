@@ -144,11 +144,17 @@ installed() {
   cmp "$top/probes/stap-python/python_stap.pth" "$destdir/opt/site/python_stap.pth"
   # relative, so that it leads there below DESTDIR, too
   [ "$(readlink "$destdir/opt/site/python_stap.so")" = ../../usr/local/lib/libpython-stap.so.0 ]
+  [ "$(readlink "$destdir/opt/site/python_stap.start")" = ../../usr/local/lib/python_stap_start/python_stap.start ]
   make_target installcheck python3_sitedir=/opt/site
   echo '# nothing' >"$destdir/opt/site/python_stap.pth"
   run make_target installcheck python3_sitedir=/opt/site
   [ "$status" != 0 ]
   [[ $output == *"python_stap.pth does not load the shim"* ]]
+  make_target install python3_sitedir=/opt/site
+  echo 'site:main' >"$destdir/usr/local/lib/python_stap_start/python_stap.start"
+  run make_target installcheck python3_sitedir=/opt/site
+  [ "$status" != 0 ]
+  [[ $output == *"python_stap.start does not load the shim"* ]]
   make_target uninstall python3_sitedir=/opt/site
   [ "$(installed | wc -l)" = 0 ]
 }

@@ -26,12 +26,91 @@ load ../lib/launcher
     run launcher enable "$python"
     [ "$status $output" = "0 already enabled: $site/python_stap.pth" ]
     run launcher list "$python"
-    grep -qx "  the shim: loaded at each start, by $site/python_stap.pth" <<<"$output"
+    grep -qx "  the shim: loaded at each start, by $(loader_of "$python")" <<<"$output"
     run launcher disable "$python"
     [ "$status $output" = "0 disabled: $site/python_stap.pth" ]
     [ "$(threads_of "$python")" = 1 ]
     [ "$(ls -A "$site")" = "$files" ]
   done <"$BATS_TEST_TMPDIR/environments"
+}
+
+@test "from CPython 3.15 on python_stap.start loads the shim in place of the .pth file, once and without a warning" {
+  local python site count=0
+  # shellcheck disable=SC2046
+  environments $(pythons) >"$BATS_TEST_TMPDIR/environments"
+  while read -r python; do
+    [[ $(loader_of "$python") == *.start ]] || continue
+    count=$((count + 1))
+    site=$(site_of "$python")
+    launcher enable "$python"
+    [ "$(ls -A "$site")" = $'python_stap.pth\npython_stap.so\npython_stap.start\npython_stap_start' ]
+    run "$python" -v -X dev -W error -c 'import sys; print("started", "python_stap" in sys.modules)'
+    grep -i stap <<<"$output"
+    [ "$(grep -c "Executing entry point: python_stap_start:load" <<<"$output")" = 1 ]
+    refute grep -E "import lines in .*python_stap.pth are deprecated|Exec'ing from .*python_stap.pth" <<<"$output"
+    grep -qx 'started True' <<<"$output"
+    [ "$(threads_of "$python")" = 2 ]
+    # of an older release: the .pth file alone, which enable completes
+    rm "$site"/python_stap*start
+    [ "$(threads_of "$python")" = 2 ]
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by $site/python_stap.pth"
+    [ "$(launcher enable "$python")" = "enabled: $site/python_stap.pth" ]
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by $site/python_stap.start"
+    # the .start file alone, as from 3.18 on
+    rm "$site/python_stap.pth"
+    [ "$(threads_of "$python")" = 2 ]
+    [ "$(launcher disable "$python")" = "disabled: $site/python_stap.pth" ]
+    [ -z "$(ls -A "$site")" ]
+  done <"$BATS_TEST_TMPDIR/environments"
+  [ "$count" -gt 0 ] || skip "needs CPython 3.15"
+}
+
+@test "for CPython 3.15 enable makes a .start file, which names a function that loads the shim or does nothing" {
+  local python=$BATS_TEST_TMPDIR/python3.15 real site entry broken
+  read -r real site < <(says_that_it_is_315 "$python")
+  [ "$(launcher enable "$python")" = "enabled: $site/python_stap.pth" ]
+  [ "$(launcher enable "$python")" = "already enabled: $site/python_stap.pth" ]
+  [ "$(ls -A "$site")" = $'python_stap.pth\npython_stap.so\npython_stap.start\npython_stap_start' ]
+  entry=$(grep -v '^#' "$site/python_stap.start")
+  [ "$entry" = "${entry%%:*}:${entry#*:}" ]
+  starts() {
+    "$real" -IS -W error -c "import sys
+sys.path.append('$site')
+import ${entry%%:*}
+${entry%%:*}.${entry#*:}()
+print('python_stap' in sys.modules)" 2>&1
+  }
+  [ "$(starts)" = True ]
+  for broken in /nonexistent/libpython-stap.so.0 /etc/passwd /bin/true; do
+    ln -sf "$broken" "$site/python_stap.so"
+    [ "$(starts)" = False ]
+  done
+  rm "$site/python_stap.so"
+  [ "$(starts)" = False ]
+  # no bytecode is left, nor could it be
+  [ -z "$(find -L "$site" -name '*.pyc')" ]
+  # what would make CPython print an error
+  ln -s "$shim" "$site/python_stap.so"
+  rm "$site/python_stap_start"
+  [ "$(launcher enable --list)" = "$site/python_stap.pth: broken: the link $site/python_stap_start leads nowhere" ]
+  # of an older release: the .pth file alone
+  rm "$site/python_stap.start"
+  [ "$(launcher enable "$python")" = "enabled: $site/python_stap.pth" ]
+  [ "$(launcher enable --list)" = "$site/python_stap.pth" ]
+  # files of others stay
+  rm "$site/python_stap.start"
+  echo mine >"$site/python_stap.start"
+  refuses 1 'python_stap.start was not created by stap-python enable' enable "$python"
+  refuses 1 'python_stap.start was not created by stap-python enable' disable "$python"
+  refuses 1 'python_stap.pth: it was changed since stap-python enable created it' disable --all
+  [ "$(cat "$site/python_stap.start")" = mine ]
+  rm "$site/python_stap.start"
+  launcher disable "$python"
+  [ -z "$(ls -A "$site")" ]
+  [ "$(launcher enable --list)" = "nothing is enabled" ]
+  # an older one gets none
+  launcher enable "$real"
+  [[ $(loader_of "$real") == *.start ]] || refute ls "$site/python_stap.start"
 }
 
 @test "an enabled interpreter starts silently when the shim is missing, broken or another file" {

@@ -196,6 +196,28 @@ bool is_our_link(const char *path)
     return name && strncmp(name, "/libpython-stap.so", 18) == 0;
 }
 
+static const char *const start_names[START_LINKS] = {"/python_stap_start", "/python_stap.start"};
+static const char *const start_targets[START_LINKS] = {"/python_stap_start",
+                                                       "/python_stap_start/python_stap.start"};
+
+char *start_link(const char *pth, size_t which)
+{
+    return format("%s%s", dirname(strdup(pth)), start_names[which]);
+}
+
+char *start_target(size_t which)
+{
+    return format("%s%s", dirname(strdup(shim_file())), start_targets[which]);
+}
+
+bool is_our_start_link(const char *path, size_t which)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    size_t end = strlen(start_targets[which]);
+    return length >= (ssize_t)end && memcmp(target + length - end, start_targets[which], end) == 0;
+}
+
 bool is_our_pth(const char *path)
 {
     char *text = read_file(path, strlen(pth_text) + 1);
@@ -225,7 +247,12 @@ bool enabled_is_ours(const char *path)
     if (is_service(path))
         return !is_present(path) || preload_in(path);
     const char *link = link_next_to(path);
-    return (!is_present(path) || is_our_pth(path)) && (!is_present(link) || is_our_link(link));
+    bool ours = (!is_present(path) || is_our_pth(path)) && (!is_present(link) || is_our_link(link));
+    for (size_t i = 0; i < START_LINKS; i++) {
+        link = start_link(path, i);
+        ours = ours && (!is_present(link) || is_our_start_link(link, i));
+    }
+    return ours;
 }
 
 /* Whether the drop-in preloads a shim that exists.  An installed shim's path may contain ld.so's
@@ -247,6 +274,8 @@ const char *enabled_problem(const char *path)
         return "it was changed since stap-python enable created it";
     if (!is_service(path) && !file_exists(link_next_to(path)))
         return format("the link %s leads to no shim", link_next_to(path));
+    if (!is_service(path) && file_exists(start_link(path, 1)) && !file_exists(start_link(path, 0)))
+        return format("the link %s leads nowhere", start_link(path, 0));
     if (is_service(path) && !names_a_shim(path))
         return "the shim that it names does not exist";
     return NULL;
@@ -262,6 +291,8 @@ const char *enabled_remove(const char *path)
         return unsafe;
     if (!enabled_is_ours(path))
         return "it was changed since stap-python enable created it: check and remove it yourself";
+    for (size_t i = START_LINKS; i-- > 0 && !is_service(path);)
+        unlink(start_link(path, i));
     if (found && unlink(path) != 0)
         return strerror(errno);
     if (is_service(path))

@@ -86,7 +86,8 @@ char *preload_value(void);
 
 /*
  * What `stap-python enable` creates: python_stap.pth in an interpreter's site-packages, with a link
- * to the shim beside it; or a service's drop-in.  A list has their paths, one a line: root's is
+ * to the shim beside it, and for CPython 3.15 and later the links of start_link(); or a service's
+ * drop-in.  A list has their paths, one a line: root's is
  * /var/lib/systemtap-cpython/enabled, another user's is systemtap-cpython/enabled in XDG_STATE_HOME
  * (~/.local/state).
  */
@@ -112,6 +113,23 @@ bool is_service(const char *path);
 /* The path of the link to the shim beside a .pth file. */
 char *link_next_to(const char *pth);
 
+/*
+ * CPython 3.15 and later read .start files, and ignore the import lines of a .pth file with the
+ * same name; from 3.18 on they ignore all import lines in .pth files (PEP 829).  Links, as CPython
+ * says nothing of a .start file that leads nowhere: first the module that python_stap.start names,
+ * then python_stap.start.  They are made in this order.
+ */
+enum { START_LINKS = 2, START_FILES_MINOR = 15, NO_PTH_IMPORTS_MINOR = 18 };
+
+/* The path of such a link beside a .pth file. */
+char *start_link(const char *pth, size_t which);
+
+/* Where the link leads to, in a folder beside the shim. */
+char *start_target(size_t which);
+
+/* Whether path is such a link, of a shim that need not exist. */
+bool is_our_start_link(const char *path, size_t which);
+
 /* Whether path is a link to a file with the shim's name, which need not exist. */
 bool is_our_link(const char *path);
 
@@ -122,7 +140,7 @@ extern const char pth_text[], drop_in_head[];
 /* Whether path is a file with pth_text. */
 bool is_our_pth(const char *path);
 
-/* Whether a .pth file and its link, or a drop-in, are absent or as enable creates them.  A
+/* Whether a .pth file and its links, or a drop-in, are absent or as enable creates them.  A
  * drop-in's LD_PRELOAD may have any value with a shim in it. */
 bool enabled_is_ours(const char *path);
 
@@ -130,7 +148,7 @@ bool enabled_is_ours(const char *path);
  */
 const char *enabled_problem(const char *path);
 
-/* Removes the file, with its link or its directory, and its path from the list.  NULL, or the
+/* Removes the file, with its links or its directory, and its path from the list.  NULL, or the
  * reason why the file stays: somebody has changed it, another user could replace it, or an error.
  */
 const char *enabled_remove(const char *path);

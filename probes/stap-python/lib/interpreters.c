@@ -362,8 +362,18 @@ static char *prefix_of(const char *program)
     return dirname(dirname(strdup(program)));
 }
 
-/* A .pth file below prefix, in a site-packages of this version, whose link leads to a file; NULL if
- * there is none. */
+/* The file by which this version loads the shim from that folder: python_stap.start, or the .pth
+ * file itself; NULL if it ignores its import line. */
+static char *startup_file(char *pth, int minor)
+{
+    char *start = start_link(pth, START_LINKS - 1);
+    if (minor >= START_FILES_MINOR && file_exists(start))
+        return start;
+    return minor < NO_PTH_IMPORTS_MINOR ? pth : NULL;
+}
+
+/* The startup_file() below prefix, in a site-packages of this version, whose link leads to a file;
+ * NULL if there is none. */
 static char *pth_below(const char *prefix, int minor)
 {
     char *const patterns[] = {
@@ -375,9 +385,11 @@ static char *pth_below(const char *prefix, int minor)
         glob_t files;
         if (glob(patterns[i], 0, NULL, &files) != 0)
             continue;
-        for (size_t j = 0; j < files.gl_pathc; j++)
-            if (file_exists(format("%s/python_stap.so", dirname(strdup(files.gl_pathv[j])))))
-                return files.gl_pathv[j];
+        for (size_t j = 0; j < files.gl_pathc; j++) {
+            char *found = startup_file(files.gl_pathv[j], minor);
+            if (found && file_exists(link_next_to(found)))
+                return found;
+        }
     }
     return NULL;
 }
@@ -412,8 +424,8 @@ static char *venv_config(const char *path)
     return text ? text : read_file(format("%s/pyvenv.cfg", prefix_of(path)), 65536);
 }
 
-/* The .pth file of a base interpreter.  path: that interpreter, or a virtual environment's, whose
- * pyvenv.cfg has this home. */
+/* The startup_file() of a base interpreter.  path: that interpreter, or a virtual environment's,
+ * whose pyvenv.cfg has this home. */
 static char *pth_of_base(const char *path, const char *home, int minor)
 {
     char real[PATH_MAX], *pth = NULL;

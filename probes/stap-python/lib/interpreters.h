@@ -1,6 +1,6 @@
 /*
  * The Python interpreters of this machine: their native markers, whether the shim supports them,
- * and by which .pth file they load it.  None of them is run.
+ * and by which .pth or .start file they load it.  None of them is run.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -77,16 +77,16 @@ const char *pyenv_program(const char *path, const char **why);
 
 /*
  * A .pth file in site-packages, of `stap-python enable` or of a package, makes an interpreter load
- * the shim at each start.  A virtual environment has site-packages of its own, and uses those of
- * its base interpreter only if its pyvenv.cfg says so.
+ * the shim at each start, and from 3.15 on the .start file beside it.  A virtual environment has
+ * site-packages of its own, and uses those of its base interpreter only if its pyvenv.cfg says so.
  */
 
-/* The .pth file by which the interpreter at path loads the shim; NULL if there is none, its link
- * leads to no shim, or path is not an interpreter. */
+/* The .pth or .start file by which the interpreter at path loads the shim; NULL if there is none,
+ * the link leads to no shim, or path is not an interpreter. */
 char *pth_of(const char *path);
 
-/* The .pth file of the base interpreter, if the interpreter at path belongs to a virtual
- * environment without system site-packages, which does not load the shim; else NULL. */
+/* That file of the base interpreter, if the interpreter at path belongs to a virtual environment
+ * without system site-packages, which does not load the shim; else NULL. */
 char *pth_of_base_only(const char *path);
 
 /* ---------------------------------------------------------------- other python */

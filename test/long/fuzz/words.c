@@ -166,7 +166,9 @@ static int refuse(const char *path)
 {
     /* In the directory that the interpreter named, and only by these names. */
     const char *name = strrchr(path, '/');
-    fuzz_check(name && strncmp(name, "/python_stap.", 13) == 0, "another file is touched");
+    fuzz_check(name && (strncmp(name, "/python_stap.", 13) == 0 ||
+                        strncmp(name, "/python_stap_start", 18) == 0),
+               "another file is touched");
     errno = EACCES;
     return -1;
 }

@@ -38,8 +38,8 @@ has_shim() {
     has_shim python3
     has_shim /srv/system/bin/python3
     refute has_shim /srv/plain/bin/python3
-    in_root stap-python list /usr/bin/python3 | grep -x '  the shim: loaded at each start, by /usr/lib/python3/dist-packages/python_stap.pth'
-    in_root stap-python list /srv/plain/bin/python3 | grep -F "not loaded at each start: /usr/lib/python3/dist-packages/python_stap.pth is the base interpreter's"
+    in_root stap-python list /usr/bin/python3 | grep -xE '  the shim: loaded at each start, by /usr/lib/python3/dist-packages/python_stap.(pth|start)'
+    in_root stap-python list /srv/plain/bin/python3 | grep -E "not loaded at each start: /usr/lib/python3/dist-packages/python_stap.(pth|start) is the base interpreter's"
     in_root stap-python enable /srv/plain/bin/python3
     has_shim /srv/plain/bin/python3
     in_root stap-python disable /srv/plain/bin/python3
