@@ -364,6 +364,24 @@ for _ in range(17):
   done
 }
 
+@test "a generator that is closed ends with an entry and a return, but in the releases that lose them (gh-140373)" {
+  local python events program='
+def closed():
+    yield
+for _ in range(100):
+    generator = closed()
+    next(generator)
+    generator.close()'
+  for python in $(pythons); do
+    events=200
+    ! "$python" -c 'import sys; sys.exit(not ((3, 13) <= sys.version_info < (3, 13, 12) or sys.version_info[:3] == (3, 14, 0)))' || events=100
+    LD_PRELOAD=$shim bpftrace_while "usdt:$shim:python:function__entry /str(arg1) == \"closed\"/ { @entries = count(); }
+      usdt:$shim:python:function__return /str(arg1) == \"closed\"/ { @returns = count(); }" "$python" -I -S -c "$program"
+    echo "$("$python" --version): $((events - 100)) of 100 closes are reported"
+    [ "$(grep '^@' "$trace")" = "@entries: $events"$'\n'"@returns: $events" ]
+  done
+}
+
 @test "a free-threaded Python that the shim refuses is left alone" {
   local python program='
 import gc, os, threading
