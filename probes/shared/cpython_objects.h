@@ -319,6 +319,21 @@ static const struct generator_offsets generator_offsets[] = {
 };
 COMPARED_WITH("generator_offsets[] (Objects/genobject.c, internal/pycore_frame.h)", 15);
 
+/* ---------------------------------------------------------------- lazy imports */
+
+/* Lazy imports (PEP 810): the instructions that resolve one as they load a name or an attribute
+ * (Python/bytecodes.c, Objects/moduleobject.c), by Include/opcode_ids.h.  None has another form
+ * here: CPython specialises an instruction only for a name that is resolved. */
+enum {
+    LAZY_IMPORTS_OLDEST_MINOR = 15,
+    OPCODE_IMPORT_FROM_315 = 71,
+    OPCODE_LOAD_ATTR_315 = 79,
+    OPCODE_LOAD_FROM_DICT_OR_GLOBALS_315 = 90,
+    OPCODE_LOAD_GLOBAL_315 = 91,
+    OPCODE_LOAD_NAME_315 = 92,
+};
+COMPARED_WITH("OPCODE_*_315 (Include/opcode_ids.h)", 15);
+
 /* ---------------------------------------------------------------- asyncio */
 
 /* FutureObj and TaskObj: Modules/_asynciomodule.c.  The type's __basicsize__ selects the row.

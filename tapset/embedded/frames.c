@@ -336,6 +336,15 @@ static void python_put_code_str(struct python_text *text, enum python_frame_stat
         python_puts(text, "<unknown>");
 }
 
+/* Whether the running frame is at an instruction that resolves a lazy import. */
+static int python_resolves_lazy_import(const struct offsets_page *layout, unsigned long frame)
+{
+    u8 opcode;
+    return python_read(&opcode, python_word(frame + layout->frame_instr_ptr), sizeof opcode) &&
+           (opcode == OPCODE_LOAD_NAME_315 || opcode == OPCODE_LOAD_GLOBAL_315 || opcode == OPCODE_LOAD_ATTR_315 ||
+            opcode == OPCODE_LOAD_FROM_DICT_OR_GLOBALS_315 || opcode == OPCODE_IMPORT_FROM_315);
+}
+
 /* Writes __name__ of the frame's globals. */
 static void python_put_module(struct python_text *text, enum python_frame_status found, const struct python_frames *frames)
 {

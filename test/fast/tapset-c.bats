@@ -80,6 +80,18 @@ each_runs() {
   reads_itself 512 running
 }
 
+@test "what resolves a lazy import is told from other imports, with its line" {
+  local python tried=
+  make_library 512
+  for python in $pythons; do
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 15))' || continue
+    tried+=" $python"
+    echo "$python"
+    LD_PRELOAD=$shim "$python" "$top/test/tapset/lazy.py" "$library" 512
+  done
+  [ "$tried" ] || skip "needs CPython 3.15"
+}
+
 # bats test_tags=slow
 @test "the page is found at its second address, too" {
   raise_semaphores "$BATS_TEST_TMPDIR"

@@ -88,6 +88,42 @@ no_such_module (miss)
 MISSES
 }
 
+@test "pyimport shows a lazy import when its name is first used, with the line that does so" {
+  local python
+  python=$(which_pythons 'sys.version_info >= (3, 15)' | head -n 1)
+  [ "$python" ] || skip "needs CPython 3.15"
+  cat >"$BATS_TEST_TMPDIR/program.py" <<'PY'
+lazy import colorsys
+lazy import no_such_module
+lazy import wave
+import package.eager
+
+
+def uses():
+    return colorsys
+
+
+uses()
+try:
+    no_such_module
+except ImportError:
+    pass
+PY
+  mkdir "$BATS_TEST_TMPDIR/package"
+  : >"$BATS_TEST_TMPDIR/package/__init__.py"
+  : >"$BATS_TEST_TMPDIR/package/eager.py"
+  script pyimport -c "env LD_PRELOAD=$shim $python -S $BATS_TEST_TMPDIR/program.py"
+  diff <(sed '/^$/,$d' "$printed" | sed -n 's/^.\{48\} *\(\(colorsys\|no_such\|wave\|package\)\)/\1/p') - <<LINES
+package
+package.eager
+colorsys (lazy, $BATS_TEST_TMPDIR/program.py:8)
+no_such_module (miss) (lazy, $BATS_TEST_TMPDIR/program.py:13)
+LINES
+  script pyimport -G json=1 -c "env LD_PRELOAD=$shim $python -S $BATS_TEST_TMPDIR/program.py"
+  grep -qF "\"module\":\"colorsys\",\"miss\":false,\"lazy\":\"$BATS_TEST_TMPDIR/program.py:8\"}" "$printed"
+  grep -qF '"module":"package","miss":false,"lazy":null}' "$printed"
+}
+
 @test "pyimport's times are those of the sleeps, inclusive is self and what is in it, and the table adds them up" {
   mkdir "$BATS_TEST_TMPDIR/package"
   printf 'import time\ntime.sleep(0.3)\nimport package.inner\n' >"$BATS_TEST_TMPDIR/package/__init__.py"

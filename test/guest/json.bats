@@ -149,7 +149,7 @@ pygc|counted.py|time_s pid program gen pause_us collected, generation collection
         assert (table["collections"], table["sum_us"], table["longest_us"]) == (len(own), sum(pauses), max(pauses)), table
         assert table["average_us"] == sum(pauses) // len(own) and table["collected"] == sum(event["collected"] for event in own), table
         assert sum(count for _, count in table["histogram"]) == len(own) and all(count for _, count in table["histogram"]), table
-pyimport|counted.py|pid program self_us inclusive_us depth module miss, imports misses self_us inclusive_us module
+pyimport|counted.py|pid program self_us inclusive_us depth module miss lazy, imports misses self_us inclusive_us module
     misses = [(event["module"], event["miss"]) for event in first if event["module"] in ("no_such_module", "colorsys")]
     assert sorted(misses) == [("colorsys", False)] + [("no_such_module", True)] * 2, first
     assert max(event["depth"] for event in first) > 0 and min(event["depth"] for event in first) == 0, first
