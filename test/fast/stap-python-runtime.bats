@@ -285,9 +285,11 @@ SH
     [ "$(grep -c ' -B KCFLAGS=-w ' <<<"$output")" = "$wanted" ]
   done <<<$'4.8 1\n5.1 1\n5.2 0\n5.6 0'
   rm "$headers/include/linux/args.h"
-  printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "Systemtap translator/driver (version 5.1/0.191)"\necho "$*"\n' >"$machine/bin/stap"
+  printf '#!/bin/sh\n[ "$1" != --version ] || { : >"%s/asked"; exec echo "(version 5.1/0.191)"; }\necho "$*"\n' "$BATS_TEST_TMPDIR" >"$machine/bin/stap"
   run launcher pycalls -p4
   refute grep KCFLAGS <<<"$output"
+  # nor is it asked for its version
+  [ ! -e "$BATS_TEST_TMPDIR/asked" ]
 }
 
 @test "the command runtime says what is missing, and refuses what it doesn't know" {

@@ -192,7 +192,8 @@ struct runtime runtime_for(const char *kernel)
 
 bool stap_needs_no_warnings(const char *kernel)
 {
+    if (!kernel_has(kernel, "include/linux/args.h", "COUNT_ARGS"))
+        return false;
     struct stap_version version = stap_version();
-    return version.major && (version.major < 5 || (version.major == 5 && version.minor < 2)) &&
-           kernel_has(kernel, "include/linux/args.h", "COUNT_ARGS");
+    return version.major && (version.major < 5 || (version.major == 5 && version.minor < 2));
 }
