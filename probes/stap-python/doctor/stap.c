@@ -48,7 +48,8 @@ static char *compile(const char *shim, int *status)
         command[4] = "-B";
         command[5] = "KCFLAGS=-w";
     }
-    use_corrected_runtime(kernel_release());
+    struct runtime runtime = runtime_for(kernel_release());
+    use_corrected_runtime(&runtime);
     /* stap_error() needs the untranslated errors of stap and the compiler. */
     setenv("LC_ALL", "C", 1);
     fflush(stdout);
@@ -274,14 +275,15 @@ bool check_runtime(void)
                        "%s; with bpftrace, some scripts run without it", runtime.too_old);
         return false;
     }
-    bool is_fatal = runtime.faults & FAULTS_FATAL;
+    bool is_fatal = runtime.faults & FAULTS_FATAL, corrects = runtime.faults && !runtime.given;
+    char *copy = corrects ? runtime_corrected(&runtime, &why) : NULL;
     if (!runtime.faults)
         report(OK, "runtime", NULL, "%s, without known faults", runtime.folder);
     else if (runtime.given)
         report(is_fatal ? WRONG : NOTE, "runtime", "unset SYSTEMTAP_RUNTIME",
                "%s, which SYSTEMTAP_RUNTIME names, is used as it is, but %s", runtime.folder,
                runtime_faults_text(runtime.faults));
-    else if (runtime_corrected(&runtime, &why))
+    else if (copy)
         report(OK, "runtime", NULL,
                "stap-python corrects a copy of %s, which %s; for plain stap: export "
                "SYSTEMTAP_RUNTIME=$(stap-python runtime)",
@@ -290,7 +292,7 @@ bool check_runtime(void)
         report(is_fatal ? WRONG : NOTE, "runtime", "export SYSTEMTAP_DIR=FOLDER, one of your own",
                "%s %s; stap-python can't make a corrected copy: %s", runtime.folder,
                runtime_faults_text(runtime.faults), why);
-    return !is_fatal || (!runtime.given && runtime_corrected(&runtime, &why));
+    return !is_fatal || copy;
 }
 
 /* ---------------------------------------------------------------- cache */

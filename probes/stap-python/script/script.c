@@ -211,15 +211,19 @@ static void look_at_processes(const char *code, const struct stap_arguments *giv
 }
 
 /* Checks all that stap needs, exits if it is missing, and returns stap's command line.  path: the
- * script, or NULL if it is among the arguments; code: its text. */
+ * script, or NULL if it is among the arguments; code: its text; runtime: what runtime_for() has
+ * found, or NULL. */
 static char **prepared_command(const char *path, const char *code, char **arguments,
-                               const struct stap_arguments *given)
+                               const struct stap_arguments *given, const struct runtime *runtime)
 {
     if (!stap_program())
         die(127, "%s not found: run stap-python doctor", stap_name());
     keep_others_out();
-    if (given->is_compiled && !given->has_runtime)
-        use_corrected_runtime(given->kernel ? given->kernel : kernel_release());
+    if (given->is_compiled && !given->has_runtime) {
+        const char *kernel = given->kernel ? given->kernel : kernel_release();
+        struct runtime found = runtime ? *runtime : runtime_for(kernel);
+        use_corrected_runtime(&found);
+    }
     if (source_tree)
         setenv("SYSTEMTAP_TAPSET", format("%s/build/tapset", source_tree), 0);
     if (given->is_run && strstr(code, "python"))
@@ -231,12 +235,18 @@ static char **prepared_command(const char *path, const char *code, char **argume
     return stap_command(path, arguments, given, code, announces).all;
 }
 
-char **script_command(const char *path, char **arguments)
+/* script_command(), with what runtime_for() has found, or NULL. */
+static char **command_with(const struct runtime *runtime, const char *path, char **arguments)
 {
     struct script_header head = script_header(path);
     struct stap_arguments given = stap_arguments(arguments);
     script_check_arguments(&head, &given);
-    return prepared_command(path, head.code, arguments, &given);
+    return prepared_command(path, head.code, arguments, &given, runtime);
+}
+
+char **script_command(const char *path, char **arguments)
+{
+    return command_with(NULL, path, arguments);
 }
 
 /* ---------------------------------------------------------------- stap or bpftrace */
@@ -256,31 +266,33 @@ static bool bpftrace_may_run(const char *path, const struct script_header *head,
            has_bpftrace_script(path) && bpftrace_script_takes(path, script_usage(head), count);
 }
 
-/* Why stap is not known to work; NULL: it is. */
-static const char *stap_in_doubt(void)
+/* Why stap is not known to work; NULL: it is, and *runtime is filled in. */
+static const char *stap_in_doubt(struct runtime *runtime)
 {
     int seconds;
     if (!stap_program())
         return "SystemTap is not installed";
     if (!has_headers(kernel_release()))
         return "the headers of this kernel are not installed";
-    struct runtime runtime = runtime_for(kernel_release());
-    if (runtime.too_old)
-        return runtime.too_old;
+    *runtime = runtime_for(kernel_release());
+    if (runtime->too_old)
+        return runtime->too_old;
     if (!checked_find(kernel_release(), CHECKED_PROBE, &seconds))
         return "stap was not tried with this kernel yet, which stap-python doctor does";
     return NULL;
 }
 
-/* For --backend auto: returns only if stap is to run the script. */
-static void run_bpftrace_if_in_doubt(const char *path, char **arguments)
+/* For --backend auto: returns only if stap is to run the script; whether *runtime is filled in. */
+static bool run_bpftrace_if_in_doubt(const char *path, char **arguments, struct runtime *runtime)
 {
     struct script_header head = script_header(path);
     struct stap_arguments given = stap_arguments(arguments);
     struct words words = {NULL, 0};
     const char *why;
-    if (!bpftrace_may_run(path, &head, &given) || !(why = stap_in_doubt()))
-        return;
+    if (!bpftrace_may_run(path, &head, &given))
+        return false;
+    if (!(why = stap_in_doubt(runtime)))
+        return true;
     script_check_arguments(&head, &given);
     if (given.target)
         add_two(&words, "-x", given.target);
@@ -316,16 +328,17 @@ static const char *take_backend(char **arguments)
 int script_main(const char *path, char **arguments)
 {
     const char *backend = take_backend(arguments);
+    struct runtime runtime;
     if (strcmp(backend, "bpftrace") == 0)
         script_backend(path, arguments);
-    if (strcmp(backend, "auto") == 0)
-        run_bpftrace_if_in_doubt(path, arguments);
+    bool is_known =
+        strcmp(backend, "auto") == 0 && run_bpftrace_if_in_doubt(path, arguments, &runtime);
     if (stap_arguments(arguments).help) {
         struct script_header head = script_header(path);
         script_print_help(&head);
         return 0;
     }
-    exec_program(script_command(path, arguments));
+    exec_program(command_with(is_known ? &runtime : NULL, path, arguments));
 }
 
 /* ---------------------------------------------------------------- scripts of the user's */
@@ -379,5 +392,5 @@ int own_script_main(char **arguments)
     if (!script)
         die(FAILED, "%s: cannot be read: %s", own_file(&given),
             errno == EINVAL ? "it is not a regular file" : strerror(errno));
-    exec_program(prepared_command(NULL, with_points(script), arguments, &given));
+    exec_program(prepared_command(NULL, with_points(script), arguments, &given, NULL));
 }

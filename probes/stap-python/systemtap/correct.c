@@ -272,23 +272,22 @@ char *runtime_corrected(const struct runtime *runtime, const char **why)
     return *why ? NULL : path;
 }
 
-void use_corrected_runtime(const char *kernel)
+void use_corrected_runtime(const struct runtime *runtime)
 {
     const char *why;
-    struct runtime runtime = runtime_for(kernel);
-    if (runtime.too_old)
-        die(FAILED, "%s: run stap-python doctor", runtime.too_old);
-    if (!runtime.faults || runtime.given)
+    if (runtime->too_old)
+        die(FAILED, "%s: run stap-python doctor", runtime->too_old);
+    if (!runtime->faults || runtime->given)
         return;
-    char *copy = runtime_corrected(&runtime, &why);
+    char *copy = runtime_corrected(runtime, &why);
     if (copy)
         setenv("SYSTEMTAP_RUNTIME", copy, 1);
-    else if (runtime.faults & FAULTS_FATAL)
-        die(FAILED, "%s %s, and no corrected copy can be made: %s", runtime.folder,
-            runtime_faults_text(runtime.faults), why);
+    else if (runtime->faults & FAULTS_FATAL)
+        die(FAILED, "%s %s, and no corrected copy can be made: %s", runtime->folder,
+            runtime_faults_text(runtime->faults), why);
     else
-        warn("%s %s, as no corrected copy can be made: %s", runtime.folder,
-             runtime_faults_text(runtime.faults), why);
+        warn("%s %s, as no corrected copy can be made: %s", runtime->folder,
+             runtime_faults_text(runtime->faults), why);
 }
 
 /* ---------------------------------------------------------------- the command */

@@ -90,7 +90,7 @@ char *runtime_corrected(const struct runtime *runtime, const char **why);
 /* Sets SYSTEMTAP_RUNTIME to the corrected copy, if there are faults.  Exits with an error line if
  * stap can't compile probes of programs without it and it can't be made, or if SystemTap is too old
  * for the kernel. */
-void use_corrected_runtime(const char *kernel);
+void use_corrected_runtime(const struct runtime *runtime);
 
 /* Whether stap needs -B KCFLAGS=-w to compile system calls and other tracepoints for a kernel:
  * SystemTap before 5.2 defines a macro, COUNT_ARGS, that linux/args.h of Linux 6.6 and later has,
