@@ -96,6 +96,14 @@ char *json_string(const char *text)
     return result;
 }
 
+char *replaced(const char *text, const char *old, const char *new)
+{
+    char *made = "";
+    for (const char *at; (at = strstr(text, old)); text = at + strlen(old))
+        made = format("%s%.*s%s", made, (int)(at - text), text, new);
+    return format("%s%s", made, text);
+}
+
 size_t utf8_length(const char *text)
 {
     size_t count = 0;

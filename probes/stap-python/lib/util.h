@@ -25,6 +25,9 @@ char *printable(const char *text);
 /* text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD. */
 char *json_string(const char *text);
 
+/* The text with every old replaced by new. */
+char *replaced(const char *text, const char *old, const char *new);
+
 /* The number of characters in a UTF-8 text. */
 size_t utf8_length(const char *text);
 

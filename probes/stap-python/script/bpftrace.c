@@ -155,15 +155,6 @@ static const char *check_process(const char *word)
 
 /* ---------------------------------------------------------------- the script's text */
 
-/* The text with every old replaced by new. */
-static char *replaced(const char *text, const char *old, const char *new)
-{
-    char *made = "";
-    for (const char *at; (at = strstr(text, old)); text = at + strlen(old))
-        made = format("%s%.*s%s", made, (int)(at - text), text, new);
-    return format("%s%s", made, text);
-}
-
 /* The text of the script, with path in its probes ("usdt:PATH:python:") if it is not NULL. */
 static char *script_with_shim(const char *script, const char *path)
 {

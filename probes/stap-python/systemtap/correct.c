@@ -82,16 +82,6 @@ static const struct runtime *copied;
 static const char *source, *target, *failure;
 static unsigned applied; /* a bit for each entry of runtime_edits */
 
-static char *with_edit(const struct edit *edit, const char *text)
-{
-    char *made = "";
-    if (!edit->old)
-        return format("%s%s", edit->new, text);
-    for (const char *at; (at = strstr(text, edit->old)); text = at + strlen(edit->old))
-        made = format("%s%.*s%s", made, (int)(at - text), text, edit->new);
-    return format("%s%s", made, text);
-}
-
 static char *corrected_text(const char *name, char *text)
 {
     for (unsigned i = 0; runtime_edits[i].fault; i++) {
@@ -99,7 +89,7 @@ static char *corrected_text(const char *name, char *text)
         if (!(copied->faults & edit->fault) || fnmatch(edit->file, name, FNM_PATHNAME) != 0 ||
             (edit->old && !strstr(text, edit->old)))
             continue;
-        text = with_edit(edit, text);
+        text = edit->old ? replaced(text, edit->old, edit->new) : format("%s%s", edit->new, text);
         applied |= 1U << i;
     }
     return text;
