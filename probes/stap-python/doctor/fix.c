@@ -22,20 +22,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- lists of texts */
-
-struct texts {
-    char **all;
-    size_t count;
-};
-
-static void add(struct texts *texts, char *text)
-{
-    texts->all = reallocarray(texts->all, texts->count + 1, sizeof *texts->all);
-    if (!texts->all)
-        abort();
-    texts->all[texts->count++] = text;
-}
+/* ---------------------------------------------------------------- the commands of a round */
 
 static bool has(const struct texts *texts, const char *text)
 {
@@ -44,8 +31,6 @@ static bool has(const struct texts *texts, const char *text)
             return true;
     return false;
 }
-
-/* ---------------------------------------------------------------- the commands of a round */
 
 struct round {
     struct texts commands;
@@ -92,22 +77,22 @@ static struct round take_commands(void)
         const struct fix *fix = &reported[i].fix;
         if (!fix->command || has(&taken, fix->text))
             continue;
-        add(&taken, fix->text);
+        texts_add(&taken, fix->text);
         if (fix->packages)
             packages = format("%s%s%s", packages, *packages ? " " : "", fix->packages);
         else
-            add(&others, with_own_path(fix->command));
+            texts_add(&others, with_own_path(fix->command));
         if (fix->if_fails)
-            add(&round.if_fails, fix->if_fails);
+            texts_add(&round.if_fails, fix->if_fails);
         update = fix->downloads && !updated ? update_command() : update;
     }
     if (update)
-        add(&round.commands, update);
+        texts_add(&round.commands, update);
     updated |= update != NULL;
     if (*packages)
-        add(&round.commands, round.install = unattended_install(packages));
+        texts_add(&round.commands, round.install = unattended_install(packages));
     for (size_t i = 0; i < others.count; i++)
-        add(&round.commands, others.all[i]);
+        texts_add(&round.commands, others.all[i]);
     return round;
 }
 

@@ -156,6 +156,22 @@ char *shell_word(const char *word)
     return *word && !word[strspn(word, plain)] ? format("%s", word) : shell_quoted(word);
 }
 
+void texts_add(struct texts *texts, const char *text)
+{
+    texts->all = reallocarray(texts->all, texts->count + 2, sizeof *texts->all);
+    if (!texts->all)
+        abort();
+    /* execvp() and its like take a list without const. */
+    texts->all[texts->count++] = (char *)text;
+    texts->all[texts->count] = NULL;
+}
+
+void texts_add_two(struct texts *texts, const char *first, const char *second)
+{
+    texts_add(texts, first);
+    texts_add(texts, second);
+}
+
 /* ---------------------------------------------------------------- command */
 
 static void print_line(const char *text, va_list values) __attribute__((format(printf, 1, 0)));

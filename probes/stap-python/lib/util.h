@@ -44,6 +44,17 @@ char *shell_quoted(const char *word);
 /* The word for a shell, in quotes only if it needs them. */
 char *shell_word(const char *word);
 
+/* A list of texts, {0} at first; with an entry or more, all ends with NULL. */
+struct texts {
+    char **all;
+    size_t count;
+};
+
+/* Appends text itself, not a copy: the text must stay, and must not be written to. */
+void texts_add(struct texts *texts, const char *text);
+
+void texts_add_two(struct texts *texts, const char *first, const char *second);
+
 /* ---------------------------------------------------------------- command */
 
 /* Exit statuses: failure; usage error. */

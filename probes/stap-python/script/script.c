@@ -78,26 +78,6 @@ char *script_file(const char *name)
 
 /* ---------------------------------------------------------------- stap's command line */
 
-struct words {
-    char **all; /* end with NULL */
-    size_t count;
-};
-
-static void add(struct words *words, const char *word)
-{
-    words->all = realloc(words->all, (words->count + 2) * sizeof *words->all);
-    if (!words->all)
-        abort();
-    words->all[words->count++] = strdup(word);
-    words->all[words->count] = NULL;
-}
-
-static void add_two(struct words *words, const char *option, const char *value)
-{
-    add(words, option);
-    add(words, value);
-}
-
 /* The program with which the command of -c begins.  What stap compiles has its path in it. */
 static const char *env_program(void)
 {
@@ -143,7 +123,7 @@ static char *hexadecimal(const char *text)
 /* Passes the values among the script's own arguments by -G, which is not a part of what stap
  * compiles: a compiled script serves for all values (tapset/python_argument.stp).  Words at which a
  * script decides what to compile ("cfunctions") stay as they are. */
-static void add_values(struct words *words, const char *code, char **arguments, char **own)
+static void add_values(struct texts *words, const char *code, char **arguments, char **own)
 {
     enum { LONGEST = 250 }; /* the digits have to fit into one of stap's strings */
     for (int n = 1; own[n - 1]; n++) {
@@ -153,7 +133,7 @@ static void add_values(struct words *words, const char *code, char **arguments, 
             !strstr(code, format("__python_argument(%d, @%d)", n, n)) ||
             strstr(code, format("@%d == \"%s\"", n, value)))
             continue;
-        add_two(words, "-G", format("__python_argument%d=%s", n, hexadecimal(value)));
+        texts_add_two(words, "-G", format("__python_argument%d=%s", n, hexadecimal(value)));
         while (arguments[at] != value)
             at++;
         arguments[at] = strdup("-");
@@ -173,26 +153,26 @@ static bool has_tapset(void)
 /* stap's command line for a script: path, or NULL if it is among the arguments.  All runs of a
  * script have the same second script (-E) and module (-d), as if each had a -c: stap then compiles
  * it only once.  announces: a line on stderr says when tracing begins. */
-static struct words stap_command(const char *path, char **arguments,
+static struct texts stap_command(const char *path, char **arguments,
                                  const struct stap_arguments *given, const char *code,
                                  bool announces)
 {
-    struct words words = {NULL, 0};
-    add(&words, stap_name());
+    struct texts words = {0};
+    texts_add(&words, stap_name());
     if (path)
-        add(&words, path);
+        texts_add(&words, path);
     if (stap_needs_no_warnings(given->kernel ? given->kernel : kernel_release()))
-        add_two(&words, "-B", "KCFLAGS=-w");
+        texts_add_two(&words, "-B", "KCFLAGS=-w");
     if (!given->is_listing && has_tapset()) {
-        add_two(&words, "-d", env_program());
-        add_two(&words, "-E", "probe begin { __python_output_begins() }");
+        texts_add_two(&words, "-d", env_program());
+        texts_add_two(&words, "-E", "probe begin { __python_output_begins() }");
         if (announces)
-            add_two(&words, "-G", "__python_announces=1");
+            texts_add_two(&words, "-G", "__python_announces=1");
     }
     if (path)
         add_values(&words, code, arguments, given->own);
     for (; *arguments; arguments++)
-        add(&words, *arguments);
+        texts_add(&words, *arguments);
     return words;
 }
 
@@ -287,7 +267,7 @@ static bool run_bpftrace_if_in_doubt(const char *path, char **arguments, struct 
 {
     struct script_header head = script_header(path);
     struct stap_arguments given = stap_arguments(arguments);
-    struct words words = {NULL, 0};
+    struct texts words = {0};
     const char *why;
     if (!bpftrace_may_run(path, &head, &given))
         return false;
@@ -295,11 +275,11 @@ static bool run_bpftrace_if_in_doubt(const char *path, char **arguments, struct 
         return true;
     script_check_arguments(&head, &given);
     if (given.target)
-        add_two(&words, "-x", given.target);
+        texts_add_two(&words, "-x", given.target);
     if (given.command)
-        add_two(&words, "-c", given.command);
+        texts_add_two(&words, "-c", given.command);
     for (char **own = given.own; *own; own++)
-        add(&words, *own);
+        texts_add(&words, *own);
     warn("%s: bpftrace runs the script (--backend stap: SystemTap does)", why);
     script_backend(path, words.all ? words.all : given.own);
 }
