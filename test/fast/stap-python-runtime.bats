@@ -279,10 +279,12 @@ SH
   local version wanted
   echo '#define COUNT_ARGS(X...)' >"$headers/include/linux/args.h"
   while read -r version wanted; do
-    printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "Systemtap translator/driver (version %s/0.191)"\necho "$*"\n' "$version" >"$machine/bin/stap"
+    printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "Systemtap translator/driver (version %s/0.191)"\necho "$*" | tee -a "%s/words"\n' "$version" "$BATS_TEST_TMPDIR" >"$machine/bin/stap"
     run launcher pycalls -p4
     echo "$version: $output"
     [ "$(grep -c ' -B KCFLAGS=-w ' <<<"$output")" = "$wanted" ]
+    run launcher doctor
+    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/words" | grep -c -e '^-p4 .* -B KCFLAGS=-w$')" = "$wanted" ]
   done <<<$'4.8 1\n5.1 1\n5.2 0\n5.6 0'
   rm "$headers/include/linux/args.h"
   printf '#!/bin/sh\n[ "$1" != --version ] || { : >"%s/asked"; exec echo "(version 5.1/0.191)"; }\necho "$*"\n' "$BATS_TEST_TMPDIR" >"$machine/bin/stap"

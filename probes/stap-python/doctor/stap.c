@@ -43,11 +43,10 @@ static char *compile(const char *shim, int *status)
     /* stap leaves out a probe that does nothing: this one prints. */
     char *script =
         format("probe process(\"%s\").mark(\"function__entry\") { println($arg3) }", shim);
-    const char *command[] = {stap_program(), "-p4", "-e", script, NULL, NULL, NULL};
-    if (stap_needs_no_warnings(kernel_release())) {
-        command[4] = "-B";
-        command[5] = "KCFLAGS=-w";
-    }
+    struct texts command = {0};
+    texts_add_two(&command, stap_program(), "-p4");
+    texts_add_two(&command, "-e", script);
+    add_no_warnings(&command, kernel_release());
     struct runtime runtime = runtime_for(kernel_release());
     use_corrected_runtime(&runtime);
     /* stap_error() needs the untranslated errors of stap and the compiler. */
@@ -55,7 +54,7 @@ static char *compile(const char *shim, int *status)
     fflush(stdout);
     if (said)
         fputs(doing, stderr);
-    char *output = run_and_capture(command, SECONDS, status);
+    char *output = run_and_capture((const char *const *)command.all, SECONDS, status);
     if (said)
         fprintf(stderr, "\r%*s\r", (int)strlen(doing), "");
     return output;

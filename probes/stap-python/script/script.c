@@ -161,8 +161,7 @@ static struct texts stap_command(const char *path, char **arguments,
     texts_add(&words, stap_name());
     if (path)
         texts_add(&words, path);
-    if (stap_needs_no_warnings(given->kernel ? given->kernel : kernel_release()))
-        texts_add_two(&words, "-B", "KCFLAGS=-w");
+    add_no_warnings(&words, given->kernel ? given->kernel : kernel_release());
     if (!given->is_listing && has_tapset()) {
         texts_add_two(&words, "-d", env_program());
         texts_add_two(&words, "-E", "probe begin { __python_output_begins() }");

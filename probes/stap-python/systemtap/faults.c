@@ -190,10 +190,11 @@ struct runtime runtime_for(const char *kernel)
     return runtime;
 }
 
-bool stap_needs_no_warnings(const char *kernel)
+void add_no_warnings(struct texts *command, const char *kernel)
 {
     if (!kernel_has(kernel, "include/linux/args.h", "COUNT_ARGS"))
-        return false;
+        return;
     struct stap_version version = stap_version();
-    return version.major && (version.major < 5 || (version.major == 5 && version.minor < 2));
+    if (version.major && (version.major < 5 || (version.major == 5 && version.minor < 2)))
+        texts_add_two(command, "-B", "KCFLAGS=-w");
 }

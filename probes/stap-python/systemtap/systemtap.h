@@ -10,6 +10,7 @@
 #define SYSTEMTAP_SYSTEMTAP_H
 
 #include "generated/installed.h"
+#include "lib/util.h"
 
 #include <stdbool.h>
 
@@ -92,10 +93,10 @@ char *runtime_corrected(const struct runtime *runtime, const char **why);
  * for the kernel. */
 void use_corrected_runtime(const struct runtime *runtime);
 
-/* Whether stap needs -B KCFLAGS=-w to compile system calls and other tracepoints for a kernel:
- * SystemTap before 5.2 defines a macro, COUNT_ARGS, that linux/args.h of Linux 6.6 and later has,
- * and makes the warning an error. */
-bool stap_needs_no_warnings(const char *kernel);
+/* Appends -B KCFLAGS=-w to stap's command line, if stap needs that to compile system calls and
+ * other tracepoints for a kernel: SystemTap before 5.2 defines a macro, COUNT_ARGS, that
+ * linux/args.h of Linux 6.6 and later has, and makes the warning an error. */
+void add_no_warnings(struct texts *command, const char *kernel);
 
 /* ---------------------------------------------------------------- kernels that were tried */
 
