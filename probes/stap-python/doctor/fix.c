@@ -8,6 +8,7 @@
 #include "doctor/doctor.h"
 #include "lib/files.h"
 #include "lib/util.h"
+#include "systemtap/systemtap.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -183,8 +184,6 @@ int fix_all(bool unasked)
     if (!unasked && !(isatty(0) && isatty(1)))
         die(USAGE, "doctor: --fix needs a terminal, on which it asks, or --yes");
     find_own_path();
-    mode_t mask = umask(S_IWGRP | S_IWOTH);
-    umask(mask);
     unsigned problems = check_all();
     for (int i = 0; i < ROUNDS; i++) {
         struct round round = take_commands();
@@ -196,7 +195,7 @@ int fix_all(bool unasked)
             return problems ? FAILED : 0;
         }
         /* The checks may have changed the umask, for stap's cache. */
-        umask(mask);
+        umask(callers_umask());
         if (!run_all(&round))
             return FAILED;
         puts("");

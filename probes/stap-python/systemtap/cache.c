@@ -69,8 +69,7 @@ char *stap_file_of_others(const char **others)
 static mode_t callers;
 static bool is_known;
 
-/* The umask with which this program was started, even after keep_others_out(). */
-static mode_t callers_umask(void)
+mode_t callers_umask(void)
 {
     if (!is_known) {
         callers = umask(S_IWGRP | S_IWOTH);

@@ -13,6 +13,7 @@
 #include "lib/util.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* ---------------------------------------------------------------- stap */
 
@@ -125,6 +126,9 @@ char *stap_folder(void);
  * which is another user's but not root's.  A group counts as others, unless it is the owner's own.
  * NULL if there is none.  *others becomes the words for who can write. */
 char *stap_file_of_others(const char **others);
+
+/* The umask with which this program was started, even after a function below has changed it. */
+mode_t callers_umask(void);
 
 /* Called before stap starts.  Adds 022 to a umask that lets everybody write.  Creates stap's cache
  * for its owner alone, so that others can't reach files that stap creates with umask 0.  Closes a
