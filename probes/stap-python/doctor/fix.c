@@ -11,7 +11,6 @@
 #include "systemtap/systemtap.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,13 +43,6 @@ static bool updated;       /* whether a round has had update_command() */
 
 /* This program's path, before a command replaces the file; NULL: unknown. */
 static char *own_path;
-
-static void find_own_path(void)
-{
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-    own_path = length > 0 && length < PATH_MAX ? strndup(path, (size_t)length) : NULL;
-}
 
 /* The command, with this program's path for "stap-python" if a shell would not find that, or, in a
  * checkout, would find another. */
@@ -183,7 +175,7 @@ int fix_all(bool unasked)
         die(FAILED, "doctor: --fix runs nothing with more rights than its caller has");
     if (!unasked && !(isatty(0) && isatty(1)))
         die(USAGE, "doctor: --fix needs a terminal, on which it asks, or --yes");
-    find_own_path();
+    own_path = own_program();
     unsigned problems = check_all();
     for (int i = 0; i < ROUNDS; i++) {
         struct round round = take_commands();

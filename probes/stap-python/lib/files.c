@@ -107,6 +107,13 @@ bool file_replace(const char *path, const char *text, mode_t mode)
     return false;
 }
 
+char *own_program(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    return length > 0 ? format("%.*s", (int)length, path) : NULL;
+}
+
 /* ---------------------------------------------------------------- trust */
 
 static bool is_among(uid_t user, const uid_t *users, size_t count)
@@ -187,12 +194,10 @@ const char *source_tree;
 
 void find_source_tree(void)
 {
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *self = own_program();
     /* The caller of a set-user-ID program may have hard-linked it into a tree of his own. */
-    if (length <= 0 || getauxval(AT_SECURE))
+    if (!self || getauxval(AT_SECURE))
         return;
-    self[length] = '\0';
     for (int i = 0; i < 2; i++) {
         char *slash = strrchr(self, '/');
         if (!slash)
@@ -201,7 +206,7 @@ void find_source_tree(void)
     }
     if (file_exists(format("%s/probes/python.d", self)) &&
         file_exists(format("%s/build/stap-python", self)))
-        source_tree = strdup(self);
+        source_tree = self;
 }
 
 const char *shim_preload(void)

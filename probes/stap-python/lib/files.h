@@ -43,6 +43,9 @@ bool file_has(const char *path, const char *text);
  * the whole new one.  False and errno on failure: the file is unchanged. */
 bool file_replace(const char *path, const char *text, mode_t mode);
 
+/* The path of the program that runs here; NULL and errno: unknown. */
+char *own_program(void);
+
 /* ---------------------------------------------------------------- trust */
 
 /* root must not run or load a file that another user can change, or can replace by another file. */

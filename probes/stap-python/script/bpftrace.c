@@ -399,8 +399,8 @@ static const char attached[] = "stap-python attached";
  * others of its file. */
 static char *script_that_answers(const char *text, unsigned number)
 {
-    char path[PATH_MAX] = "";
-    if (readlink("/proc/self/exe", path, sizeof path - 1) < 0)
+    const char *path = own_program();
+    if (!path)
         die(FAILED, "/proc/self/exe: %s", strerror(errno));
     const char *quote = strchr(path, ' ') ? "\"" : "";
     char *probe =
