@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "lib/files.h"
 #include "lib/interpreters.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "shared/cpython_structs.h"
 #include "shared/versions.h"

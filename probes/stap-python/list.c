@@ -10,6 +10,7 @@
 #include "lib/files.h"
 #include "lib/interpreters.h"
 #include "lib/processes.h"
+#include "lib/program.h"
 #include "lib/util.h"
 
 #include <pwd.h>

@@ -11,6 +11,7 @@
 #include "generated/installed.h"
 #include "lib/files.h"
 #include "lib/interpreters.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "script/script.h"
 #include "systemtap/systemtap.h"

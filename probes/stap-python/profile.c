@@ -8,17 +8,16 @@
 #include "commands.h"
 #include "lib/files.h"
 #include "lib/processes.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "script/script.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- flame graph: its files */
@@ -66,19 +65,10 @@ char *flamegraph_folded(void)
 
 /* ---------------------------------------------------------------- flame graph: its programs */
 
-/* Waits for a program.  Its exit status, or, as in a shell, 128 plus the signal that ended it. */
-static int wait_for(pid_t pid)
-{
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            die(FAILED, "record: waiting for a program: %s", strerror(errno));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static int run_program(const char *program, int input, int output)
 {
     char *command[] = {strdup(program), NULL};
+    int status;
     pid_t pid = fork();
     if (pid < 0)
         die(FAILED, "record: cannot start %s: %s", program, strerror(errno));
@@ -87,13 +77,15 @@ static int run_program(const char *program, int input, int output)
             exec_program(command);
         _exit(126);
     }
-    return wait_for(pid);
+    if (!wait_for_child(pid, &status))
+        die(FAILED, "record: waiting for a program: %s", strerror(errno));
+    return status;
 }
 
 int flamegraph_draw(const char *program, char **stap, const char *folded, int output)
 {
     struct stat written = {.st_size = 0};
-    int status = run_tracer(stap), input = open_regular(folded, &written), drawn = 0;
+    int status = run_in_foreground(stap), input = open_regular(folded, &written), drawn = 0;
     bool empty = input < 0 || written.st_size == 0;
     if (!empty)
         drawn = run_program(program, input, output);

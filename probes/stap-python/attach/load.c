@@ -10,6 +10,7 @@
 #include "attach/inject.h"
 #include "attach/shim_state.h"
 #include "lib/files.h"
+#include "lib/program.h"
 #include "lib/util.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 
 #include "doctor/doctor.h"
 #include "lib/files.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "systemtap/systemtap.h"
 

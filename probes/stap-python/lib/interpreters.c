@@ -7,6 +7,7 @@
 #include "generated/installed.h"
 #include "lib/elf.h"
 #include "lib/files.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "shared/cpython_structs.h"
 #include "shared/versions.h"

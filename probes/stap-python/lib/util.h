@@ -1,5 +1,5 @@
 /*
- * Text, error lines, time, and running programs.
+ * Text, error lines, and time.
  *
  * stap-python has one thread.  It runs once and ends, so its files need not free memory.  A
  * function whose text does not fit into memory aborts.
@@ -11,7 +11,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 /* ---------------------------------------------------------------- text */
 
@@ -81,23 +80,5 @@ long long monotonic_ms(void);
 
 /* Sleeps for ms milliseconds; a signal may end the sleep early. */
 void sleep_ms(long ms);
-
-/* ---------------------------------------------------------------- program */
-
-/* The file that a shell would run for word, a path or a name in PATH; NULL if there is none. */
-char *program_in_path(const char *word);
-
-/* Whether this process's child has ended.  The child is not reaped. */
-bool child_has_ended(pid_t pid);
-
-/* Runs a program and returns the first 64 KB of its stdout and stderr as a string.  arguments: its
- * name or path, its arguments, NULL.  After so many seconds the program's process group is killed.
- * The program gets SIGTERM if its parent ends before, and a signal ends both.  *status is
- * waitpid()'s; -1 if the program took too long or could not be started. */
-char *run_and_capture(const char *const *arguments, int seconds, int *status);
-
-/* Replaces this process by a program (command: its name or path, its arguments, NULL).  On failure
- * exits with an error line and env's statuses: 127 if there is no such program, else 126. */
-void exec_program(char **command) __attribute__((noreturn));
 
 #endif

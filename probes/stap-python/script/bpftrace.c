@@ -11,6 +11,7 @@
 #include "lib/files.h"
 #include "lib/interpreters.h"
 #include "lib/processes.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "script/script.h"
 #include "shared/filter_page.h"
@@ -28,7 +29,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/sdt.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* The directory of the bpftrace scripts in which make has filled in the shim's path. */
@@ -307,70 +307,12 @@ static void restore_patterns(const struct patterns *patterns)
 
 /* ---------------------------------------------------------------- bpftrace alone */
 
-static volatile pid_t tracer;
-
-/* Passes on what a process sent (si_code <= 0): a terminal's signals have reached the tracer. */
-static void pass_on(int signal, siginfo_t *info, void *context)
-{
-    (void)context;
-    if (info->si_code <= 0 && tracer > 0)
-        kill(tracer, signal);
-}
-
-static int exit_status(int status)
-{
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP};
-enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
-
-/* Until the tracer exists, these signals stay pending. */
-static sigset_t block_signals(void)
-{
-    sigset_t all, before;
-    sigemptyset(&all);
-    for (size_t i = 0; i < PASSED_ON; i++)
-        sigaddset(&all, passed_on[i]);
-    sigprocmask(SIG_BLOCK, &all, &before);
-    return before;
-}
-
-/* Runs the tracer after block_signals(), which returned `before`. */
-static int run_blocked(char **command, const sigset_t *before)
-{
-    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
-    int status;
-    tracer = fork();
-    if (tracer < 0)
-        die(FAILED, "cannot start %s: %s", command[0], strerror(errno));
-    if (tracer == 0) {
-        sigprocmask(SIG_SETMASK, before, NULL);
-        prctl(PR_SET_PDEATHSIG, SIGINT);
-        exec_program(command);
-    }
-    for (size_t i = 0; i < PASSED_ON; i++)
-        sigaction(passed_on[i], &action, NULL);
-    sigprocmask(SIG_SETMASK, before, NULL);
-    while (waitpid(tracer, &status, 0) < 0)
-        if (errno != EINTR)
-            die(FAILED, "waiting for %s: %s", command[0], strerror(errno));
-    tracer = 0;
-    return exit_status(status);
-}
-
-int run_tracer(char **command)
-{
-    sigset_t before = block_signals();
-    return run_blocked(command, &before);
-}
-
 /* Runs bpftrace with the pattern in the process and its children; returns bpftrace's status. */
 static int trace_with_pattern(char **command, pid_t pid, const char *pattern)
 {
-    sigset_t before = block_signals();
+    hold_interrupts();
     struct patterns patterns = write_patterns(pid, pattern);
-    int status = run_blocked(command, &before);
+    int status = run_in_foreground(command);
     restore_patterns(&patterns);
     return status;
 }
@@ -536,18 +478,16 @@ static void trace_until_end(struct output *output, unsigned number, pid_t target
 static int trace_command(char **tracing, const char *command, const char *pattern, unsigned number)
 {
     static struct output output;
-    int go, status = 0;
+    int go, status = 0, ignored;
     pid_t target = start_command(command, pattern, &go);
     tracing[4] = format("%d", target);
     pid_t pid = start_tracer(tracing, &output.from);
     signal(SIGINT, SIG_IGN);
     trace_until_end(&output, number, target, go);
     close(go);
-    while (waitpid(target, NULL, 0) < 0 && errno == EINTR)
-        ;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return exit_status(status);
+    wait_for_child(target, &ignored);
+    wait_for_child(pid, &status);
+    return status;
 }
 
 /* bpftrace's command line.  The PID, or 0 for all Pythons, precedes the script's own arguments.

@@ -7,6 +7,7 @@
 
 #include "lib/files.h"
 #include "lib/processes.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "script/script.h"
 #include "systemtap/systemtap.h"

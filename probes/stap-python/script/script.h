@@ -114,10 +114,6 @@ bool bpftrace_script_takes(const char *path, const char *usage, size_t count);
  * shim in the process of -x. */
 int script_backend(const char *path, char **arguments) __attribute__((noreturn));
 
-/* Runs a tracer's command line, which ends with NULL.  SIGINT, SIGTERM and SIGHUP that processes
- * send are passed on to it.  Returns its exit status, or 128 plus the signal that ended it. */
-int run_tracer(char **command);
-
 /* ---------------------------------------------------------------- running scripts */
 
 /* The names of all scripts; end with NULL. */

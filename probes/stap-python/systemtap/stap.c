@@ -5,6 +5,7 @@
  */
 
 #include "lib/files.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "systemtap/systemtap.h"
 

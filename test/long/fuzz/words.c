@@ -8,6 +8,7 @@
 #include "fuzz.h"
 #include "lib/files.h"
 #include "lib/processes.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "script/script.h"
 
