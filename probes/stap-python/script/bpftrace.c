@@ -56,42 +56,34 @@ static char *names(void)
     return *all ? all : "none";
 }
 
-bool has_bpftrace_script(const char *path)
+static char *name_of(const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
-    return file_exists(format("%s/%.*s.bt", bpftrace_scripts(), (int)strcspn(name, "."), name));
+    return format("%.*s", (int)strcspn(name, "."), name);
+}
+
+/* The path of the bpftrace script of the same name as SystemTap's at path; it need not exist. */
+static char *bpftrace_script(const char *path)
+{
+    return format("%s/%s.bt", bpftrace_scripts(), name_of(path));
+}
+
+bool has_bpftrace_script(const char *path)
+{
+    return file_exists(bpftrace_script(path));
 }
 
 bool bpftrace_script_takes(const char *path, const char *usage, size_t count)
 {
-    static const char between[] = " []", end[] = " []\n";
-    const char *name = strrchr(path, '/') + 1;
-    const char *text =
-        read_file(format("%s/%.*s.bt", bpftrace_scripts(), (int)strcspn(name, "."), name), 1 << 20);
-    const char *words = text ? strstr(text, ".bt [PID") : NULL;
-    words += words ? strlen(".bt [PID") : 0;
-    while (words && count--) {
-        words += strspn(words, between);
-        usage += strspn(usage, between);
-        size_t length = strcspn(words, end);
-        if (!length || length != strcspn(usage, end) || strncmp(words, usage, length) != 0)
+    struct script_header head = script_header(bpftrace_script(path));
+    struct usage_word ours = {.next = script_usage(&head)}, stap = {.next = usage};
+    if (!next_usage_word(&ours) || !ours.optional) /* PID */
+        return false;
+    while (count--)
+        if (!next_usage_word(&ours) || !next_usage_word(&stap) || ours.length != stap.length ||
+            strncmp(ours.word, stap.word, (size_t)ours.length) != 0)
             return false;
-        words += length;
-        usage += length;
-    }
-    return words;
-}
-
-/* The bpftrace script of the same name as SystemTap's script at path; exits if there is none. */
-static char *script_for(const char *path)
-{
-    const char *name = strrchr(path, '/') + 1;
-    int length = (int)strcspn(name, ".");
-    char *script = format("%s/%.*s.bt", bpftrace_scripts(), length, name);
-    if (!file_exists(script))
-        die(USAGE, "no bpftrace script %.*s in %s: there are %s", length, name, bpftrace_scripts(),
-            names());
-    return script;
+    return true;
 }
 
 /* ---------------------------------------------------------------- -x and -c */
@@ -199,38 +191,30 @@ static char *without_seventh(const char *text, const char *shim)
     return expression ? replaced(text, seventh, expression) : strdup(text);
 }
 
-/* How many arguments, and how many of them at least, the line "usage: bpftrace NAME.bt PID ..." in
- * the script's head has behind the PID. */
-static void count_usage(const char *text, size_t *least, size_t *most)
+/* How many arguments the script takes behind the PID, and how many of them at least. */
+static void count_usage(const struct script_header *head, size_t *least, size_t *most)
 {
-    const char *at = strstr(text, "usage: bpftrace ");
-    const char *end = at ? strchr(at, '\n') : NULL;
-    char *line = format("%.*s", at ? (int)(end ? end - at : 0) : 0, at ? at : ""), *state;
-    bool optional = false;
-    size_t words = 0;
+    struct usage_word word = {.next = script_usage(head)};
+    bool optional = next_usage_word(&word) && word.optional;
     *least = *most = 0;
-    for (char *word = strtok_r(line, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
-        optional |= *word == '[';
-        if (++words <= 4)
-            continue;
+    while (next_usage_word(&word)) {
+        optional |= word.optional;
         ++*most;
         *least += !optional;
     }
 }
 
-static void check_count(const char *script, const char *text, char **rest)
+static void check_count(const struct script_header *head, const char *script, char **rest)
 {
-    const char *name = strrchr(script, '/') + 1;
     size_t count = 0, least, most;
-    int length = (int)strcspn(name, ".");
-    count_usage(text, &least, &most);
+    count_usage(head, &least, &most);
     while (rest[count])
         count++;
     if (count > most)
-        die(USAGE, "%.*s: with bpftrace it takes %zu argument%s, and no '%s': see the head of %s",
-            length, name, most, most == 1 ? "" : "s", rest[most], script);
+        die(USAGE, "%s: with bpftrace it takes %zu argument%s, and no '%s': see the head of %s",
+            head->name, most, most == 1 ? "" : "s", rest[most], script);
     if (count < least)
-        die(USAGE, "%.*s: an argument is missing: see the head of %s", length, name, script);
+        die(USAGE, "%s: an argument is missing: see the head of %s", head->name, script);
 }
 
 /* As many bytes of each name as BPF's stack has room for: the script's head says how many, behind
@@ -511,14 +495,18 @@ static char **bpftrace_command(char *text, const struct target *target)
 
 int script_backend(const char *path, char **arguments)
 {
-    char *script = script_for(path);
+    char *script = bpftrace_script(path);
+    if (!file_exists(script))
+        die(USAGE, "no bpftrace script %s in %s: there are %s", name_of(path), bpftrace_scripts(),
+            names());
+    struct script_header head = script_header(script);
     if (stap_arguments(arguments).help) {
-        fputs(script_header(script).text, stdout);
+        fputs(head.text, stdout);
         finish(0);
     }
     struct target target = read_arguments(arguments);
     char *text = script_with_shim(script, NULL);
-    check_count(script, text, target.rest);
+    check_count(&head, script, target.rest);
     if (!program_in_path("bpftrace"))
         die(127, "bpftrace not found: install the package bpftrace");
     set_length_of_names(text);

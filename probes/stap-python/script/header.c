@@ -152,9 +152,63 @@ struct script_header script_header(const char *path)
     if (licence)
         licence[1] = '\0';
     uncomment(head.text);
-    head.name = format("%.*s", (int)strlen(slash + 1) - 4, slash + 1);
+    head.file = strdup(slash + 1);
+    head.name = format("%.*s", (int)(strrchr(slash, '.') - slash) - 1, head.file);
     head.folder = format("%.*s", (int)(slash - path), path);
     return head;
+}
+
+/* ---------------------------------------------------------------- usage line */
+
+/* The arguments in the first usage line: what follows the script's name, and -x PID, up to two
+ * blanks, such as "[cfunctions] [SECONDS]"; "" if that does not begin with [ or a capital letter.
+ * *needs_process: -x PID is there. */
+static char *usage_of(const struct script_header *head, bool *needs_process)
+{
+    *needs_process = false;
+    const char *usage = strstr(head->text, "usage: "), *file = format(" %s ", head->file);
+    const char *start = usage ? strstr(usage, file) : NULL;
+    if (!start)
+        return "";
+    start += strlen(file);
+    *needs_process = strncmp(start, "-x PID ", 7) == 0;
+    start += *needs_process ? 7 : 0;
+    if (*start != '[' && !isupper((unsigned char)*start))
+        return "";
+    size_t length = strcspn(start, "\n");
+    const char *end = strstr(start, "  ");
+    return format("%.*s", end && end < start + length ? (int)(end - start) : (int)length, start);
+}
+
+char *script_usage(const struct script_header *head)
+{
+    bool needs_process;
+    return usage_of(head, &needs_process);
+}
+
+bool next_usage_word(struct usage_word *word)
+{
+    const char *usage = word->next;
+    if (!*usage)
+        return false;
+    word->optional = *usage == '[';
+    word->word = usage + word->optional;
+    word->length = (int)strcspn(word->word, " .]");
+    word->again = word->word[word->length] == '.';
+    word->leads = word->optional && word->word[word->length] == ' ';
+    usage += strcspn(usage, " ");
+    word->next = usage + (*usage == ' ');
+    return true;
+}
+
+static bool is_word(const struct usage_word *word, const char *text)
+{
+    return (int)strlen(text) == word->length && strncmp(text, word->word, strlen(text)) == 0;
+}
+
+bool usage_word_is_text(const struct usage_word *word)
+{
+    return is_word(word, "PATTERN") || is_word(word, "REGEX") || is_word(word, "EXPRESSION");
 }
 
 /* ---------------------------------------------------------------- printing a header */
@@ -163,7 +217,7 @@ struct script_header script_header(const char *path)
 static void print_line(const struct script_header *head, const char *line, size_t length)
 {
     char *text = format("%.*s", (int)length, line);
-    char *stap = strstr(text, "stap "), *file = format(" %s.stp", head->name);
+    char *stap = strstr(text, "stap "), *file = format(" %s", head->file);
     char *name = stap ? strstr(stap, file) : NULL;
     if (name)
         printf("%.*sstap-python %s%.*s%s\n", (int)(stap - text), text, head->name,
@@ -240,93 +294,38 @@ static void check_global(const struct script_header *head, const char *word)
             length, word, value + 1, head->name);
 }
 
-/* The arguments in the first usage line: what follows the script's name, and -x PID, up to two
- * blanks, such as "[cfunctions] [SECONDS]"; "" if that does not begin with [ or a capital letter.
- * *needs_process: -x PID is there. */
-static char *usage_of(const struct script_header *head, bool *needs_process)
+/* Whether the argument fits the word: a text accepts any, other words in capitals a number, all
+ * other words only themselves. */
+static bool may_be(const char *argument, const struct usage_word *word)
 {
-    *needs_process = false;
-    const char *usage = strstr(head->text, "usage: "), *file = format(" %s.stp ", head->name);
-    const char *start = usage ? strstr(usage, file) : NULL;
-    if (!start)
-        return "";
-    start += strlen(file);
-    *needs_process = strncmp(start, "-x PID ", 7) == 0;
-    start += *needs_process ? 7 : 0;
-    if (*start != '[' && !isupper((unsigned char)*start))
-        return "";
-    size_t length = strcspn(start, "\n");
-    const char *end = strstr(start, "  ");
-    return format("%.*s", end && end < start + length ? (int)(end - start) : (int)length, start);
-}
-
-char *script_usage(const struct script_header *head)
-{
-    bool needs_process;
-    return usage_of(head, &needs_process);
-}
-
-/* One argument of a usage line: WORD, optional [WORD], optional with all that follows (leads)
- * [WORD [...]], repeatable (again) [WORD...]. */
-struct usage_word {
-    const char *word;
-    int length;
-    bool optional, leads, again;
-};
-
-/* The first argument of usage; its length is 0 if there is none. */
-static struct usage_word usage_word(const char *usage)
-{
-    struct usage_word word = {.optional = *usage == '['};
-    word.word = usage + word.optional;
-    word.length = (int)strcspn(word.word, " .]");
-    word.again = word.word[word.length] == '.';
-    word.leads = word.optional && word.word[word.length] == ' ';
-    return word;
-}
-
-static const char *after_word(const char *usage)
-{
-    usage += strcspn(usage, " ");
-    return usage + (*usage == ' ');
-}
-
-static bool is_word(struct usage_word word, const char *text)
-{
-    return (int)strlen(text) == word.length && strncmp(text, word.word, strlen(text)) == 0;
-}
-
-/* Whether the argument fits the word: PATTERN, REGEX and EXPRESSION accept any text, other words in
- * capitals a number, all other words only themselves. */
-static bool may_be(const char *argument, struct usage_word word)
-{
-    if (is_word(word, "PATTERN") || is_word(word, "REGEX") || is_word(word, "EXPRESSION"))
+    if (usage_word_is_text(word))
         return true;
-    return isupper((unsigned char)*word.word) ? is_number(argument) : is_word(word, argument);
+    return isupper((unsigned char)*word->word) ? is_number(argument) : is_word(word, argument);
 }
 
 void script_check_arguments(const struct script_header *head,
                             const struct stap_arguments *arguments)
 {
     bool needs_process;
-    const char *all = usage_of(head, &needs_process), *usage = all;
+    const char *all = usage_of(head, &needs_process);
+    struct usage_word word = {.next = all};
+    bool more = next_usage_word(&word);
     if (needs_process && !arguments->target && arguments->is_run)
         die(USAGE, "%s: name a process by -x PID (see stap-python %s --help)", head->name,
             head->name);
-    for (char **word = arguments->globals; *word; word++)
-        check_global(head, *word);
+    for (char **global = arguments->globals; *global; global++)
+        check_global(head, *global);
     /* The arguments are in the order of the usage line. */
-    for (char **word = arguments->own; *word; word++) {
-        while (usage_word(usage).optional && !may_be(*word, usage_word(usage)))
-            usage = usage_word(usage).leads ? "" : after_word(usage);
-        if (!*usage || !may_be(*word, usage_word(usage)))
+    for (char **own = arguments->own; *own; own++) {
+        while (more && word.optional && !may_be(*own, &word))
+            more = !word.leads && next_usage_word(&word);
+        if (!more || !may_be(*own, &word))
             die(USAGE, "%s: wrong argument '%s'; it takes %s (see stap-python %s --help)",
-                head->name, *word, *all ? all : "none", head->name);
-        if (!usage_word(usage).again)
-            usage = after_word(usage);
+                head->name, *own, *all ? all : "none", head->name);
+        if (!word.again)
+            more = next_usage_word(&word);
     }
-    struct usage_word next = usage_word(usage);
-    if (next.length > 0 && !next.optional)
+    if (more && !word.optional)
         die(USAGE, "%s: %.*s is missing; it takes %s (see stap-python %s --help)", head->name,
-            next.length, next.word, all, head->name);
+            word.length, word.word, all, head->name);
 }

@@ -54,16 +54,16 @@ static void add_way(struct ways *ways, const char *first, const char *second)
         ways->all[ways->count++] = way;
 }
 
-/* A value for the word at this position of the script's usage line: a literal word itself, or what
- * stands for all values.  NULL: each value would be compiled apart. */
-static char *value_for(const struct script_header *head, const char *word, int position)
+/* A value for the argument at this position: a literal word itself, or what stands for all values.
+ * NULL: each value would be compiled apart. */
+static char *value_for(const struct script_header *head, const struct usage_word *word,
+                       int position)
 {
-    if (islower((unsigned char)*word))
-        return format("%.*s", (int)strcspn(word, " .]"), word);
+    if (islower((unsigned char)*word->word))
+        return format("%.*s", word->length, word->word);
     if (!strstr(head->code, format("__python_argument(%d, @%d)", position, position)))
         return NULL;
-    bool is_text = strncmp(word, "PATTERN", 7) == 0 || strncmp(word, "EXPRESSION", 10) == 0;
-    return strdup(is_text ? "x" : "1");
+    return strdup(usage_word_is_text(word) ? "x" : "1");
 }
 
 /* The ways to give a script's arguments: none, the first, the second alone if the first is a
@@ -71,21 +71,20 @@ static char *value_for(const struct script_header *head, const char *word, int p
 static struct ways ways_of(const struct script_header *head)
 {
     struct ways ways = {.count = 0};
-    const char *first = script_usage(head);
-    bool optional = *first == '[' || !*first;
-    first += *first == '[';
-    const char *second = first + strcspn(first, " ");
-    second += strspn(second, " [");
-    char *value = *first ? value_for(head, first, 1) : NULL;
-    if (optional)
+    struct usage_word first = {.next = script_usage(head)};
+    bool takes_one = next_usage_word(&first);
+    struct usage_word second = first;
+    bool takes_two = takes_one && next_usage_word(&second);
+    char *value = takes_one ? value_for(head, &first, 1) : NULL;
+    if (!takes_one || first.optional)
         add_way(&ways, NULL, NULL);
     if (!value)
         return ways;
     add_way(&ways, value, NULL);
-    if (*second && islower((unsigned char)*first) && value_for(head, second, 1))
-        add_way(&ways, value_for(head, second, 1), NULL);
-    if (*second && value_for(head, second, 2))
-        add_way(&ways, value, value_for(head, second, 2));
+    if (takes_two && islower((unsigned char)*first.word) && value_for(head, &second, 1))
+        add_way(&ways, value_for(head, &second, 1), NULL);
+    if (takes_two && value_for(head, &second, 2))
+        add_way(&ways, value, value_for(head, &second, 2));
     return ways;
 }
 

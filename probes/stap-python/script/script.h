@@ -52,11 +52,13 @@ struct stap_arguments stap_arguments(char **words);
  * The comment at the start of a script:
  *   NAME - what it shows
  *   usage: stap [-o FILE] NAME.stp [ARGUMENT]...   a line for each way to name processes
+ *   usage: bpftrace NAME.bt [PID [ARGUMENT]]       of a bpftrace script, the only one
  *   -G NAME=...                                    a line for each parameter
  */
 
 struct script_header {
-    char *name;   /* without .stp */
+    char *file;   /* its file name */
+    char *name;   /* without .stp or .bt */
     char *folder; /* of the script */
     char *text;   /* the comment's lines, without the licence */
     char *code;   /* the rest of the script */
@@ -68,6 +70,21 @@ struct script_header script_header(const char *path);
 /* The script's own arguments as in the first usage line of the header, such as "[cfunctions]
  * [SECONDS]"; "" if it has none. */
 char *script_usage(const struct script_header *head);
+
+/* One argument of a usage line: WORD, optional [WORD], optional with all that follows (leads)
+ * [WORD [...]], repeatable (again) [WORD...]. */
+struct usage_word {
+    const char *word;
+    int length;
+    bool optional, leads, again;
+    const char *next; /* the words that follow */
+};
+
+/* Reads the next argument; to begin, {.next = script_usage(head)}.  False: no more arguments. */
+bool next_usage_word(struct usage_word *word);
+
+/* Whether the argument may be any text, as PATTERN, REGEX and EXPRESSION may. */
+bool usage_word_is_text(const struct usage_word *word);
 
 /* Prints the header as stap-python's help of the script. */
 void script_print_help(const struct script_header *head);
