@@ -14,7 +14,6 @@
 #include "shared/versions.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -126,18 +125,17 @@ static void refuse_others(const struct site *site)
     }
 }
 
-static char *target_of(const char *path)
+static bool leads_to(const char *link, const char *target)
 {
-    char target[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    return strndup(target, length < 0 ? 0 : (size_t)length);
+    const char *found = link_target(link);
+    return found && strcmp(found, target) == 0;
 }
 
 /* Whether `make install` or a package has created the files: only they make relative links. */
 static bool is_installed(const struct site *site)
 {
-    const char *target = target_of(site->link);
-    return is_our_pth(site->pth) && *target && *target != '/';
+    const char *target = link_target(site->link);
+    return is_our_pth(site->pth) && target && *target != '/';
 }
 
 /* Makes or replaces a link.  False, with errno: it is as before. */
@@ -155,9 +153,9 @@ static bool create_link(const char *target, const char *path)
 /* Whether all is as create_files() makes it. */
 static bool is_complete(const struct site *site, const char *shim)
 {
-    bool complete = is_our_pth(site->pth) && strcmp(target_of(site->link), shim) == 0;
+    bool complete = is_our_pth(site->pth) && leads_to(site->link, shim);
     for (size_t i = 0; i < START_LINKS && site->reads_start; i++)
-        complete = complete && strcmp(target_of(start_link(site->pth, i)), start_target(i)) == 0;
+        complete = complete && leads_to(start_link(site->pth, i), start_target(i));
     return complete;
 }
 

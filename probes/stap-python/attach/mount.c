@@ -43,11 +43,10 @@ enum {
 /* Our IDs of root and its group in the process's user namespace; false: it has no root. */
 static bool root_of(pid_t pid, unsigned *user, unsigned *group)
 {
-    char ours[64] = "", its[64] = "";
+    const char *ours = link_target("/proc/self/ns/user");
+    const char *its = link_target(format("/proc/%d/ns/user", pid));
     *user = *group = 0;
-    if (readlink("/proc/self/ns/user", ours, sizeof ours - 1) > 0 &&
-        readlink(format("/proc/%d/ns/user", pid), its, sizeof its - 1) > 0 &&
-        strcmp(ours, its) == 0)
+    if (ours && its && strcmp(ours, its) == 0)
         return true;
     return sscanf(proc_file(pid, "uid_map"), " 0 %u", user) == 1 &&
            sscanf(proc_file(pid, "gid_map"), " 0 %u", group) == 1;

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -187,12 +186,7 @@ char *link_next_to(const char *pth)
 
 bool is_our_link(const char *path)
 {
-    char target[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length <= 0)
-        return false;
-    target[length] = '\0';
-    const char *name = strrchr(target, '/');
+    const char *target = link_target(path), *name = target ? strrchr(target, '/') : NULL;
     return name && strncmp(name, "/libpython-stap.so", 18) == 0;
 }
 
@@ -212,10 +206,9 @@ char *start_target(size_t which)
 
 bool is_our_start_link(const char *path, size_t which)
 {
-    char target[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    size_t end = strlen(start_targets[which]);
-    return length >= (ssize_t)end && memcmp(target + length - end, start_targets[which], end) == 0;
+    const char *target = link_target(path);
+    size_t length = target ? strlen(target) : 0, end = strlen(start_targets[which]);
+    return length >= end && strcmp(target + length - end, start_targets[which]) == 0;
 }
 
 bool is_our_pth(const char *path)

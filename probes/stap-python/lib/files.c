@@ -107,11 +107,16 @@ bool file_replace(const char *path, const char *text, mode_t mode)
     return false;
 }
 
+char *link_target(const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target);
+    return length > 0 ? format("%.*s", (int)length, target) : NULL;
+}
+
 char *own_program(void)
 {
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-    return length > 0 ? format("%.*s", (int)length, path) : NULL;
+    return link_target("/proc/self/exe");
 }
 
 /* ---------------------------------------------------------------- trust */
@@ -135,7 +140,7 @@ const char *unsafe_path_in(const char *root, const char *path, const uid_t *user
 {
     enum { LINKS = 40 };
     /* The components still to check; the path checked so far. */
-    char *rest = format("/.%s", path), *done = strdup("/"), target[PATH_MAX];
+    char *rest = format("/.%s", path), *done = strdup("/");
     /* Others can create files in the directory before, even a hard link to a file of root's. */
     bool shared = false;
     for (int links = 0; links < LINKS;) {
@@ -156,11 +161,10 @@ const char *unsafe_path_in(const char *root, const char *path, const uid_t *user
         if (shared && !S_ISDIR(status.st_mode))
             return format("%s may be another user's: its directory is writable by others", done);
         if (S_ISLNK(status.st_mode)) {
-            ssize_t size = readlink(*file, target, sizeof target - 1);
-            target[size < 0 ? 0 : size] = '\0';
-            rest = format("%s/%s", target, rest);
+            const char *target = link_target(*file);
+            rest = format("%s/%s", target ? target : "", rest);
             to_parent(done);
-            if (*target == '/')
+            if (target && *target == '/')
                 strcpy(done, "/");
             links++;
             continue;

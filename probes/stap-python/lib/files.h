@@ -43,6 +43,9 @@ bool file_has(const char *path, const char *text);
  * the whole new one.  False and errno on failure: the file is unchanged. */
 bool file_replace(const char *path, const char *text, mode_t mode);
 
+/* Where the link at path leads to, as the link says it; NULL and errno if it can't be read. */
+char *link_target(const char *path);
+
 /* The path of the program that runs here; NULL and errno: unknown. */
 char *own_program(void);
 

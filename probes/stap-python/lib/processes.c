@@ -377,11 +377,9 @@ bool process_has_our_root(const struct process *process)
 
 bool process_shares_our_mounts(const struct process *process)
 {
-    char ours[64] = "", its[64] = "";
-    return process_has_our_root(process) &&
-           readlink(under_root("/proc/self/ns/mnt"), ours, sizeof ours - 1) > 0 &&
-           readlink(under_root(format("/proc/%d/ns/mnt", process->pid)), its, sizeof its - 1) > 0 &&
-           strcmp(ours, its) == 0;
+    const char *ours = link_target(under_root("/proc/self/ns/mnt"));
+    const char *its = link_target(under_root(format("/proc/%d/ns/mnt", process->pid)));
+    return process_has_our_root(process) && ours && its && strcmp(ours, its) == 0;
 }
 
 bool process_has_remote_exec(const struct process *process)
@@ -454,8 +452,8 @@ bool in_pid_namespace(void)
 {
     /* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h */
     static const char outermost[] = "pid:[4026531836]";
-    char ours[64] = "";
-    return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) > 0 && strcmp(ours, outermost) != 0;
+    const char *ours = link_target("/proc/self/ns/pid");
+    return ours && strcmp(ours, outermost) != 0;
 }
 
 void processes_choose_descendants(struct processes *processes)
@@ -595,13 +593,10 @@ static char option_kind(const char *word, size_t *at, int *words)
  */
 static char *absolute(pid_t pid, char *path)
 {
-    char cwd[PATH_MAX] = "";
     while (strncmp(path, "./", 2) == 0)
         path += 2;
-    return *path != '/' &&
-                   readlink(under_root(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0
-               ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path)
-               : path;
+    const char *cwd = *path == '/' ? NULL : link_target(under_root(format("/proc/%d/cwd", pid)));
+    return cwd ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) : path;
 }
 
 char *proc_script(const struct process *process)
@@ -642,14 +637,12 @@ static bool is_there(pid_t pid, const char *path)
 static char *called_as(const struct process *process)
 {
     pid_t pid = process->pid;
-    char *word = proc_strings(pid, "cmdline")[0], *path = NULL, *folders;
-    char cwd[PATH_MAX] = "";
+    char *word = proc_strings(pid, "cmdline")[0], *path = NULL, *folders, *cwd;
     if (!word || !*word)
         return NULL;
     if (*word == '/')
         path = word;
-    else if (strchr(word, '/') &&
-             readlink(under_root(format("/proc/%d/cwd", pid)), cwd, sizeof cwd - 1) > 0)
+    else if (strchr(word, '/') && (cwd = link_target(under_root(format("/proc/%d/cwd", pid)))))
         path = format("%s/%s", cwd, word);
     else if (!strchr(word, '/') && (folders = proc_environ(pid, "PATH")))
         for (char *folder; !path && (folder = strsep(&folders, ":"));)
@@ -662,9 +655,9 @@ static char *called_as(const struct process *process)
 static char *uwsgi_venv(pid_t pid)
 {
     static const char *const options[] = {"-H", "--home", "--pyhome", "--venv", "--virtualenv"};
-    char program[PATH_MAX] = "/";
-    if (readlink(under_root(format("/proc/%d/exe", pid)), program, sizeof program - 1) <= 0 ||
-        strncmp(strrchr(program, '/'), "/uwsgi", 6) != 0)
+    const char *program = link_target(under_root(format("/proc/%d/exe", pid)));
+    const char *name = program ? strrchr(program, '/') : NULL;
+    if (!name || strncmp(name, "/uwsgi", 6) != 0)
         return NULL;
     for (char **word = proc_strings(pid, "cmdline"); *word; word++)
         for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
