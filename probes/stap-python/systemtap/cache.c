@@ -28,6 +28,12 @@ char *stap_folder(void)
 
 /* ---------------------------------------------------------------- who can write to stap's cache */
 
+bool others_can_write(const struct stat *status)
+{
+    bool own_group = status->st_gid == status->st_uid;
+    return status->st_mode & S_IWOTH || (status->st_mode & S_IWGRP && !own_group);
+}
+
 static char *found;
 static const char *who;
 
@@ -37,8 +43,7 @@ static int look_at(const char *path, const struct stat *status, int kind, struct
     /* The mode of a link has no meaning. */
     if (kind == FTW_SL || kind == FTW_SLN || kind == FTW_NS)
         return 0;
-    bool own_group = status->st_gid == status->st_uid;
-    if (status->st_mode & S_IWOTH || (status->st_mode & S_IWGRP && !own_group))
+    if (others_can_write(status))
         who = "others";
     else if (status->st_uid != geteuid() && status->st_uid != 0)
         who = format("another user (uid %u)", status->st_uid);

@@ -149,8 +149,7 @@ static const char *copy_to(const struct runtime *runtime, const char *folder)
 
 static const char elsewhere[] = "SYSTEMTAP_DIR may name another folder";
 
-/* The reason why others could change what is in a folder; NULL if none can.  A group counts as
- * others, unless it is the owner's own. */
+/* The reason why others could change what is in a folder; NULL if none can. */
 static const char *not_ours(const char *folder)
 {
     struct stat status;
@@ -160,8 +159,7 @@ static const char *not_ours(const char *folder)
         return format("%s is not a folder", folder);
     if (status.st_uid != geteuid())
         return format("%s belongs to another user (uid %u): %s", folder, status.st_uid, elsewhere);
-    bool own_group = status.st_gid == status.st_uid;
-    if (status.st_mode & S_IWOTH || (status.st_mode & S_IWGRP && !own_group))
+    if (others_can_write(&status))
         return format("%s can be written to by others: run chmod go-w %s", folder,
                       shell_word(folder));
     return NULL;

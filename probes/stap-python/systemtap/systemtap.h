@@ -13,6 +13,7 @@
 #include "lib/util.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* ---------------------------------------------------------------- stap */
@@ -122,9 +123,13 @@ bool checked_find(const char *kernel, const char *what, int *seconds);
  * NULL: this user has none. */
 char *stap_folder(void);
 
+/* Whether others than the owner can write to a file of this status.  A group counts as others,
+ * unless it is the owner's own. */
+bool others_can_write(const struct stat *status);
+
 /* The path of stap's folder, or of the first file below its cache, to which others can write, or
- * which is another user's but not root's.  A group counts as others, unless it is the owner's own.
- * NULL if there is none.  *others becomes the words for who can write. */
+ * which is another user's but not root's.  NULL if there is none.  *others becomes the words for
+ * who can write. */
 char *stap_file_of_others(const char **others);
 
 /* The umask with which this program was started, even after a function below has changed it. */
