@@ -17,12 +17,13 @@
 
 /* Functions that return a reason return NULL if there is none. */
 
-/* Whether this program has CAP_SYS_PTRACE. */
-bool have_cap_sys_ptrace(void);
-
 /* The reason why this user may not attach to the process without CAP_SYS_PTRACE: its real,
  * effective or saved user is another one. */
 const char *user_refusal(pid_t pid);
+
+/* Fills in *process, as process_open() does.  The reason why this user may not attach to it, or why
+ * there is no CPython to attach to. */
+const char *open_for_attach(pid_t pid, struct process *process);
 
 /* The reason why a shim in the process is off: PYTHON_STAP in the environment at its start. */
 const char *environment_refusal(const struct process *process);

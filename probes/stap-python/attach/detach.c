@@ -113,11 +113,9 @@ static const char *request_detach(const struct process *process, int memory, pid
 static const char *detach_from(pid_t pid)
 {
     struct process process;
-    const char *why;
+    const char *why = open_for_attach(pid, &process);
     unsigned raised = 0;
-    if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
-        return why;
-    if (!process_open(pid, &process, &why))
+    if (why)
         return why;
     if (!process.shim)
         return "it has no shim: nothing to detach";

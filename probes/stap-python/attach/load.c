@@ -221,11 +221,8 @@ const char *attach_process(struct process *process)
 const char *attach_to(pid_t pid)
 {
     struct process process;
-    const char *why;
-    /* Before process_open(), whose reason would be less exact. */
-    if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
-        return why;
-    if (!process_open(pid, &process, &why))
+    const char *why = open_for_attach(pid, &process);
+    if (why)
         return why;
     bool again = process.shim && process_lacks_watcher(&process);
     if (process.shim && !again && !unsupported_reason(&process.python.file))

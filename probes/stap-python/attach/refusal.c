@@ -18,7 +18,7 @@
 
 /* ---------------------------------------------------------------- rights */
 
-bool have_cap_sys_ptrace(void)
+static bool have_cap_sys_ptrace(void)
 {
     enum { CAP_SYS_PTRACE = 19 };
     char *capabilities = status_field(proc_file(getpid(), "status"), "CapEff");
@@ -35,6 +35,15 @@ const char *user_refusal(pid_t pid)
         return format("it belongs to another user (uid %u): run this as that user or root",
                       effective);
     return NULL;
+}
+
+const char *open_for_attach(pid_t pid, struct process *process)
+{
+    const char *why;
+    /* Before process_open(), whose reason would be less exact. */
+    if (process_start(pid) && !have_cap_sys_ptrace() && (why = user_refusal(pid)))
+        return why;
+    return process_open(pid, process, &why) ? NULL : why;
 }
 
 static const char *refused_by_yama(void)
