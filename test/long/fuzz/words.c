@@ -36,7 +36,7 @@ int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
 const char *__wrap_attach_process(const struct process *process);
 int __wrap_isatty(int fd);
-int __wrap_script_backend(const char *path, char **arguments, bool attaches);
+int __wrap_script_backend(const char *path, char **arguments);
 int __wrap_ps_main(char **arguments);
 size_t __wrap_enabled_read(bool with_root, char ***paths);
 bool __wrap_enabled_find(const char *path);
@@ -90,9 +90,9 @@ int __wrap_isatty(int fd)
 }
 
 /* It starts bpftrace, and the command. */
-int __wrap_script_backend(const char *path, char **arguments, bool attaches)
+int __wrap_script_backend(const char *path, char **arguments)
 {
-    (void)path, (void)arguments, (void)attaches;
+    (void)path, (void)arguments;
     fuzz_leave(0);
     return 0;
 }
