@@ -95,13 +95,24 @@ static void put(const char *name, const char *text, size_t size)
     close(fd);
 }
 
+/* Makes fgetgrent() allocate its buffer, for a line longer than any input. */
+static void read_long_group(void)
+{
+    static char line[1 << 14] = "stapusr:x:1:";
+    for (char *end = line + strlen(line); end + 2 < line + sizeof line; end += 2)
+        memcpy(end, "a,", 2);
+    FILE *file = fmemopen(line, strlen(line), "r");
+    fuzz_check(file && fgetgrent(file), "no memory");
+    fclose(file);
+}
+
 int LLVMFuzzerInitialize(int *count, char ***arguments)
 {
     (void)count;
     (void)arguments;
     root = fuzz_folder();
     /* libc keeps memory that it allocates for these. */
-    getgrnam("stapusr");
+    read_long_group();
     getpwuid(geteuid());
     for (size_t i = 0; i < FILES; i++)
         make_folders(below_root(files[i]));
