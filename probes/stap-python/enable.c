@@ -348,8 +348,7 @@ static char *unit_of(const char *word)
     size_t length = strlen(word);
     if (!length || length > 200 || word[strspn(word, allowed)] || strchr(".-@", *word))
         die(USAGE, "'%s' is not the name of a service", word);
-    bool has_suffix = length > 8 && strcmp(word + length - 8, ".service") == 0;
-    return format("%s%s", word, has_suffix ? "" : ".service");
+    return format("%s%s", word, ends_with(word, ".service") ? "" : ".service");
 }
 
 static char *drop_in_of(const char *unit)

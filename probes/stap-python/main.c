@@ -133,7 +133,7 @@ int main(int count, char **arguments)
         die(USAGE, "-e needs a script (see stap-python --help)");
     if (strcmp(word, "-") == 0)
         die(USAGE, "a script is given by -e or as FILE.stp, not on standard input");
-    if (strlen(word) > 4 && strcmp(word + strlen(word) - 4, ".stp") == 0)
+    if (ends_with(word, ".stp"))
         die(USAGE, "'%s' is neither a command nor a script: there is no such file", word);
     die(USAGE, "'%s' is neither a command nor a script (see stap-python --help)", word);
 }

@@ -175,8 +175,7 @@ const char drop_in_head[] =
 
 bool is_service(const char *path)
 {
-    size_t length = strlen(path);
-    return length < 4 || strcmp(path + length - 4, ".pth") != 0;
+    return !ends_with(path, ".pth");
 }
 
 char *link_next_to(const char *pth)

@@ -89,6 +89,12 @@ char *json_string(const char *text)
     return result;
 }
 
+bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), last = strlen(end);
+    return length >= last && strcmp(text + length - last, end) == 0;
+}
+
 char *replaced(const char *text, const char *old, const char *new)
 {
     char *made = "";

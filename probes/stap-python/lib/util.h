@@ -24,6 +24,8 @@ char *printable(const char *text);
 /* text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD. */
 char *json_string(const char *text);
 
+bool ends_with(const char *text, const char *end);
+
 /* The text with every old replaced by new. */
 char *replaced(const char *text, const char *old, const char *new);
 

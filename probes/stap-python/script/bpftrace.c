@@ -34,8 +34,7 @@ static const char *bpftrace_scripts(void)
 
 static int is_script(const struct dirent *entry)
 {
-    const char *dot = strrchr(entry->d_name, '.');
-    return dot && strcmp(dot, ".bt") == 0;
+    return ends_with(entry->d_name, ".bt");
 }
 
 static char *names(void)

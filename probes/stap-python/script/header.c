@@ -65,8 +65,7 @@ static void note_option(struct stap_arguments *arguments, const struct stap_argu
 
 bool is_script_file(const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    return dot && strcmp(dot, ".stp") == 0 && file_exists(path);
+    return ends_with(path, ".stp") && file_exists(path);
 }
 
 /* Whether the argument may be the value of a long option in the word before it.  Which long options

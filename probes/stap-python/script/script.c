@@ -32,8 +32,7 @@ static const char *scripts_folder(void)
 
 static int is_script(const struct dirent *entry)
 {
-    size_t length = strlen(entry->d_name);
-    return length > 4 && strcmp(entry->d_name + length - 4, ".stp") == 0;
+    return ends_with(entry->d_name, ".stp");
 }
 
 static char *title_of(const char *name)
@@ -69,11 +68,9 @@ int list_scripts(void)
 
 char *script_file(const char *name)
 {
-    size_t length = strlen(name);
     if (strchr(name, '/') || name[0] == '.' || name[0] == '-')
         return NULL;
-    bool whole = length > 4 && strcmp(name + length - 4, ".stp") == 0;
-    char *path = format("%s/%s%s", scripts_folder(), name, whole ? "" : ".stp");
+    char *path = format("%s/%s%s", scripts_folder(), name, ends_with(name, ".stp") ? "" : ".stp");
     return file_exists(path) ? path : NULL;
 }
 
