@@ -105,7 +105,50 @@ struct python_frames {
     unsigned long back;        /* the caller's frame */
     unsigned long last_code;   /* the last code object that was checked: a recursive function repeats it */
     unsigned long name, file;  /* co_name and co_filename of last_code; 0: unreadable */
+    u64 name_hash, file_hash;  /* their hashes: 0 if not read, -1 if CPython has not computed them */
     int passed_over;           /* frames between C and Python */
+};
+
+/* What of it changes from frame to frame, where most of it is read at once. */
+struct python_step {
+    unsigned long frame, code, back, name, file;
+    u64 name_hash, file_hash;
+};
+
+/* ---------------------------------------------------------------- samples.c */
+
+enum {
+    PYTHON_DEEPEST = 1000, /* the most frames of a sample */
+    PYTHON_TEXT = 300,     /* room for a name or a file */
+    PYTHON_WHICH = 300,    /* room for the description of a file or socket */
+    PYTHON_SAMPLE_TEXT = 768, /* KSYM_SYMBOL_LEN and more */
+    PYTHON_ADDRESSES = 97,
+};
+
+/* What a probe reads, and what it writes to do so: each running probe has its own, by python_open_sample(). */
+struct python_sample {
+    int taken;                         /* a probe has it */
+    struct python_frames frames;       /* at a frame of the sample, for most functions */
+    unsigned long budget;              /* for line tables */
+    struct python_code_position place; /* the last that python_sample_place() has read */
+
+    /* The names of a stack, the innermost first, as numbers; behind those of the frames "..." and a first name. */
+    u32 names[PYTHON_DEEPEST + 2], paths[PYTHON_DEEPEST + 2];
+    int count;
+
+    /* The file whose text is in `file`, and its number and python_is_users_file(); 0: none of this sample. */
+    unsigned long file_read;
+    u32 file_number;
+    int file_is_users, file_has_semicolon;
+    char file[PYTHON_TEXT], name[PYTHON_TEXT], label[2 * PYTHON_TEXT + 40];
+
+    /* The last first name of a stack, and its number. */
+    char root[TASK_COMM_LEN + 24];
+    u32 root_number;
+
+    /* For python_sleep.stp.in, sleep_files.c and python_interrupted.stp.in. */
+    char which[PYTHON_WHICH], text[PYTHON_SAMPLE_TEXT], part[PYTHON_WHICH];
+    unsigned long addresses[PYTHON_ADDRESSES];
 };
 
 /* ---------------------------------------------------------------- functions */
@@ -168,6 +211,13 @@ static int python_place_line(const struct offsets_page *layout, const struct pyt
 static void python_put_attribute(struct python_text *text, unsigned long object);
 static void python_put_frame(struct python_text *text, const struct offsets_page *layout, unsigned long frame, unsigned long code, unsigned long *budget);
 static int python_is_code(struct python_frames *frames);
+#ifdef user_read_access_begin
+static __always_inline struct python_step python_step_of(const struct python_frames *frames);
+static __always_inline void python_set_step(struct python_frames *frames, const struct python_step *step);
+static __always_inline int python_get_step(struct python_step *step, const struct offsets_page *layout, unsigned long code_type);
+static __always_inline int python_open_memory(void);
+static __always_inline void python_close_memory(void);
+#endif
 static enum python_frame_status python_next_frame(struct python_frames *frames);
 static void python_warn_no_shim(void);
 static int python_read_state(const struct offsets_page *layout, struct task_struct *thread, unsigned long *state);
@@ -197,15 +247,14 @@ static unsigned long python_has_gil(void);
 static void python_warn_no_gil(void);
 
 /* samples.c */
-static int python_take_sample(unsigned long state, int most);
-static int python_sample_has_more(void);
+static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state);
 static u64 python_hash_mix(u64 hash, u64 word);
-static u64 python_sample_key(int at);
-static void python_sample_file(char *to, int room, int at);
-static void python_sample_function(char *to, int room, int at);
-static u64 python_sample_place(int at, u64 key);
-static u64 python_sample_table(u64 hash, unsigned long used);
-static int python_sample_line(u64 *place, u32 *used);
+static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash);
+static u64 python_sample_key(struct python_sample *sample);
+static void python_sample_attribute(struct python_sample *sample, char *to, int room, unsigned offset);
+static u64 python_sample_place(struct python_sample *sample, u64 key);
+static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned long used);
+static int python_sample_line(struct python_sample *sample, u64 *place, u32 *used);
 static void python_begin_printing(struct python_text *text, char *buffer, int size);
 static int python_is_running(struct task_struct *thread);
 
@@ -220,10 +269,12 @@ static struct python_sleep_time python_next_asleep(u32 *number);
 static void python_json_print(const char *text, size_t length);
 
 /* python_samples.stp.in */
-static int python_label_sample(unsigned long state, int style, int user);
-static int python_labels_here(void);
-static u32 python_join_labels(u32 number);
-static s64 python_number_sample(const char *root, int style, int user);
+static struct python_sample *python_open_sample(void);
+static void python_close_sample(struct python_sample *sample);
+static u32 python_sample_number(const char *text, size_t length);
+static int python_sample_names(struct python_sample *sample, unsigned long state, int style, int user);
+static bool python_add_root(struct python_sample *sample, const char *root);
+static s64 python_number_sample(struct python_sample *sample, const char *root, int style, int user, void (*hold)(u32 number));
 
 /* python_stacks.stp.in */
 static struct python_stack *python_stack_of(s64 number);
@@ -233,6 +284,7 @@ static const char *python_stack_text(s64 number);
 static u32 python_name_number(const char *text, size_t length);
 static u32 python_rare_name_number(const char *text, size_t length);
 static u32 python_make_stack_of(u32 outer, u32 name);
+static s64 python_number_names(u32 outer, const u32 *names, u32 *paths, int count, void (*hold)(u32 number));
 static void python_add_to_stack(u32 number, u64 count, u64 a, u64 b, u64 c, u64 d);
 static void python_note_stack(u32 number);
 static void python_drop_stack(u32 number);
@@ -241,7 +293,9 @@ static void python_keep_stack(u32 number);
 /* python_target.stp */
 static int python_is_users_file(const char *name);
 
-/* Protects the table of stacks (python_stacks.stp.in), and the static variables of samples.c and sleep_files.c. */
-static raw_spinlock_t python_stacks_lock;
+static void python_lock_stacks(unsigned long *flags);
+static bool python_try_lock_stacks(unsigned long *flags);
+static void python_unlock_stacks(unsigned long flags);
+static void python_relock_stacks(unsigned long *flags);
 
 #endif

@@ -195,6 +195,9 @@ static int python_is_code(struct python_frames *frames)
         return 0;
     frames->last_code = frames->code;
     frames->name = words[1];
+    frames->name_hash = 0;
+    if (words[2] != frames->file)
+        frames->file_hash = 0;
     frames->file = words[2];
     return 1;
 }
@@ -223,8 +226,102 @@ static enum python_frame_status python_skip_c_frames(struct python_frames *frame
     return PYTHON_FRAME_NONE;
 }
 
+#ifdef user_read_access_begin
+/* The address if PYTHON_SPAN bytes from it on belong to the process, else 0, where nothing can be read.  The processor must
+ * not guess another outcome: the address is what the program has put there. */
+static __always_inline unsigned long python_user_address(unsigned long address)
+{
+    enum { PYTHON_SPAN = U16_MAX + sizeof(u64) };
+    return address & array_index_mask_nospec(address, TASK_SIZE_MAX - PYTHON_SPAN);
+}
+
+/* Goes to the caller's frame, and reads what is read of most frames, while the kernel has the process's memory open:
+ * opening it takes longer than reading.  False, and nothing has changed: the frame is another than one of a code object
+ * whose type is known. */
+static __always_inline int python_get_step(struct python_step *step, const struct offsets_page *layout, unsigned long code_type)
+{
+    const unsigned shift = layout->ob_base_offset, hash = shift + offsetof(struct PyASCIIObject, hash);
+    unsigned long frame = python_user_address(step->back), back, code, type, name, file;
+    u64 name_hash, file_hash = step->file_hash;
+    u8 owner = 0;
+    if (!frame)
+        return 0;
+    unsafe_get_user(code, (const unsigned long __user *)(frame + layout->frame_executable), failed);
+    unsafe_get_user(back, (const unsigned long __user *)(frame + layout->frame_previous), failed);
+    if (layout->frame_owner)
+        unsafe_get_user(owner, (const u8 __user *)(frame + layout->frame_owner), failed);
+    code = python_user_address(code & ~STACKREF_TAGS);
+    if (layout->frame_owner && owner == FRAME_OWNED_BY_CSTACK)
+        return 0;
+    if (code != step->code) {
+        unsafe_get_user(type, (const unsigned long __user *)(code + (u16)(shift + offsetof(struct PyObject_head, ob_type))), failed);
+        if (type != code_type)
+            return 0;
+        unsafe_get_user(name, (const unsigned long __user *)(code + layout->co_name), failed);
+        unsafe_get_user(file, (const unsigned long __user *)(code + layout->co_filename), failed);
+        unsafe_get_user(name_hash, (const u64 __user *)(python_user_address(name) + hash), failed);
+        if (file != step->file)
+            unsafe_get_user(file_hash, (const u64 __user *)(python_user_address(file) + hash), failed);
+        step->code = code;
+        step->name = name;
+        step->file = file;
+        step->name_hash = name_hash;
+        step->file_hash = file_hash;
+    }
+    step->frame = step->back;
+    step->back = back;
+    return 1;
+failed:
+    return 0;
+}
+
+static __always_inline struct python_step python_step_of(const struct python_frames *frames)
+{
+    return (struct python_step){.frame = frames->frame, .code = frames->code, .back = frames->back, .name = frames->name,
+                                .file = frames->file, .name_hash = frames->name_hash, .file_hash = frames->file_hash};
+}
+
+static __always_inline void python_set_step(struct python_frames *frames, const struct python_step *step)
+{
+    frames->frame = step->frame;
+    frames->code = frames->last_code = step->code;
+    frames->back = step->back;
+    frames->name = step->name;
+    frames->file = step->file;
+    frames->name_hash = step->name_hash;
+    frames->file_hash = step->file_hash;
+}
+
+/* Opens the process's memory for python_get_step(); false: it has none that can be read. */
+static __always_inline int python_open_memory(void)
+{
+    pagefault_disable();
+    if (user_read_access_begin((const void __user *)PAGE_SIZE, PAGE_SIZE))
+        return 1;
+    pagefault_enable();
+    return 0;
+}
+
+static __always_inline void python_close_memory(void)
+{
+    user_read_access_end();
+    pagefault_enable();
+}
+#endif
+
 static enum python_frame_status python_next_frame(struct python_frames *frames)
 {
+#ifdef user_read_access_begin
+    if (frames->code_type && frames->last_code == frames->code && python_open_memory()) {
+        struct python_step step = python_step_of(frames);
+        int got = python_get_step(&step, &frames->layout, frames->code_type);
+        python_close_memory();
+        if (got) {
+            python_set_step(frames, &step);
+            return PYTHON_FRAME_OK;
+        }
+    }
+#endif
     frames->frame = frames->back;
     return python_skip_c_frames(frames);
 }

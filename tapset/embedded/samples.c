@@ -1,50 +1,23 @@
 /*
- * Takes samples: the frames of a thread, with names, lines, and the keys by which python_samples.stp.in caches these.
- * The callers hold python_stacks_lock, which protects python_sample.  Then prints stacks, without a lock.
+ * Reads samples: the frames of a thread, with lines, and the keys by which python_samples.stp.in caches their names.
+ * Then prints stacks.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "embedded/embedded.h"
 
-static struct {
-    struct python_frames frames;
-    unsigned long budget; /* for line tables */
-    int more;             /* the stack has further frames */
-    struct {
-        unsigned long frame, code, name, file;
-    } at[PYTHON_STACK];
-    struct python_code_position place; /* the last that python_sample_place() has read */
-    /* Cache of python_sample_key(): the last code object and its key, the last file and its hash. */
-    unsigned long code, file;
-    u64 key, file_hash;
-} python_sample;
-
-/* Takes at most so many frames, the innermost first, of the running thread (state: 0) or of the thread of its process
- * with this PyThreadState.  Returns their number; 0: no Python frames; -1: unreadable. */
-static int python_take_sample(unsigned long state, int most)
+/* Begins with the innermost frame of the running thread (state: 0) or of the thread of its process with this
+ * PyThreadState; python_next_frame() goes on. */
+static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state)
 {
-    struct python_frames *frames = &python_sample.frames;
-    enum python_frame_status found = PYTHON_FRAME_UNKNOWN;
-    int count = 0;
+    struct python_frames *frames = &sample->frames;
+    sample->count = 0;
+    sample->file_read = 0;
+    sample->budget = PYTHON_TABLES;
     if (!state)
-        found = python_first_frame(frames, 0);
-    else if (memset(frames, 0, sizeof *frames), python_read_layout(&frames->layout))
-        found = python_state_frame(frames, state);
-    for (; found == PYTHON_FRAME_OK && count < most; found = python_next_frame(frames)) {
-        python_sample.at[count].frame = frames->frame;
-        python_sample.at[count].name = frames->name;
-        python_sample.at[count].file = frames->file;
-        python_sample.at[count++].code = frames->code;
-    }
-    python_sample.code = python_sample.file = python_sample.file_hash = 0;
-    python_sample.budget = PYTHON_TABLES;
-    python_sample.more = found == PYTHON_FRAME_OK;
-    return found == PYTHON_FRAME_UNKNOWN ? -1 : count;
-}
-
-static int python_sample_has_more(void)
-{
-    return python_sample.more;
+        return python_first_frame(frames, 0);
+    memset(frames, 0, sizeof *frames);
+    return python_read_layout(&frames->layout) ? python_state_frame(frames, state) : PYTHON_FRAME_UNKNOWN;
 }
 
 static u64 python_hash_mix(u64 hash, u64 word)
@@ -85,72 +58,63 @@ static u64 python_str_hash(unsigned long str, unsigned shift)
     return python_hash_bytes(python_hash_mix(kind, count), bytes.at, min_t(u64, count, PYTHON_CHARACTERS) * kind);
 }
 
-/* A key that identifies the code object of a frame of the sample; 0: unreadable.  The key contains hashes of the names,
- * because a later code object may have the address of a freed one, and its names those of the freed names. */
-static u64 python_sample_key(int at)
+/* A key that identifies a code object.  It contains hashes of the names, because a later code object may have the address of
+ * a freed one, and its names those of the freed names. */
+static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash)
 {
-    unsigned long code = python_sample.at[at].code, file = python_sample.at[at].file;
-    unsigned shift = python_sample.frames.layout.ob_base_offset;
-    u64 name, key;
-    if (code == python_sample.code)
-        return python_sample.key;
-    if (file != python_sample.file)
-        python_sample.file_hash = python_str_hash(file, shift);
-    python_sample.file = file;
-    name = python_str_hash(python_sample.at[at].name, shift);
-    key = (name * 0x9e3779b97f4a7c15ULL ^ python_sample.file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code;
-    python_sample.code = code;
-    python_sample.key = name && python_sample.file_hash ? key ^ key >> 29 : 0;
-    return python_sample.key;
+    u64 key = (name_hash * 0x9e3779b97f4a7c15ULL ^ file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code;
+    return key ^ key >> 29;
 }
 
-/* Writes a str of a frame's code object, as much of it as has room. */
-static void python_sample_attribute(char *to, int room, int at, unsigned offset)
+/* The key of the frame's code object; 0: unreadable. */
+static u64 python_sample_key(struct python_sample *sample)
 {
-    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = python_sample.frames.layout.ob_base_offset};
-    python_put_attribute(&text, python_word(python_sample.at[at].code + offset));
+    struct python_frames *frames = &sample->frames;
+    if (!frames->name_hash || frames->name_hash == ~0ULL)
+        frames->name_hash = python_str_hash(frames->name, frames->layout.ob_base_offset);
+    if (!frames->file_hash || frames->file_hash == ~0ULL)
+        frames->file_hash = python_str_hash(frames->file, frames->layout.ob_base_offset);
+    return frames->name_hash && frames->file_hash ? python_key(frames->code, frames->name_hash, frames->file_hash) : 0;
+}
+
+/* Writes the str at this offset of the frame's code object, as much of it as has room. */
+static void python_sample_attribute(struct python_sample *sample, char *to, int room, unsigned offset)
+{
+    const struct python_frames *frames = &sample->frames;
+    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = frames->layout.ob_base_offset};
+    python_put_attribute(&text, python_word(frames->code + offset));
     *text.at = '\0';
 }
 
-static void python_sample_file(char *to, int room, int at)
+/* Reads the position of the frame, for the two functions below.  Returns a hash of the position and the code's key,
+ * without the line table; 0: unreadable. */
+static u64 python_sample_place(struct python_sample *sample, u64 key)
 {
-    python_sample_attribute(to, room, at, python_sample.frames.layout.co_filename);
-}
-
-static void python_sample_function(char *to, int room, int at)
-{
-    python_sample_attribute(to, room, at, python_sample.frames.layout.co_name);
-}
-
-/* Reads the position of a frame of the sample, for the two functions below.  Returns a hash of the position and the
- * code's key, without the line table; 0: unreadable. */
-static u64 python_sample_place(int at, u64 key)
-{
-    struct python_code_position *place = &python_sample.place;
-    if (python_frame_position(&python_sample.frames.layout, python_sample.at[at].frame, python_sample.at[at].code, place))
+    struct python_code_position *place = &sample->place;
+    if (python_frame_position(&sample->frames.layout, sample->frames.frame, sample->frames.code, place))
         return python_hash_mix(key, (u64)place->first_line << 32 | (u32)place->offset);
     place->size = 0;
     return 0;
 }
 
 /* Adds the first so many bytes of the line table to that hash; 0: unreadable, or over budget. */
-static u64 python_sample_table(u64 hash, unsigned long used)
+static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned long used)
 {
-    if (used > python_sample.place.size || used > python_sample.budget)
+    if (used > sample->place.size || used > sample->budget)
         return 0;
-    python_sample.budget -= used;
-    return python_hash_bytes(hash, python_sample.place.table, used);
+    sample->budget -= used;
+    return python_hash_bytes(hash, sample->place.table, used);
 }
 
 /* The line of the position, or of the def.  *used: how many bytes of the line table determine the line.  *place, the hash of
  * python_sample_place(), gets these bytes added, or becomes 0 if the line is unknown. */
-static int python_sample_line(u64 *place, u32 *used)
+static int python_sample_line(struct python_sample *sample, u64 *place, u32 *used)
 {
     unsigned long read;
     int line;
-    int known = python_place_line(&python_sample.frames.layout, &python_sample.place, &line, &read, &python_sample.budget);
+    int known = python_place_line(&sample->frames.layout, &sample->place, &line, &read, &sample->budget);
     *used = read;
-    *place = known && *place ? python_hash_bytes(*place, python_sample.place.table, read) : 0;
+    *place = known && *place ? python_hash_bytes(*place, sample->place.table, read) : 0;
     return line;
 }
 

@@ -1,6 +1,5 @@
 /*
- * Describes the files and sockets of the thread that leaves its CPU.  The callers hold python_stacks_lock, which
- * protects the static variables.
+ * Describes the files and sockets of the thread that leaves its CPU.  The texts are written into the probe's sample.
  *
  * In a context switch the run queue's lock is held.  A function that takes another lock, or reads again while another
  * CPU changes what it reads (d_path(), fget()), could wait for a CPU that waits for the run queue's lock.  Therefore
@@ -21,12 +20,13 @@
 /* Reads kernel memory into a variable; false: unreadable. */
 #define python_peek(to, from) (copy_from_kernel_nofault(&(to), (const void *)(from), sizeof(to)) == 0)
 
-/* Limits: bytes of a description; names and mounts of a path. */
-enum { PYTHON_WHICH = 300, PYTHON_PATH_STEPS = 64 };
+/* The limit for names and mounts of a path. */
+enum { PYTHON_PATH_STEPS = 64 };
 
 /* A text that is written from its end to its front. */
 struct python_path {
-    char text[PYTHON_WHICH];
+    char *text; /* PYTHON_WHICH bytes: `part` of the sample */
+    char *name; /* PYTHON_SAMPLE_TEXT bytes: `text` of the sample */
     unsigned at;
     int full;
 };
@@ -55,13 +55,13 @@ static void python_prepend(struct python_path *path, const char *text, unsigned 
 /* Prepends a slash and the name of a dentry; false: unreadable. */
 static int python_prepend_name(struct python_path *path, struct dentry *dentry)
 {
-    static char name[NAME_MAX + 1];
     const unsigned char *from;
     u32 length;
+    BUILD_BUG_ON(NAME_MAX >= PYTHON_SAMPLE_TEXT);
     if (!python_peek(length, &dentry->d_name.len) || !python_peek(from, &dentry->d_name.name) || length > NAME_MAX ||
-        copy_from_kernel_nofault(name, from, length))
+        copy_from_kernel_nofault(path->name, from, length))
         return 0;
-    python_prepend(path, name, length);
+    python_prepend(path, path->name, length);
     python_prepend(path, "/", 1);
     return 1;
 }
@@ -96,7 +96,7 @@ static int python_leave_mount(struct vfsmount **mnt, struct dentry **dentry)
 static void python_prepend_system(struct python_path *path, const struct vfsmount *mnt)
 {
     const struct super_block *system;
-    static char name[sizeof system->s_id];
+    char name[sizeof system->s_id];
     if (!python_peek(system, &mnt->mnt_sb) || !python_peek(name, system->s_id))
         name[0] = '\0';
     name[sizeof name - 1] = '\0';
@@ -114,7 +114,7 @@ static const char *python_path_of(struct python_path *path, struct vfsmount *mnt
     if (!python_peek(root, &current->fs->root))
         return "?";
     path->full = 0;
-    path->at = sizeof path->text - 1;
+    path->at = PYTHON_WHICH - 1;
     path->text[path->at] = '\0';
     for (steps = 0; steps < PYTHON_PATH_STEPS && (dentry != root.dentry || mnt != root.mnt); steps++) {
         if (!python_peek(top, &mnt->mnt_root))
@@ -170,7 +170,7 @@ static void python_describe_pseudo_file(char *which, const struct python_file *f
     const struct super_block *system;
     const struct file_system_type *type;
     const char *name;
-    static char text[16];
+    char text[16];
     int i;
     if (!python_peek(system, &file->inode->i_sb) || !python_peek(type, &system->s_type) || !python_peek(name, &type->name) ||
         !python_peek(text, name))
@@ -182,9 +182,10 @@ static void python_describe_pseudo_file(char *which, const struct python_file *f
 }
 
 /* Writes a file's path as /proc/PID/fd shows it, or "[NUMBER]" of a pipe. */
-static void python_describe_file(char *which, const struct python_file *file)
+static void python_describe_file(struct python_sample *sample, const struct python_file *file)
 {
-    static struct python_path path;
+    struct python_path path = {.text = sample->part, .name = sample->text};
+    char *which = sample->which;
     struct super_block *system;
     struct dentry *outer, *top;
     unsigned long magic;
@@ -244,7 +245,7 @@ static int python_describe_inet(char *which, const struct socket *socket, const 
     __be16 port_there;
     u16 port_here;
     short type;
-    static char end[2][56];
+    char end[2][56];
     int leave_out;
     if (!python_peek(port_here, &common->skc_num) || !python_peek(port_there, &common->skc_dport) ||
         !python_peek(type, &socket->type))
@@ -270,7 +271,7 @@ static int python_describe_unix_name(char *which, const char *before, const stru
 {
     const struct unix_sock *unix_sock = (const struct unix_sock *)sock;
     const struct unix_address *address;
-    static char path[sizeof(struct sockaddr_un) + 1];
+    char path[sizeof(struct sockaddr_un) + 1];
     unsigned length, i;
     if (!sock || !python_peek(address, &unix_sock->addr) || !address || !python_peek(length, &address->len) ||
         length <= offsetof(struct sockaddr_un, sun_path) || length > sizeof(struct sockaddr_un))

@@ -14,14 +14,14 @@ setup() {
   [ "$pythons" ] || skip "needs a CPython with ctypes"
 }
 
-# Makes $library, with MAXSTRINGLEN $1, unless another test has made it.
+# Makes $library, with MAXSTRINGLEN $1 and these options of gcc, unless another test has made it.
 make_library() {
-  library=$BATS_FILE_TMPDIR/library-$1.so
+  library=$BATS_FILE_TMPDIR/library-$1${*:2}.so
   [ ! -e "$library" ] || return 0
   awk -f "$top/test/long/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/build/python_{samples,stacks,gil,interrupted,speedscope,values}.stp "$top"/tapset/python_{calls,target,json}.stp |
     sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled
-  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" \
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" "${@:2}" \
     -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"
 }
 
@@ -77,6 +77,9 @@ each_runs() {
     reads_itself 512 running
   done
   export PYTHON_TLBC=0 # in a free-threaded build: all threads run the same copy of the instructions
+  reads_itself 512 running
+  # as in a kernel that opens the process's memory for each read
+  make_library 512 -DWITHOUT_UNSAFE_GET_USER
   reads_itself 512 running
 }
 

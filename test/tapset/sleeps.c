@@ -62,14 +62,16 @@ static void open_as(struct dentry *entry, struct python_mount *mount, mode_t mod
 
 static int failed;
 
+static struct python_sample sample;
+
 static void expect_with(enum python_detail detail, const char *expected, long number,
                         const unsigned long *arguments)
 {
-    char which[PYTHON_WHICH], said[PYTHON_WHICH + 64];
+    char said[2 * PYTHON_WHICH + 64];
     system_call.number = number;
     memcpy(system_call.arguments, arguments, sizeof system_call.arguments);
-    const char *kind = python_describe_kind(which, detail);
-    sprintf(said, "%s%s%s", kind, *which ? " " : "", which);
+    const char *kind = python_describe_kind(&sample, detail);
+    sprintf(said, "%s%s%s", kind, sample.which[0] ? " " : "", sample.which);
     if (strcmp(said, expected) != 0) {
         printf("expected \"%s\", got \"%s\"\n", expected, said);
         failed = 1;
@@ -297,7 +299,7 @@ static void of_names(void)
     system_call.number = SYS_read;
     system_call.arguments[0] = 5;
     for (int i = 0; i < 4; i++) {
-        stack = python_stack_of_sleep((u32)outer, i == 3, i < 2 ? i : PYTHON_SAY_WHICH);
+        stack = python_stack_of_sleep(&sample, (u32)outer, i == 3, i < 2 ? i : PYTHON_SAY_WHICH);
         __python_sleep_kind_1(text, stack);
         __python_sleep_which_1(other, stack);
         failed |= strcmp(text, kinds[i]) || strcmp(other, files[i]);

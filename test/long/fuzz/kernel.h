@@ -39,6 +39,8 @@ typedef int pid_t;
 #endif
 #define pagefault_disable() ((void)0)
 #define pagefault_enable() ((void)0)
+#define TASK_SIZE_MAX TASK_SIZE
+#define array_index_mask_nospec(index, size) ((index) < (size) ? ~0UL : 0UL)
 #define HZ 250
 #define NSEC_PER_MSEC 1000000
 
@@ -55,6 +57,10 @@ typedef int pid_t;
 #define min3(a, b, c) min(min(a, b), c)
 #define simple_strtol strtol
 
+/* The locks that are held: meanwhile interrupts are off, so nothing of the process is read then,
+ * which takes as long as the process makes it. */
+static int __attribute__((unused)) locked;
+
 /* A byte of the traced process, or -1. */
 static int user_byte(unsigned long address);
 /* How many reads there were, and their bytes. */
@@ -65,6 +71,8 @@ static inline unsigned long __copy_from_user_inatomic(void *to, const char *from
                                                       unsigned long size)
 {
     user_reads++;
+    if (locked)
+        abort();
     for (unsigned long i = 0; i < size; i++) {
         int byte = user_byte((unsigned long)from + i);
         if (byte < 0)
@@ -74,6 +82,17 @@ static inline unsigned long __copy_from_user_inatomic(void *to, const char *from
     }
     return 0;
 }
+
+/* As kernels have it that open the process's memory for more than one read. */
+#ifndef WITHOUT_UNSAFE_GET_USER
+#define user_read_access_begin(from, size) ((void)(from), (void)(size), true)
+#define user_read_access_end() ((void)0)
+#define unsafe_get_user(word, from, failed) \
+    do { \
+        if (__copy_from_user_inatomic(&(word), (const char *)(from), sizeof(word))) \
+            goto failed; \
+    } while (0)
+#endif
 
 /* The length without the NUL; size where there is none, which is then not put there. */
 static inline long _stp_strncpy_from_user(char *to, const char *from, long size)
@@ -268,10 +287,19 @@ static struct task_struct *current = &first_task;
 typedef int raw_spinlock_t;
 #define DEFINE_RAW_SPINLOCK(name) raw_spinlock_t name
 #define in_nmi() false
-#define raw_spin_trylock(lock) (*(lock) == 0)
-#define raw_spin_unlock(lock) ((void)*(lock))
-#define raw_spin_lock_irqsave(lock, flags) ((void)(flags = 0), (void)*(lock))
-#define raw_spin_unlock_irqrestore(lock, flags) ((void)flags, (void)*(lock))
+/* A lock that is taken twice, or given back by who has not taken it, is a fault of the tapset. */
+#define raw_spin_trylock_irqsave(lock, flags) \
+    (*(lock) == 0 && (*(lock) = 1, locked++, (flags) = 0, true))
+#define raw_spin_lock_irqsave(lock, flags) \
+    (*(lock) ? abort() : (void)(*(lock) = 1, locked++, (flags) = 0))
+#define raw_spin_unlock_irqrestore(lock, flags) \
+    (*(lock) ? (void)(*(lock) = 0, locked--, (flags)) : abort())
+#define raw_smp_processor_id() 0
+#define cpu_relax() ((void)0)
+#define smp_rmb() ((void)0)
+#define smp_wmb() ((void)0)
+#define smp_store_release(to, value) ((void)(*(to) = (value)))
+#define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 
 /* What is mapped: the first part that ends beyond an address, or NULL. */
 struct vm_area_struct {

@@ -109,10 +109,10 @@ static void check_text(const char *text, size_t room)
 }
 
 /* What becomes of it in the table of stacks. */
-static void check_names(bool queued, enum python_detail detail)
+static void check_names(struct python_sample *sample, bool queued, enum python_detail detail)
 {
     char kind[MAXSTRINGLEN], which[MAXSTRINGLEN];
-    u32 stack = python_stack_of_sleep(python_make_stack(0, "outer", 5), queued, detail);
+    u32 stack = python_stack_of_sleep(sample, python_make_stack(0, "outer", 5), queued, detail);
     if (!stack)
         return;
     __python_sleep_kind_1(kind, stack);
@@ -121,6 +121,7 @@ static void check_names(bool queued, enum python_detail detail)
     check_text(which, PYTHON_WHICH);
     python_add_sleep(stack, 5, 7, 0);
     check(__python_sleep_kinds_0() > 0, "no sums");
+    python_drop_stack(stack);
 }
 
 /* The start of an input, behind which its memory is. */
@@ -134,7 +135,7 @@ struct head {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct head head;
-    char which[PYTHON_WHICH];
+    static struct python_sample sample;
     if (size < sizeof head)
         return 0;
     memcpy(&head, data, sizeof head);
@@ -156,11 +157,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     current->restart_block.poll.ufds = (const void *)(uintptr_t)head.arguments[1];
     current->restart_block.poll.nfds = (int)head.arguments[2];
     user_reads = kernel_reads = 0;
-    const char *kind = python_describe_kind(which, head.flags >> 1 & 3);
-    check_text(which, sizeof which);
+    const char *kind = python_describe_kind(&sample, head.flags >> 1 & 3);
+    check_text(sample.which, sizeof sample.which);
     check_text(kind, 64);
     check(kind[0] != '\0', "no kind");
     check(user_reads <= 400 && kernel_reads <= 600, "too many reads");
-    check_names(head.queued & 1, head.queued >> 1 & 3);
+    check_names(&sample, head.queued & 1, head.queued >> 1 & 3);
     return 0;
 }
