@@ -639,7 +639,10 @@ static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     if (sums_enabled(SUMS_C_CALLS))
         count_cfunction(arguments, sums_call_begin);
     unsigned plain = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return);
-    return unless_filtered(record, marker_is_armed(plain) || sums_enabled(SUMS_C_CALLS));
+    bool others = marker_is_armed(plain) || sums_enabled(SUMS_C_CALLS);
+    if (record && !others)
+        passes(record, arguments[0]); /* of a call of Python, too: else it could not be disabled */
+    return unless_filtered(record, others);
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
