@@ -404,12 +404,17 @@ static inline void catch_up(bool entering)
 
 /* Replays the thread's frames in the calling interpreter, where the hook has just been set.  The
  * thread may have had its replay in another interpreter.  Its frames here are those of importlib,
- * which runs while the interpreter starts. */
-static void catch_up_here(void)
+ * which runs while the interpreter starts.  reports_starts: PY_START is set. */
+static void catch_up_here(bool reports_starts)
 {
     struct replay_state nothing = {0};
     struct replay_request enters = replay_begin(&nothing);
     PyFrameObject *frame = enters.plain || enters.filtered ? frame_current() : NULL;
+    if (frame && reports_starts && frame_repeats_resume(frame)) {
+        PyFrameObject *caller = frame_back(frame);
+        py.Py_DecRef((PyObject *)frame);
+        frame = caller;
+    }
     if (!frame)
         return;
     seen = nothing;
@@ -773,7 +778,7 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
     if (needs_restart(interp, enabled))
         monitoring_restart_events(monitoring);
     if (!(interp->armed & FUNCTION))
-        catch_up_here();
+        catch_up_here(enabled & BEGINS);
     return HOOK_DONE;
 }
 
