@@ -106,6 +106,7 @@ struct python_frames {
     unsigned long last_code;   /* the last code object that was checked: a recursive function repeats it */
     unsigned long name, file;  /* co_name and co_filename of last_code; 0: unreadable */
     int passed_over;           /* frames between C and Python */
+    int in_jit;                /* the thread runs code of the JIT: its innermost frame's line may be an earlier one */
 };
 
 /* ---------------------------------------------------------------- functions */
@@ -166,7 +167,7 @@ static int python_read_layout(struct offsets_page *layout);
 static int python_frame_position(const struct offsets_page *layout, unsigned long frame, unsigned long code, struct python_code_position *place);
 static int python_place_line(const struct offsets_page *layout, const struct python_code_position *place, int *line, unsigned long *used, unsigned long *budget);
 static void python_put_attribute(struct python_text *text, unsigned long object);
-static void python_put_frame(struct python_text *text, const struct offsets_page *layout, unsigned long frame, unsigned long code, unsigned long *budget);
+static void python_put_frame(struct python_text *text, const struct offsets_page *layout, unsigned long frame, unsigned long code, unsigned long *budget, int in_jit);
 static int python_is_code(struct python_frames *frames);
 static enum python_frame_status python_next_frame(struct python_frames *frames);
 static void python_warn_no_shim(void);
@@ -199,6 +200,7 @@ static void python_warn_no_gil(void);
 /* samples.c */
 static int python_take_sample(unsigned long state, int most);
 static int python_sample_has_more(void);
+static int python_sample_is_in_jit(int at);
 static u64 python_hash_mix(u64 hash, u64 word);
 static u64 python_sample_key(int at);
 static void python_sample_file(char *to, int room, int at);

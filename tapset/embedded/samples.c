@@ -104,6 +104,12 @@ static u64 python_sample_key(int at)
     return python_sample.key;
 }
 
+/* Whether a frame of the sample runs in the JIT's code. */
+static int python_sample_is_in_jit(int at)
+{
+    return !at && python_sample.frames.in_jit;
+}
+
 /* Writes a str of a frame's code object, as much of it as has room. */
 static void python_sample_attribute(char *to, int room, int at, unsigned offset)
 {
@@ -160,11 +166,12 @@ static int python_sample_line(u64 *place, u32 *used)
 static void python_put_frames(struct python_text *text, enum python_frame_status found, struct python_frames *frames,
                               s64 depth, unsigned long *budget)
 {
+    int in_jit = frames->in_jit;
     depth = min_t(s64, depth, PYTHON_STACK);
-    for (; found == PYTHON_FRAME_OK; found = python_next_frame(frames)) {
+    for (; found == PYTHON_FRAME_OK; in_jit = 0, found = python_next_frame(frames)) {
         char *line = text->at;
         if (depth-- > 0)
-            python_put_frame(text, &frames->layout, frames->frame, frames->code, budget);
+            python_put_frame(text, &frames->layout, frames->frame, frames->code, budget, in_jit);
         if (depth < 0 || text->full) {
             text->at = line;
             python_put_last(text, "...\n");
