@@ -96,3 +96,19 @@ usdt:$shim:python:filtered__line { @lines[str(arg0), str(arg1)] = count(); }" PY
     [ "$chosen" -gt 50 ] && [ "$other" -gt 50 ]
   done
 }
+
+@test "the functions of a stack are right at each machine instruction, and its line but where [jit] is said" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86-64, for the thread pointer"
+  local python target folder=$BATS_TEST_TMPDIR looked compiled functions lines elsewhere
+  for python in $pythons; do
+    LD_PRELOAD=$shim "$python" "$top/test/workloads/jit_stacks.py" >"$folder/list" 3>&- &
+    target=$!
+    wait_for test -s "$folder/list"
+    read -r looked compiled functions lines elsewhere < <(/usr/bin/python3 "$top/test/workloads/jit_walk.py" "$target" "$(cat "$folder/list")")
+    kill "$target"
+    echo "$python: $compiled of $looked in the JIT's code; other functions $functions, lines $lines, lines elsewhere $elsewhere"
+    [ "$looked" = 5000 ] && [ "$compiled" -gt 500 ] && [ "$functions" = 0 ]
+    # between the instructions that set a variable, and the next one
+    [ "$elsewhere" -lt 100 ]
+  done
+}
