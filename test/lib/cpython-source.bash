@@ -8,7 +8,7 @@
 named() {
   case $1 in
     3.14) echo 3b48dac8fb59f62eaa67ac83c1eb12bda1b7a08406dd286e252c11a66be27f81 python3.14_3.14.7.orig.tar.xz ;;
-    3.15) echo f84dad680ab2147417d2739355c2678f0f9acffe4ae8ef77895de1454b384b07 'python3.15_3.15.0~rc1.orig.tar.xz' ;;
+    3.15) echo 8d93af5eaaaea5adfd41bd786a7ba3f03f2ad1ab57c6a65e0b963deab91d5ad7 'python3.15_3.15.0~rc2.orig.tar.xz' ;;
   esac
 }
 
