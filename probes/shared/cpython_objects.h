@@ -332,6 +332,9 @@ enum {
     OPCODE_LOAD_GLOBAL_315 = 91,
     OPCODE_LOAD_NAME_315 = 92,
 };
+/* The instruction by which each frame starts or resumes, and its form with PY_START or PY_RESUME.
+ */
+enum { OPCODE_RESUME_315 = 128, OPCODE_INSTRUMENTED_RESUME_315 = 244 };
 COMPARED_WITH("OPCODE_*_315 (Include/opcode_ids.h)", 15);
 
 /* ---------------------------------------------------------------- asyncio */

@@ -451,6 +451,11 @@ struct PyThreadState_312 {
 /* From 3.13 on PyThreadState itself points to the current frame: thread_state.current_frame of the
  * debug offsets.  The struct has more words than these. */
 enum { THREAD_WORDS = 24 };
+
+/* From exc_state, of two words, to current_executor, which is one of the first words of a
+ * PyThreadState.  3.15 (Include/cpython/pystate.h). */
+enum { EXC_STATE_TO_EXECUTOR = 2 * sizeof(void *), EXECUTOR_WORDS = 96 };
+COMPARED_WITH("exc_state and current_executor (Include/cpython/pystate.h)", 15);
 COMPARED_WITH("PyThreadState's first words (Include/cpython/pystate.h)", 15);
 
 /* Up to 3.11. */

@@ -104,6 +104,10 @@ struct offsets_page {
      * threads have ended.  0: unknown. */
     uint16_t tstate_running_task, tstate_tasks_head;
     uint32_t interp_tasks_head;
+
+    /* From 3.15 on.  In a PyThreadState: not NULL while the thread runs code that the JIT has
+     * compiled.  Then the innermost frame's instruction may be an earlier one.  0: unknown. */
+    uint16_t tstate_current_executor;
 };
 
 /* In the page, from this byte on: a text for stap-python list, which says what can't be read, and

@@ -257,7 +257,7 @@ static void python_put_await_chain(struct python_task_reader *tasks, const struc
             python_puts(&tasks->text, "<unknown>\n");
             return;
         }
-        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget);
+        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget, 0);
     }
 }
 
@@ -745,7 +745,7 @@ static void python_print_running(struct python_task_reader *tasks, struct python
             python_puts(&tasks->text, "...\n");
             break;
         }
-        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget);
+        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget, 0);
         ended = tasks->frames.frame == last;
     }
     if (found == PYTHON_FRAME_UNKNOWN && !ended)

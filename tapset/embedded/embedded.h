@@ -107,6 +107,7 @@ struct python_frames {
     unsigned long name, file;  /* co_name and co_filename of last_code; 0: unreadable */
     u64 name_hash, file_hash;  /* their hashes: 0 if not read, -1 if CPython has not computed them */
     int passed_over;           /* frames between C and Python */
+    int in_jit;                /* the thread runs code of the JIT: its innermost frame's line may be an earlier one */
 };
 
 /* What of it changes from frame to frame, where most of it is read at once. */
@@ -209,7 +210,7 @@ static int python_read_layout(struct offsets_page *layout);
 static int python_frame_position(const struct offsets_page *layout, unsigned long frame, unsigned long code, struct python_code_position *place);
 static int python_place_line(const struct offsets_page *layout, const struct python_code_position *place, int *line, unsigned long *used, unsigned long *budget);
 static void python_put_attribute(struct python_text *text, unsigned long object);
-static void python_put_frame(struct python_text *text, const struct offsets_page *layout, unsigned long frame, unsigned long code, unsigned long *budget);
+static void python_put_frame(struct python_text *text, const struct offsets_page *layout, unsigned long frame, unsigned long code, unsigned long *budget, int in_jit);
 static int python_is_code(struct python_frames *frames);
 #ifdef user_read_access_begin
 static __always_inline struct python_step python_step_of(const struct python_frames *frames);

@@ -159,7 +159,7 @@ static void python_put_attribute(struct python_text *text, unsigned long object)
 /* ---------------------------------------------------------------- frames of a thread */
 
 static void python_put_frame(struct python_text *text, const struct offsets_page *layout,
-                             unsigned long frame, unsigned long code, unsigned long *budget)
+                             unsigned long frame, unsigned long code, unsigned long *budget, int in_jit)
 {
     int line;
     int known = python_frame_line(layout, frame, code, &line, budget);
@@ -169,7 +169,7 @@ static void python_put_frame(struct python_text *text, const struct offsets_page
     python_put_number(text, line < 0, line < 0 ? -(s64)line : line);
     python_puts(text, known ? ", in " : " (def), in ");
     python_put_attribute(text, python_word(code + layout->co_name));
-    python_puts(text, "\n");
+    python_puts(text, in_jit ? " [jit]\n" : "\n");
 }
 
 /* Whether frames->code is a code object.  In a child that has just been forked, the page of the program's file with the
@@ -393,6 +393,7 @@ static enum python_frame_status python_state_frame(struct python_frames *frames,
     unsigned long from = layout->tstate_cframe ? python_word(state + layout->tstate_cframe) : state;
     if (!from || !python_read(&frames->frame, from + layout->tstate_frame, sizeof frames->frame))
         return PYTHON_FRAME_UNKNOWN;
+    frames->in_jit = layout->tstate_current_executor && python_word(state + layout->tstate_current_executor);
     return python_skip_c_frames(frames);
 }
 

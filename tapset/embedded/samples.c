@@ -124,11 +124,12 @@ static int python_sample_line(struct python_sample *sample, u64 *place, u32 *use
 static void python_put_frames(struct python_text *text, enum python_frame_status found, struct python_frames *frames,
                               s64 depth, unsigned long *budget)
 {
+    int in_jit = frames->in_jit;
     depth = min_t(s64, depth, PYTHON_STACK);
-    for (; found == PYTHON_FRAME_OK; found = python_next_frame(frames)) {
+    for (; found == PYTHON_FRAME_OK; in_jit = 0, found = python_next_frame(frames)) {
         char *line = text->at;
         if (depth-- > 0)
-            python_put_frame(text, &frames->layout, frames->frame, frames->code, budget);
+            python_put_frame(text, &frames->layout, frames->frame, frames->code, budget, in_jit);
         if (depth < 0 || text->full) {
             text->at = line;
             python_put_last(text, "...\n");

@@ -21,6 +21,10 @@ load ../lib/helper
   refuses_arguments test/long/arm64/run "--quickly" "no_such_suite"
 }
 
+@test "make check-jit refuses what it doesn't know" {
+  refuses_arguments test/long/jit/run "no_such_suite.bats" "--quickly" "no_such_python"
+}
+
 # Makes a fake interpreter with CPython's tests.  Each test file has two tests; the file's name has their result
 # without the shim and with it.  Each run adds a line to $ran.
 stand_in() {

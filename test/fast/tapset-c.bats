@@ -95,6 +95,17 @@ each_runs() {
   [ "$tried" ] || skip "needs CPython 3.15"
 }
 
+@test "a function that runs in the code of CPython's JIT is marked, as its line may be an earlier one" {
+  local python compiling
+  compiling=$(which_pythons 'sys.version_info >= (3, 15) and sys._jit.is_enabled()')
+  [ "$compiling" ] || skip "needs a CPython 3.15 with the JIT (make check-jit)"
+  make_library 512
+  for python in $compiling; do
+    echo "$python"
+    LD_PRELOAD=$shim "$python" "$top/test/tapset/in_jit.py" "$library" 512
+  done
+}
+
 # bats test_tags=slow
 @test "the page is found at its second address, too" {
   raise_semaphores "$BATS_TEST_TMPDIR"

@@ -296,10 +296,17 @@ def other():
         len("x")
     yield
 
+def calls_no_function_in_c():
+    chosen_by_none()
+
+def chosen_by_none():
+    pass
+
 for _ in range(500):
     chosen()
 for _ in range(2000):
     list(other())
+    calls_no_function_in_c()
 EOF
   for python in $pythons; do
     echo "$python"
@@ -320,6 +327,13 @@ $(for callback in start resume return line jump call; do
         *) [ "$(tail -n 1 <<<"$counts")" -lt 2000 ] ;;
       esac
     done
+    # without the markers of functions, for which all functions are compared with the patterns
+    LD_PRELOAD=$shim PYTHON_STAP_FILTER='*/places.py:chosen' bpftrace_while "
+usdt:$shim:python:filtered__cfunction__entry { @events = count(); }
+uprobe:$shim:on_call { @call[*(uint64 *)arg1] = count(); }" "$python" -I -S "$BATS_TEST_TMPDIR/places.py"
+    counts=$(sed -nE 's/^@call\[[0-9]+\]: ([0-9]+)$/\1/p' "$trace" | sort -n | tail -n 1)
+    echo "call alone: $counts"
+    [ "$counts" -gt 0 ] && [ "$counts" -lt 2000 ]
   done
 }
 

@@ -127,6 +127,28 @@ PyFrameObject *frame_current(void)
     return frame;
 }
 
+unsigned frame_executor_offset(void)
+{
+    if (py.minor < 15 || !py.has_debug_offsets)
+        return 0;
+    uint64_t exc_state =
+        debug_offset(0, 0, offsetof(struct _Py_DebugOffsets_315, thread_state.exc_state));
+    return word_offset(exc_state + EXC_STATE_TO_EXECUTOR, EXECUTOR_WORDS);
+}
+
+bool frame_repeats_resume(PyFrameObject *frame)
+{
+    unsigned at = frame_executor_offset();
+    if (!at || !read_word(py.PyThreadState_Get(), at) || !py.PyFrame_GetLasti)
+        return false;
+    const void *interpreter_frame = frame_interpreter_frame(frame);
+    if (!interpreter_frame)
+        return false;
+    const unsigned char *instruction = (void *)read_word(interpreter_frame, py.frame->instr_ptr);
+    return py.PyFrame_GetLasti(frame) <= 0 || *instruction == OPCODE_RESUME_315 ||
+           *instruction == OPCODE_INSTRUMENTED_RESUME_315;
+}
+
 size_t frame_stack(PyFrameObject *innermost, PyFrameObject ***frames)
 {
     size_t depth = 0, room = 0;

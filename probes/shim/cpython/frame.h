@@ -45,6 +45,16 @@ void *frame_interpreter_frame(PyFrameObject *object);
 /* The calling thread's innermost frame: a new reference, or NULL if the thread runs no Python. */
 PyFrameObject *frame_current(void);
 
+/* The offset in a thread state of current_executor, which is not NULL while the thread runs code
+ * that the JIT has compiled; 0: unknown.  3.15 and later. */
+unsigned frame_executor_offset(void);
+
+/* Whether this frame, the calling thread's innermost one, will run its RESUME again after a pending
+ * call.  The interpreter makes pending calls in RESUME, and continues behind it.  The JIT's code
+ * leaves for the interpreter before RESUME (CPython 3.15 Python/bytecodes.c:
+ * _HANDLE_PENDING_AND_DEOPT). */
+bool frame_repeats_resume(PyFrameObject *frame);
+
 /* Sets *frames to the frames from innermost outwards, malloc()ed, each a new reference.  Takes over
  * the reference to innermost, which may be NULL.  Returns the number of frames; if memory runs out,
  * the outermost are missing. */

@@ -270,6 +270,7 @@ static bool fill_in_thread_frame(PyThreadState *state, const void *frame)
         page.tstate_frame = offsetof(struct PyCFrame_311, current_frame);
     } else
         page.tstate_frame = offsetof(struct PyThreadState_36, frame);
+    page.tstate_current_executor = (uint16_t)frame_executor_offset();
     const char *from = page.tstate_cframe ? read_word(state, page.tstate_cframe) : (char *)state;
     return from && read_word(from, page.tstate_frame) == frame;
 }

@@ -404,12 +404,17 @@ static inline void catch_up(bool entering)
 
 /* Replays the thread's frames in the calling interpreter, where the hook has just been set.  The
  * thread may have had its replay in another interpreter.  Its frames here are those of importlib,
- * which runs while the interpreter starts. */
-static void catch_up_here(void)
+ * which runs while the interpreter starts.  reports_starts: PY_START is set. */
+static void catch_up_here(bool reports_starts)
 {
     struct replay_state nothing = {0};
     struct replay_request enters = replay_begin(&nothing);
     PyFrameObject *frame = enters.plain || enters.filtered ? frame_current() : NULL;
+    if (frame && reports_starts && frame_repeats_resume(frame)) {
+        PyFrameObject *caller = frame_back(frame);
+        py.Py_DecRef((PyObject *)frame);
+        frame = caller;
+    }
     if (!frame)
         return;
     seen = nothing;
@@ -639,7 +644,10 @@ static PyObject *on_call(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     if (sums_enabled(SUMS_C_CALLS))
         count_cfunction(arguments, sums_call_begin);
     unsigned plain = MARKER_BIT(cfunction__entry) | MARKER_BIT(cfunction__return);
-    return unless_filtered(record, marker_is_armed(plain) || sums_enabled(SUMS_C_CALLS));
+    bool others = marker_is_armed(plain) || sums_enabled(SUMS_C_CALLS);
+    if (record && !others)
+        passes(record, arguments[0]); /* of a call of Python, too: else it could not be disabled */
+    return unless_filtered(record, others);
 }
 
 static PyObject *on_c_return(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -770,7 +778,7 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
     if (needs_restart(interp, enabled))
         monitoring_restart_events(monitoring);
     if (!(interp->armed & FUNCTION))
-        catch_up_here();
+        catch_up_here(enabled & BEGINS);
     return HOOK_DONE;
 }
 
