@@ -25,6 +25,10 @@ load ../lib/helper
   refuses_arguments test/long/jit/run "no_such_suite.bats" "--quickly" "no_such_python"
 }
 
+@test "make check-processors refuses what it doesn't know" {
+  refuses_arguments test/long/processors/run "--quickly" "pyprof"
+}
+
 # Makes a fake interpreter with CPython's tests.  Each test file has two tests; the file's name has their result
 # without the shim and with it.  Each run adds a line to $ran.
 stand_in() {
