@@ -56,17 +56,19 @@ static u32 count_calls(u32 call, u32 expected, u8 *seen)
 static u32 count_calls_of(const struct python_thread *thread, u8 *seen)
 {
     check(thread->asides <= PYTHON_ASIDE, "too many are set aside");
+    check(thread->spare.count <= PYTHON_SPARES, "too many are kept");
     return count_calls(thread->open.call, thread->open.depth, seen) +
            count_calls(thread->forked.call, thread->forked.depth, seen) +
-           count_calls(thread->aside, thread->asides, seen);
+           count_calls(thread->aside, thread->asides, seen) +
+           count_calls(thread->spare.first, thread->spare.count, seen);
 }
 
-/* Each call is open in one thread, set aside there, copied for its children, free, or never used.
- */
+/* Each call is open in one thread, set aside there, copied for its children, kept by it, free, or
+ * never used. */
 static void check_tables(void)
 {
     static u8 seen[PYTHON_CALLS], seen_thread[PYTHON_THREADS];
-    u32 number, bucket, call, calls = 1, threads = 1;
+    u32 number, bucket, call, calls = 1, threads = 1, free_calls = PYTHON_CALLS - python_used_calls;
     memset(seen, 0, sizeof seen);
     memset(seen_thread, 0, sizeof seen_thread);
     for (bucket = 0; bucket < PYTHON_THREADS; bucket++)
@@ -83,7 +85,9 @@ static void check_tables(void)
     for (call = python_free_call; call; call = python_calls[call].caller) {
         check(call < python_used_calls && !seen[call]++, "a free call twice");
         calls++;
+        free_calls++;
     }
+    check(free_calls == python_free_calls, "a wrong number of free calls");
     check(calls == python_used_calls && threads == python_used_threads, "some are lost");
     check(python_used_calls <= PYTHON_CALLS && python_used_threads <= PYTHON_THREADS, "too many");
 }
@@ -148,6 +152,8 @@ static void start_anew(void)
     memset(tasks, 0, sizeof tasks);
     python_free_call = python_free_thread = 0;
     python_used_calls = python_used_threads = 1;
+    python_free_calls = PYTHON_CALLS - 1;
+    python_is_short = python_has_spares = python_is_sweeping = false;
     python_last_sweep = 0;
     now_ns = jiffies = 1000;
     for (int i = 0; i < TASKS; i++)
@@ -285,15 +291,28 @@ static void fork_child(u8 value)
         check(__python_call_depth_0() < depth, "the depth of a child");
 }
 
+/* There is no room only if no call is free, or kept by a thread, or no record is free. */
+static void check_full(void)
+{
+    u32 number, bucket;
+    if (!python_free_thread && python_used_threads == PYTHON_THREADS &&
+        python_this_thread() == python_threads)
+        return;
+    check(!python_free_calls, "there is room");
+    for (bucket = 0; bucket < PYTHON_THREADS; bucket++)
+        for (number = python_buckets[bucket]; number; number = python_threads[number].next)
+            check(!python_threads[number].spare.count, "a thread keeps room");
+}
+
 /* The frame of a call that begins is that of no other one set aside. */
 static void begin_call(u8 value)
 {
     const char name[2] = {(char)('a' + value % 5), '\0'};
     s64 depth = __python_call_depth_0();
     if (!__python_call_begin_3(name, "f", value >> 5))
-        return;
+        return check_full();
     check(__python_call_depth_0() > 0 && __python_call_depth_0() <= depth + 1, "depth");
-    struct python_thread thread = python_this_thread();
+    struct python_thread thread = *python_this_thread();
     check(!(value >> 5) || !*python_find_call(&thread.aside, 0, value >> 5),
           "a frame of two calls");
 }
@@ -302,12 +321,12 @@ static void begin_call(u8 value)
 static void end_call(u8 value)
 {
     const char name[2] = {(char)('a' + value % 5), '\0'};
-    struct python_thread before = python_this_thread(), after;
+    struct python_thread before = *python_this_thread(), after;
     s64 function = __python_call_end_3(name, "f", value >> 5);
     if (!function)
         return;
     check_ended((u64)function);
-    after = python_this_thread();
+    after = *python_this_thread();
     check(!(value >> 5) || after.asides == PYTHON_ASIDE ||
               after.open.depth + after.asides + 1 == before.open.depth + before.asides,
           "a return ends other calls");

@@ -54,6 +54,7 @@ typedef int pid_t;
 #define DIV_ROUND_UP(a, b) (((a) + (b)-1) / (b))
 #define ALIGN(a, b) (DIV_ROUND_UP(a, b) * (b))
 #define __aligned(bytes) __attribute__((aligned(bytes)))
+#define __read_mostly
 #define min3(a, b, c) min(min(a, b), c)
 #define simple_strtol strtol
 
@@ -286,6 +287,7 @@ static struct task_struct *current = &first_task;
 #define assert_is_myproc() ((void)0)
 typedef int raw_spinlock_t;
 #define DEFINE_RAW_SPINLOCK(name) raw_spinlock_t name
+#define __RAW_SPIN_LOCK_UNLOCKED(name) 0
 #define in_nmi() false
 /* A lock that is taken twice, or given back by who has not taken it, is a fault of the tapset. */
 #define raw_spin_trylock_irqsave(lock, flags) \
@@ -299,6 +301,7 @@ typedef int raw_spinlock_t;
 #define smp_rmb() ((void)0)
 #define smp_wmb() ((void)0)
 #define smp_store_release(to, value) ((void)(*(to) = (value)))
+#define smp_load_acquire(from) (*(from))
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 
 /* What is mapped: the first part that ends beyond an address, or NULL. */
