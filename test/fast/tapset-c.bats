@@ -177,6 +177,22 @@ C
   [ "$output" = "all as expected" ]
 }
 
+@test "threads on eight CPUs begin and end calls at the same time: none is lost but those that are counted" {
+  local program=$BATS_TEST_TMPDIR/threads flags
+  # ThreadSanitizer works without address randomization only, and not everywhere
+  echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o "$program" - && setarch -R "$program" && local checks=1
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top/tapset/python_calls.stp" >"$BATS_TEST_TMPDIR/calls_tapset.h"
+  for flags in "" ${checks:+-fsanitize=thread}; do
+    # shellcheck disable=SC2086 # none or one
+    gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Werror -Wno-unused-function -fwrapv $flags -pthread \
+      -DPYTHON_CALLS=400 -DPYTHON_THREADS=24 -DPYTHON_ASIDE=8 \
+      -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" -I"$top/probes" -o "$program" "$top/test/tapset/threads.c"
+    run ${flags:+setarch -R} timeout 300 "$program" "$([ -n "$flags" ] && echo 20000 || echo 300000)"
+    echo "$output"
+    [ "$output" = "all as expected" ]
+  done
+}
+
 @test "what a thread waits for when it leaves its CPU is said from its system call and its files, whatever becomes of them" {
   local program=$BATS_TEST_TMPDIR/sleeps
   awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"

@@ -43,54 +43,7 @@ static void check(bool holds, const char *what)
     abort();
 }
 
-/* The number of the calls in this list; none may be in another one. */
-static u32 count_calls(u32 call, u32 expected, u8 *seen)
-{
-    u32 calls = 0;
-    for (; call; call = python_calls[call].caller, calls++)
-        check(call < python_used_calls && !seen[call]++, "a call twice");
-    check(calls == expected, "a wrong number of calls");
-    return calls;
-}
-
-static u32 count_calls_of(const struct python_thread *thread, u8 *seen)
-{
-    check(thread->asides <= PYTHON_ASIDE, "too many are set aside");
-    check(thread->spare.count <= PYTHON_SPARES, "too many are kept");
-    return count_calls(thread->open.call, thread->open.depth, seen) +
-           count_calls(thread->forked.call, thread->forked.depth, seen) +
-           count_calls(thread->aside, thread->asides, seen) +
-           count_calls(thread->spare.first, thread->spare.count, seen);
-}
-
-/* Each call is open in one thread, set aside there, copied for its children, kept by it, free, or
- * never used. */
-static void check_tables(void)
-{
-    static u8 seen[PYTHON_CALLS], seen_thread[PYTHON_THREADS];
-    u32 number, bucket, call, calls = 1, threads = 1, free_calls = PYTHON_CALLS - python_used_calls;
-    memset(seen, 0, sizeof seen);
-    memset(seen_thread, 0, sizeof seen_thread);
-    for (bucket = 0; bucket < PYTHON_THREADS; bucket++)
-        for (number = python_buckets[bucket]; number; number = python_threads[number].next) {
-            check(number < python_used_threads && !seen_thread[number]++, "a thread twice");
-            threads++;
-            calls += count_calls_of(&python_threads[number], seen);
-        }
-    for (number = python_free_thread; number; number = python_threads[number].next) {
-        check(number < python_used_threads && !seen_thread[number]++, "a free thread twice");
-        check(!python_threads[number].asides, "calls of a free thread");
-        threads++;
-    }
-    for (call = python_free_call; call; call = python_calls[call].caller) {
-        check(call < python_used_calls && !seen[call]++, "a free call twice");
-        calls++;
-        free_calls++;
-    }
-    check(free_calls == python_free_calls, "a wrong number of free calls");
-    check(calls == python_used_calls && threads == python_used_threads, "some are lost");
-    check(python_used_calls <= PYTHON_CALLS && python_used_threads <= PYTHON_THREADS, "too many");
-}
+#include "calls_tables.h"
 
 /* What was added to stacks. */
 static u64 added;
@@ -294,14 +247,10 @@ static void fork_child(u8 value)
 /* There is no room only if no call is free, or kept by a thread, or no record is free. */
 static void check_full(void)
 {
-    u32 number, bucket;
     if (!python_free_thread && python_used_threads == PYTHON_THREADS &&
         python_this_thread() == python_threads)
         return;
-    check(!python_free_calls, "there is room");
-    for (bucket = 0; bucket < PYTHON_THREADS; bucket++)
-        for (number = python_buckets[bucket]; number; number = python_threads[number].next)
-            check(!python_threads[number].spare.count, "a thread keeps room");
+    check(!python_free_calls && !count_spares(), "there is room");
 }
 
 /* The frame of a call that begins is that of no other one set aside. */

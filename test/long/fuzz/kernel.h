@@ -112,7 +112,7 @@ static inline long _stp_strncpy_from_user(char *to, const char *from, long size)
 }
 
 /* What was warned of, last. */
-static char warned[256];
+static char __attribute__((unused)) warned[256];
 #define _stp_warn(...) ((void)snprintf(warned, sizeof warned, __VA_ARGS__))
 
 /* What was printed. */
@@ -278,7 +278,7 @@ struct task_struct {
 };
 static struct mm_struct current_mm;
 static struct task_struct first_task = {.mm = &current_mm, .pid = 1, .group_leader = &first_task};
-static struct task_struct *current = &first_task;
+static struct task_struct __attribute__((unused)) *current = &first_task;
 #define for_each_thread(process, thread) for (thread = (process); thread; thread = NULL)
 #define task_user_tls(task) (&(task)->thread.tpidr_el0)
 #define rcu_read_lock() ((void)0)
@@ -364,7 +364,7 @@ static pid_t __attribute__((unused)) _stp_target;
 
 /* Time, as the fuzzer has it pass. */
 static u64 now_ns;
-static unsigned long jiffies;
+static unsigned long __attribute__((unused)) jiffies;
 #define ktime_get_ns() now_ns
 #define local_clock() now_ns
 #define CONFIG_SCHED_INFO
