@@ -1,0 +1,272 @@
+# The events whose instructions "make bench ARGS=instructions" counts.
+#
+# usage: events.py FILE KIND...
+#
+# Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes in the round in which it took
+# least.  A round is short, so that in most of them the kernel's clock does not tick.  The time is the thread's; for
+# round_trips and handovers, which always have something to run, and for computes it is elapsed.
+#
+# SPDX-License-Identifier: MIT
+
+import gc
+import os
+import sys
+import threading
+import time
+
+THIS = "/srv/bench/events.py"
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def calls():
+    fib(6)
+    return 25
+
+
+def lines():
+    a = 1
+    a = 2
+    a = 3
+    a = 4
+    a = 5
+    a = 6
+    a = 7
+    a = 8
+    a = 9
+    return 10
+
+
+def raises():  # and catches
+    for _ in range(20):
+        try:
+            raise ValueError
+        except ValueError:
+            pass
+    return 20
+
+
+class Nothing:
+    """Finds and loads the module of that name, which is empty."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return Nothing.spec(name, Nothing) if name == "bench_nothing" else None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
+def imports():
+    if not hasattr(Nothing, "spec"):
+        from importlib.machinery import ModuleSpec
+
+        Nothing.spec = ModuleSpec
+        sys.meta_path.insert(0, Nothing)
+    for _ in range(5):
+        sys.modules.pop("bench_nothing", None)
+        import bench_nothing
+    return 5
+
+
+def collections():
+    for _ in range(5):
+        gc.collect(0)
+    return 5
+
+
+def audits():
+    for number in range(20):
+        sys.audit("bench.event", number)
+    return 20
+
+
+def syscalls():
+    for _ in range(20):
+        os.getppid()
+    return 20
+
+
+def allocations():
+    for _ in range(20):
+        bytearray(2000)
+    return 20
+
+
+def echo(source, target):
+    while os.read(source, 1):
+        os.write(target, b"x")
+    os._exit(0)
+
+
+ends = []
+
+
+def round_trips():  # to a child and back: both sleep once
+    if not ends:
+        to_child, from_child = os.pipe(), os.pipe()
+        if not os.fork():
+            os.close(to_child[1])
+            echo(to_child[0], from_child[1])
+        os.close(to_child[0])
+        ends.extend((from_child[0], to_child[1]))
+    for _ in range(10):
+        os.write(ends[1], b"x")
+        os.read(ends[0], 1)
+    return 20
+
+
+def hands_over():
+    for _ in range(20):
+        for _ in range(500):
+            pass
+        time.sleep(1e-6)  # gives up the GIL, for which the others wait
+
+
+def handovers():
+    threads = [threading.Thread(target=hands_over) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return 60
+
+
+loops = []
+
+
+def steps():  # of tasks
+    import asyncio
+
+    async def awaits():
+        for _ in range(9):
+            await asyncio.sleep(0)
+
+    async def gathers():
+        await asyncio.gather(awaits(), awaits())
+
+    if not loops:
+        loops.append(asyncio.new_event_loop())
+    loops[0].run_until_complete(gathers())
+    return 22
+
+
+def deep(depth, function):
+    return deep(depth - 1, function) if depth else function()
+
+
+KINDS = [calls, lines, raises, imports, collections, audits, syscalls, allocations, round_trips, handovers, steps]
+ELAPSED = [round_trips, handovers]
+
+
+def rounds_of(function, times, clock):
+    """The times of each round, and the events of one."""
+    function()
+    took = []
+    for _ in range(times):
+        start = clock()
+        events = function()
+        took.append(clock() - start)
+    return took, events
+
+
+def spins():
+    for _ in range(500):
+        pass
+
+
+def interrupted():
+    """What a timer takes in most of the rounds that were interrupted, each much shorter than its interval."""
+    took, _ = rounds_of(spins, 1000, time.perf_counter_ns)
+    longer = sorted(time - min(took) for time in took if time - min(took) > 1000)
+    return longer[len(longer) // 2]
+
+
+def shortest(function):
+    took, events = rounds_of(function, 25, time.perf_counter_ns if function in ELAPSED else time.thread_time_ns)
+    return min(took) / events
+
+
+def measured(kind):
+    """A kind is a name, or one and "_DEPTH"."""
+    name, _, depth = kind.partition("-")
+    function = interrupted if name == "computes" else lambda: shortest({f.__name__: f for f in KINDS}[name])
+    return deep(int(depth or 0), function)
+
+
+# ---------------------------------------------------------------- what instructions.stp looks at
+
+umasks = []
+
+
+def stacked(serial, depth, kind):
+    """Calls os.umask(KIND * 1000 + DEPTH) nine times where its stack is DEPTH frames deep, each of another function."""
+    name = "f%02d_%%03d" % serial
+    text = ["def %s():" % (name % 1), "    for _ in range(9): umask(%d)" % (kind * 1000 + depth)]
+    frame = sys._getframe()
+    around = 1
+    while frame.f_back:
+        frame = frame.f_back
+        around += 1
+    for number in range(2, depth - around + 1):
+        text += ["def %s():" % (name % number), "    %s()" % (name % (number - 1))]
+    names = {"umask": os.umask}
+    umasks.append(names)  # another function at the place of one would not be a new one
+    exec(compile("\n".join(text) + "\n", "/srv/bench/stacks.py", "exec"), names)
+    names[name % (depth - around)]()
+
+
+class Point:
+    def __init__(self):
+        self.x = 1
+
+
+class Request:
+    def __init__(self):
+        self.user = Point()
+
+
+def valued(request, number, text, flag=None):
+    return number
+
+
+def primitives():
+    serial = 0
+    for depth in 10, 50, 200, 900:
+        for kind in 0, 1, 2, 3:
+            for _ in range(3):
+                stacked(serial, depth, kind)
+                serial += 1
+    request, text = Request(), "select name, price from items where id=1"
+    for number in range(30):
+        valued(request, number, text)
+
+
+def main():
+    gc.disable()
+    if sys.argv[2:] == ["primitives"]:
+        primitives()
+        return
+    with open(sys.argv[1], "w") as file:
+        for kind in sys.argv[2:]:
+            file.write("%s %.3f\n" % (kind, measured(kind)))
+    if ends:
+        os.close(ends[1])
+        os.wait()
+
+
+# Costs must not depend on the length of this file's path.
+if __file__ == THIS:
+    main()
+else:
+    with open(__file__) as source:
+        code = compile(source.read(), THIS, "exec")
+    __file__ = THIS
+    exec(code)
