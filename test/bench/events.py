@@ -4,7 +4,8 @@
 #
 # Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes in the round in which it took
 # least.  A round is short, so that in most of them the kernel's clock does not tick.  The time is the thread's; for
-# round_trips and handovers, which always have something to run, and for computes it is elapsed.
+# round_trips and handovers, which always have something to run, and for samples it is elapsed; for markers it is a
+# process's.
 #
 # SPDX-License-Identifier: MIT
 
@@ -94,6 +95,10 @@ def syscalls():
     return 20
 
 
+def c_calls():
+    return syscalls()
+
+
 def allocations():
     for _ in range(20):
         bytearray(2000)
@@ -123,20 +128,49 @@ def round_trips():  # to a child and back: both sleep once
     return 20
 
 
-def hands_over():
-    for _ in range(20):
-        for _ in range(500):
+def computes(times):
+    for _ in range(times):
+        for _ in range(80):
             pass
-        time.sleep(1e-6)  # gives up the GIL, for which the others wait
 
 
 def handovers():
-    threads = [threading.Thread(target=hands_over) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return 60
+    """What a thread that computes and reads takes longer where another one wakes up meanwhile and waits for the GIL until
+    the read, each time.  The other one gets the processor as soon as it wants it."""
+    def takes():
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        while not done:
+            time.sleep(5e-5)
+            takings[0] += 1
+
+    def gives():
+        before = takings[0]
+        for _ in range(20):
+            computes(20)
+            os.read(null, 1)
+        counts.append(takings[0] - before)
+
+    takings, counts, done = [0], [], []
+    null = os.open("/dev/null", os.O_RDONLY)
+    alone = min(rounds_of(gives, 25, time.perf_counter_ns)[0])
+    counts.clear()
+    other = threading.Thread(target=takes)
+    other.start()
+    took, _ = rounds_of(gives, 25, time.perf_counter_ns)
+    done.append(True)
+    other.join()
+    os.close(null)
+    return median([(time - alone) / count for time, count in zip(took, counts[1:])])
+
+
+def markers():  # in a loop in C, without a Python: the driver's, in $ENTRIES.N
+    def took(events):
+        pid = os.posix_spawn(os.environ["DRIVER"], ["driver", "--always", "%s.%d" % (os.environ["ENTRIES"], events)], {})
+        used = os.wait4(pid, 0)[2]
+        return (used.ru_utime + used.ru_stime) * 1e9
+
+    few, many = (min(took(events) for _ in range(15)) for events in (200, 1000))
+    return (many - few) / 800
 
 
 loops = []
@@ -162,8 +196,11 @@ def deep(depth, function):
     return deep(depth - 1, function) if depth else function()
 
 
-KINDS = [calls, lines, raises, imports, collections, audits, syscalls, allocations, round_trips, handovers, steps]
-ELAPSED = [round_trips, handovers]
+KINDS = [calls, lines, raises, imports, collections, audits, syscalls, c_calls, allocations, round_trips, steps]
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
 
 
 def rounds_of(function, times, clock):
@@ -177,27 +214,22 @@ def rounds_of(function, times, clock):
     return took, events
 
 
-def spins():
-    for _ in range(500):
-        pass
-
-
-def interrupted():
-    """What a timer takes in most of the rounds that were interrupted, each much shorter than its interval."""
-    took, _ = rounds_of(spins, 1000, time.perf_counter_ns)
-    longer = sorted(time - min(took) for time in took if time - min(took) > 1000)
-    return longer[len(longer) // 2]
+def samples():
+    """What a timer takes in most of the rounds that were interrupted: a few are, each is much shorter than its interval."""
+    took, _ = rounds_of(lambda: computes(6), 2000, time.perf_counter_ns)
+    usual = median(took)
+    return median([time - usual for time in took if time - usual > 1500])
 
 
 def shortest(function):
-    took, events = rounds_of(function, 25, time.perf_counter_ns if function in ELAPSED else time.thread_time_ns)
+    took, events = rounds_of(function, 25, time.perf_counter_ns if function == round_trips else time.thread_time_ns)
     return min(took) / events
 
 
 def measured(kind):
     """A kind is a name, or one and "_DEPTH"."""
     name, _, depth = kind.partition("-")
-    function = interrupted if name == "computes" else lambda: shortest({f.__name__: f for f in KINDS}[name])
+    function = {"samples": samples, "handovers": handovers, "markers": markers}.get(name) or (lambda: shortest({f.__name__: f for f in KINDS}[name]))
     return deep(int(depth or 0), function)
 
 
@@ -240,7 +272,7 @@ def valued(request, number, text, flag=None):
 def primitives():
     serial = 0
     for depth in 10, 50, 200, 900:
-        for kind in 0, 1, 2, 3:
+        for kind in 0, 1, 2, 3, 4:
             for _ in range(3):
                 stacked(serial, depth, kind)
                 serial += 1
