@@ -2,10 +2,9 @@
 #
 # usage: events.py FILE KIND...
 #
-# Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes in the round in which it took
-# least.  A round is short, so that in most of them the kernel's clock does not tick.  The time is the thread's; for
-# round_trips and handovers, which always have something to run, and for samples it is elapsed; for markers it is a
-# process's.
+# Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes in most rounds.  A round is short,
+# so that in most of them the kernel's clock does not tick.  The time is the thread's; for round_trips and handovers, which
+# always have something to run, and for samples it is elapsed; for markers it is a process's.
 #
 # SPDX-License-Identifier: MIT
 
@@ -152,7 +151,7 @@ def handovers():
 
     takings, counts, done = [0], [], []
     null = os.open("/dev/null", os.O_RDONLY)
-    alone = min(rounds_of(gives, 25, time.perf_counter_ns)[0])
+    alone = median(rounds_of(gives, 25, time.perf_counter_ns)[0])
     counts.clear()
     other = threading.Thread(target=takes)
     other.start()
@@ -169,8 +168,8 @@ def markers():  # in a loop in C, without a Python: the driver's, in $ENTRIES.N
         used = os.wait4(pid, 0)[2]
         return (used.ru_utime + used.ru_stime) * 1e9
 
-    few, many = (min(took(events) for _ in range(15)) for events in (200, 1000))
-    return (many - few) / 800
+    few, many = (median([took(events) for _ in range(25)]) for events in (1000, 5000))
+    return (many - few) / 4000
 
 
 loops = []
@@ -217,19 +216,24 @@ def rounds_of(function, times, clock):
 def samples():
     """What a timer takes in most of the rounds that were interrupted: a few are, each is much shorter than its interval."""
     took, _ = rounds_of(lambda: computes(6), 2000, time.perf_counter_ns)
-    usual = median(took)
-    return median([time - usual for time in took if time - usual > 1500])
+    most = median(took)
+    return median([time - most for time in took if time - most > 1500])
 
 
-def shortest(function):
-    took, events = rounds_of(function, 25, time.perf_counter_ns if function == round_trips else time.thread_time_ns)
-    return min(took) / events
+def usual(function):
+    """Of an event, in the round than which a quarter takes less: single rounds do, and the kernel's clock ticks in others."""
+    clock = time.perf_counter_ns if function == round_trips else time.thread_time_ns
+    nothing = median(rounds_of(int, 25, clock)[0])
+    # CPython specializes what runs, for a hundred imports
+    rounds_of(function, 24, clock)
+    took, events = rounds_of(function, 25, clock)
+    return (sorted(took)[len(took) // 4] - nothing) / events
 
 
 def measured(kind):
     """A kind is a name, or one and "_DEPTH"."""
     name, _, depth = kind.partition("-")
-    function = {"samples": samples, "handovers": handovers, "markers": markers}.get(name) or (lambda: shortest({f.__name__: f for f in KINDS}[name]))
+    function = {"samples": samples, "handovers": handovers, "markers": markers}.get(name) or (lambda: usual({f.__name__: f for f in KINDS}[name]))
     return deep(int(depth or 0), function)
 
 
@@ -238,21 +242,20 @@ def measured(kind):
 umasks = []
 
 
-def stacked(serial, depth, kind):
-    """Calls os.umask(KIND * 1000 + DEPTH) nine times where its stack is DEPTH frames deep, each of another function."""
-    name = "f%02d_%%03d" % serial
-    text = ["def %s():" % (name % 1), "    for _ in range(9): umask(%d)" % (kind * 1000 + depth)]
-    frame = sys._getframe()
-    around = 1
+def stacked(serial, depth, functions, kind):
+    """Calls os.umask(KIND * 1000 + DEPTH) nine times where its stack is DEPTH frames deep, of so many new functions in turn."""
+    name = "f%03d_%%03d" % serial
+    text = ["def leaf():", "    for _ in range(9): umask(%d)" % (kind * 1000 + depth)]
+    for number in range(functions):
+        text += ["def %s(n):" % (name % number), "    %s(n - 1) if n else leaf()" % (name % ((number + 1) % functions))]
+    frame, around = sys._getframe(), 2  # and leaf()
     while frame.f_back:
         frame = frame.f_back
         around += 1
-    for number in range(2, depth - around + 1):
-        text += ["def %s():" % (name % number), "    %s()" % (name % (number - 1))]
     names = {"umask": os.umask}
     umasks.append(names)  # another function at the place of one would not be a new one
     exec(compile("\n".join(text) + "\n", "/srv/bench/stacks.py", "exec"), names)
-    names[name % (depth - around)]()
+    names[name % 0](depth - around - 1)
 
 
 class Point:
@@ -272,9 +275,10 @@ def valued(request, number, text, flag=None):
 def primitives():
     serial = 0
     for depth in 10, 50, 200, 900:
-        for kind in 0, 1, 2, 3, 4:
-            for _ in range(3):
-                stacked(serial, depth, kind)
+        for kind in range(7):
+            for _ in range(4):
+                # Two functions of one slot of the tapset's table read their names each time: few of them, where names are known.
+                stacked(serial, depth, depth if kind > 4 else 20, kind)
                 serial += 1
     request, text = Request(), "select name, price from items where id=1"
     for number in range(30):
