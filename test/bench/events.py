@@ -234,7 +234,12 @@ def measured(kind):
     """A kind is a name, or one and "_DEPTH"."""
     name, _, depth = kind.partition("-")
     function = {"samples": samples, "handovers": handovers, "markers": markers}.get(name) or (lambda: usual({f.__name__: f for f in KINDS}[name]))
-    return deep(int(depth or 0), function)
+    figure = deep(int(depth or 0), function)
+    if ends:  # the child is as deep as this
+        os.close(ends.pop())
+        os.close(ends.pop())
+        os.wait()
+    return figure
 
 
 # ---------------------------------------------------------------- what instructions.stp looks at
@@ -293,9 +298,6 @@ def main():
     with open(sys.argv[1], "w") as file:
         for kind in sys.argv[2:]:
             file.write("%s %.3f\n" % (kind, measured(kind)))
-    if ends:
-        os.close(ends[1])
-        os.wait()
 
 
 # Costs must not depend on the length of this file's path.
