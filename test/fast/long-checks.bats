@@ -132,3 +132,38 @@ interpreters.run_string(interpreters.create(), os.environ["tool"])'
   [ "$status" = 2 ]
   [[ $output == 'test/long/stress/run: there is no part "filter": the parts are tracers '* ]]
 }
+
+# figures FILE LINE...: a table of test/bench/run --csv.
+figures() {
+  printf '%s\n' part,what,python,unit,base,value,ratio,target "${@:2}" >"$1"
+}
+
+@test "what has become more than 3 % dearer is named, and what is in one of two tables alone" {
+  cd "$BATS_TEST_TMPDIR"
+  figures old 'part,"dear, indeed",3.11.2,ns,0.0,1000.0,1.000,' part,same,3.11.2,ns,0.0,1000.0,1.000, \
+    part,cheap,3.11.2,ns,0.0,1000.0,1.000, part,small,3.11.2,ns,0.0,1.0,1.000, part,gone,3.11.2,ns,0.0,1.0,1.000,
+  figures new 'part,"dear, indeed",3.11.2,ns,9.0,1030.1,1.000,' part,same,3.11.2,ns,0.0,1030.0,1.000, \
+    part,cheap,3.11.2,ns,0.0,10.0,1.000, part,small,3.11.2,ns,0.0,2.0,1.000, part,fresh,3.11.2,ns,0.0,1.0,1.000,
+  run "$top/test/bench/run" --compare old new
+  [ "$status" = 1 ]
+  diff - <(echo "$output") <<'END'
+dearer: part: dear, indeed, 3.11.2: 1030.1, it was 1000.0
+gone: part: gone, 3.11.2
+new: part: fresh, 3.11.2
+END
+  run "$top/test/bench/run" --compare new new
+  [ "$status" = 0 ]
+  [ "$output" = "" ]
+}
+
+@test "make check-instructions compares with figures that are there, of each script that sees events" {
+  local script scripts=''
+  refuses_arguments test/long/instructions/run "--quickly"
+  for script in "$top"/scripts/*.stp; do
+    script=$(basename "$script" .stp)
+    # it prints once, and sees no events
+    [ "$script" = pydump ] || scripts+=$script$'\n'
+  done
+  diff <(sort <<<"${scripts%$'\n'}") <(grep -oE '^instructions,py[a-z]+( [^:]*)?: ' "$top/test/bench/instructions.csv" |
+    sed -E 's/^instructions,(py[a-z]+).*/\1/' | sort -u)
+}

@@ -22,3 +22,15 @@ load ../lib/helper
     [ $((8#$(stat -c %a "$SYSTEMTAP_DIR") & 2)) = 0 ]
   done
 }
+
+@test "a guest that counts instructions has a state folder of its own" {
+  local clock
+  export STAP_VM_DIR=$BATS_TEST_TMPDIR/state
+  unset STAP_VM_ROOT STAP_VM_CLOCK
+  for clock in '' time instructions; do
+    STAP_VM_CLOCK=$clock bash -c 'me=me; . "$1/test/vm/lib.sh"; echo "$state"' - "$top"
+  done | diff - <(printf '%s\n' "$STAP_VM_DIR" "$STAP_VM_DIR" "$STAP_VM_DIR-instructions")
+  STAP_VM_CLOCK=minutes run "$top/test/vm/guest" status
+  [ "$status" = 2 ]
+  [ "$output" = "test/vm/guest: STAP_VM_CLOCK is 'minutes', not time or instructions" ]
+}

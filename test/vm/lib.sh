@@ -18,7 +18,12 @@ root=${STAP_VM_ROOT:+$(readlink -f "$STAP_VM_ROOT")}
 # The folder for what is made for one stap: its tapset, the guest's image and state.
 made=${root:+$root.stap}
 made=${made:-$build}
-state=$(readlink -m "${STAP_VM_DIR:-$made/vm}")
+case ${STAP_VM_CLOCK:-time} in
+  time) state=${STAP_VM_DIR:-$made/vm} ;;
+  instructions) state=${STAP_VM_DIR:-$made/vm}-instructions ;;
+  *) echo "$me: STAP_VM_CLOCK is '$STAP_VM_CLOCK', not time or instructions" >&2 && exit 2 ;;
+esac
+state=$(readlink -m "$state")
 # An ordinary user's PATH lacks modprobe and dropbear's neighbours.
 tools_path=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 

@@ -396,3 +396,48 @@ lose_guest() {
   [ "$output" = "<--remote=vm><-x><1>" ]
   [ ! -e none/qemu.pid ]
 }
+
+@test "a guest that counts instructions: each is a nanosecond, addresses are the same in each process" {
+  [ "$(uname -m)" = x86_64 ] || skip "its loop is x86-64's"
+  cat >loop.c <<'END'
+#include <stdio.h>
+#include <time.h>
+
+static long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+int main(void)
+{
+    long best = 1000000000, start, i;
+    for (int round = 0; round < 9; round++) {
+        i = 100000;
+        start = now();
+        __asm__ volatile("1: nop; nop; nop; nop; nop; nop; nop; nop; dec %0; jnz 1b" : "+r"(i));
+        start = now() - start;
+        if (start < best)
+            best = start;
+    }
+    printf("%ld %p\n", best, (void *)&best);
+}
+END
+  gcc -O1 -o loop loop.c
+  local here took
+  here=$(readlink -f loop)
+  (
+    export STAP_VM_CLOCK=instructions
+    timeout -k 5 200 guest start
+    timeout -k 5 60 guest exec -- "$here" >first
+    timeout -k 5 60 guest exec -- "$here" >second
+    [ -e "$STAP_VM_DIR-instructions/qemu.pid" ]
+    timeout -k 5 60 guest stop
+  )
+  took=$(cut -d' ' -f1 first)
+  echo "$took"
+  [ "$took" -ge 1000000 ]
+  [ "$took" -le 1002000 ]
+  diff <(cut -d' ' -f2 first) <(cut -d' ' -f2 second)
+}
