@@ -29,7 +29,7 @@ lines_of_2_kb='
     for (i = 0; i < 199; i++) line .= ten
     for (i = 1; i <= 3000; i++) printf("%09d %s\n", i, line)
   }'
-print_lines() { stap -w -DMAXSTRINGLEN=2048 -DMAXACTION=10000 "$@" -e "$lines_of_2_kb"; }
+print_lines() { stap -w -DMAXSTRINGLEN=2000 -DMAXACTION=10000 "$@" -e "$lines_of_2_kb"; }
 
 are_whole() {
   awk '$1 == NR && length($2) == 1990 && length == 2000 { whole++ } END { print whole + 0, NR; exit whole != 3000 || NR != 3000 }' "$1"

@@ -213,7 +213,7 @@ qemu() { cut -d' ' -f1 "$STAP_VM_DIR/qemu.pid"; }
   for n in 1 2; do
     out=()
     [ $n = 1 ] || out=(-o out2)
-    timeout -k 5 120 stap -w -DMAXSTRINGLEN=2048 -DMAXACTION=10000 "${out[@]}" -e "$script" >out1
+    timeout -k 5 120 stap -w -DMAXSTRINGLEN=2000 -DMAXACTION=10000 "${out[@]}" -e "$script" >out1
     awk '$1 == NR && length == 2000 { whole++ } END { print whole + 0, NR; exit whole != 3000 || NR != 3000 }' "out$n"
   done
 }
