@@ -227,6 +227,10 @@ static enum python_frame_status python_skip_c_frames(struct python_frames *frame
 }
 
 #ifdef user_read_access_begin
+#ifndef TASK_SIZE_MAX /* aarch64 before Linux 5.11, others before 5.18 */
+#define TASK_SIZE_MAX TASK_SIZE
+#endif
+
 /* The address if PYTHON_SPAN bytes from it on belong to the process, else 0, where nothing can be read.  The processor must
  * not guess another outcome: the address is what the program has put there. */
 static __always_inline unsigned long python_user_address(unsigned long address)
@@ -240,7 +244,7 @@ static __always_inline unsigned long python_user_address(unsigned long address)
  * whose type is known. */
 static __always_inline int python_get_step(struct python_step *step, const struct offsets_page *layout, unsigned long code_type)
 {
-    const unsigned shift = layout->ob_base_offset, hash = shift + offsetof(struct PyASCIIObject, hash);
+    const unsigned shift = layout->ob_base_offset, hash = (u16)(shift + offsetof(struct PyASCIIObject, hash));
     unsigned long frame = python_user_address(step->back), back, code, type, name, file;
     u64 name_hash, file_hash = step->file_hash;
     u8 owner = 0;
