@@ -124,12 +124,13 @@ step_python3_stap() {
 }
 
 # The files that were not there before and are no package's, but for what apt and dpkg keep for themselves, and for
-# what packages that came with SystemTap leave when they are purged: passwd's, fontconfig's, dbus' and ucf's.
+# what packages that came with SystemTap leave when they are purged: passwd's, fontconfig's, dbus' and ucf's; and dbus'
+# links to what its package has removed, and the state of adduser in /run.
 new_files() {
   (cd "$root" && find . -xdev | sort) | comm -13 "$root.before" - |
     grep -vxFf <(sed -E 's,^/(usr/)?,./usr/,p; s,^\./usr/,./,' "$root"/var/lib/dpkg/info/*.list) |
     grep -vE '^[.](/srv|/var/cache|/var/lib/apt|/var/lib/dpkg|/var/log|/proc|/sys|/dev|/tmp|/root)(/|$)' |
-    grep -vE '^[.](/etc/shadow-|/etc/fonts/conf[.]d/.*|/usr/local/share/fonts|/var/lib/(dbus|ucf)(/.*)?)$'
+    grep -vE '^[.](/etc/rc[0-6S][.]d/[SK][0-9]+dbus|/run/adduser|/etc/shadow-|/etc/fonts/conf[.]d/.*|/usr/local/share/fonts|/var/lib/(dbus|ucf)(/.*)?)$'
 }
 
 step_removal() {
