@@ -21,9 +21,9 @@ need_live_stap() {
   fi
 }
 
-# Runs stap, here or in the guest, for at most two minutes; most of the time is the first compilation.
+# Runs stap, here or in the guest, for at most ten minutes, for a machine that is busy with other work.
 stap() {
-  timeout -k 5 "$((${STAP_TIMEOUT:-120} * SLOW))" "$top/test/vm/stap" "$@"
+  timeout -k 5 "$((${STAP_TIMEOUT:-600} * SLOW))" "$top/test/vm/stap" "$@"
 }
 
 # Runs stap with the tapset folder $tapset.  With -p2 or -p4 nothing runs, and no guest is started.
