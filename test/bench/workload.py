@@ -94,32 +94,11 @@ def collections():
     return 2000
 
 
-class Nothing:
-    """Finds and loads the module of that name, which is empty."""
+def finds():
+    sys.dont_write_bytecode = True  # the folder is the tree's
+    from nothing import import_nothing
 
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        return Nothing.spec(name, Nothing) if name == "bench_nothing" else None
-
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
-        pass
-
-
-def finds():  # imports that find and load a module, and read no file
-    from importlib.machinery import ModuleSpec
-
-    Nothing.spec = ModuleSpec
-    sys.meta_path.insert(0, Nothing)
-    for _ in range(2000):
-        sys.modules.pop("bench_nothing", None)
-        import bench_nothing
-    sys.meta_path.remove(Nothing)
-    return 2000
+    return import_nothing(2000)
 
 
 def make_functions(count):
