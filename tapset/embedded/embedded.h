@@ -272,6 +272,7 @@ static void python_json_print(const char *text, size_t length);
 /* python_samples.stp.in */
 static struct python_sample *python_open_sample(void);
 static void python_close_sample(struct python_sample *sample);
+static __always_inline void python_keep_entry(void *row, int entries, unsigned nth, const void *entry, size_t size);
 static u32 python_sample_number(const char *text, size_t length);
 static int python_sample_names(struct python_sample *sample, unsigned long state, int style, int user);
 static bool python_add_root(struct python_sample *sample, const char *root);
