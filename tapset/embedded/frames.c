@@ -150,9 +150,7 @@ static int python_frame_line(const struct offsets_page *layout, unsigned long fr
 /* Writes a str without quotes, any other object as "<unknown>". */
 static void python_put_attribute(struct python_text *text, unsigned long object)
 {
-    struct python_type type;
-    if (!python_read_type(&type, object, text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) ||
-        !python_put_str(text, object, &type, 0, PYTHON_CHARACTERS))
+    if (!python_put_plain_str(text, object, PYTHON_CHARACTERS))
         python_puts(text, "<unknown>");
 }
 
