@@ -37,7 +37,7 @@ struct site {
     const char *python;
     char *implementation; /* "cpython" */
     char *folder, *pth, *link;
-    bool reads_start; /* .start files (PEP 829) */
+    bool needs_start; /* ignores the .pth's line (PEP 829) */
 };
 
 /* The script by which an interpreter prints its site-packages.  With -S, no file in site-packages
@@ -100,7 +100,7 @@ static struct site find_site(const char *python)
     if (geteuid() == 0 && (unsafe = unsafe_python(site.python)))
         die(FAILED, "%s: %s", site.python, unsafe);
     site.folder = ask_for_folder(site.python, &site.implementation, &minor);
-    site.reads_start = minor >= START_FILES_MINOR;
+    site.needs_start = minor >= NO_PTH_IMPORTS_MINOR;
     if (!file_exists(site.folder))
         die(FAILED, "%s: its directory %s does not exist", site.python, site.folder);
     if (geteuid() == 0 && (unsafe = unsafe_path(site.folder)))
@@ -154,7 +154,7 @@ static bool create_link(const char *target, const char *path)
 static bool is_complete(const struct site *site, const char *shim)
 {
     bool complete = is_our_pth(site->pth) && leads_to(site->link, shim);
-    for (size_t i = 0; i < START_LINKS && site->reads_start; i++)
+    for (size_t i = 0; i < START_LINKS && site->needs_start; i++)
         complete = complete && leads_to(start_link(site->pth, i), start_target(i));
     return complete;
 }
@@ -164,7 +164,7 @@ static bool is_complete(const struct site *site, const char *shim)
 static bool create_files(const struct site *site, const char *shim, const char **at)
 {
     bool done = create_link(shim, *at = site->link);
-    for (size_t i = 0; i < START_LINKS && done && site->reads_start; i++)
+    for (size_t i = 0; i < START_LINKS && done && site->needs_start; i++)
         done = create_link(start_target(i), *at = start_link(site->pth, i));
     /* 0644: other users must be able to read it. */
     if (done && file_replace(*at = site->pth, pth_text, 0644))

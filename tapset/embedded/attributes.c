@@ -132,7 +132,6 @@ static int python_is_named(struct python_text *text, unsigned long object, const
 {
     static const unsigned offsets[] = {offsetof(struct PyObject_head, ob_type), offsetof(struct PyVarObject_head, ob_size)};
     struct python_bytes bytes = {0};
-    struct python_type type;
     const char *end = name + length;
     unsigned kind;
     u64 words[2], count, characters = 0;
@@ -144,13 +143,7 @@ static int python_is_named(struct python_text *text, unsigned long object, const
         characters += (name[i] & 0xc0) != 0x80;
     if (words[1] != characters)
         return 0;
-    if (words[0] != text->name_type) {
-        if (!python_read_type_at(&type, words[0], text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) || !python_find_base(&type, Py_TPFLAGS_UNICODE_SUBCLASS))
-            return 0;
-        text->name_type = words[0];
-        text->name_base = type;
-    }
-    if (!python_find_characters(&bytes, &count, &kind, object, &text->name_base))
+    if (!python_find_str_base(text, words[0]) || !python_find_characters(&bytes, &count, &kind, object, &text->str_base))
         return 0;
     while (name < end)
         if (python_next_character(&bytes, kind) != python_next_of_name(&name, end))

@@ -18,6 +18,12 @@
 #include "shared/offsets_page.h"
 #include "shared/versions.h"
 
+static __always_inline u64 python_hash_mix(u64 hash, u64 word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+    return hash ^ hash >> 29;
+}
+
 /* ---------------------------------------------------------------- memory.c */
 
 /* Reads consecutive bytes of the process, a piece at a time. */
@@ -45,9 +51,9 @@ struct python_text {
     const struct offsets_page *layout;
     int effort; /* the budget: how many more objects, entries and items may be read */
     int raw;    /* ASCII characters are not escaped */
-    /* Cache of python_is_named(): the type of the last str that it compared, and the built-in base of this type. */
-    unsigned long name_type;
-    struct python_type name_base;
+    /* Cache of python_find_str_base(): the type of the last str, and the built-in base of this type. */
+    unsigned long str_type;
+    struct python_type str_base;
 };
 
 /* ---------------------------------------------------------------- objects.c */
@@ -142,6 +148,8 @@ struct python_sample {
     u32 file_number;
     int file_is_users, file_has_semicolon;
     char file[PYTHON_TEXT], name[PYTHON_TEXT], label[2 * PYTHON_TEXT + 40];
+    size_t file_length, name_length;
+    struct python_text writer; /* of these texts */
 
     /* The last first name of a stack, and its number. */
     char root[TASK_COMM_LEN + 24];
@@ -160,6 +168,7 @@ static int python_is_narrow(void);
 static int python_read_words(u64 *words, const unsigned *offsets, int count, unsigned long from, u8 *byte, unsigned byte_offset);
 static unsigned long python_word(unsigned long at);
 static u32 python_low_u32(u64 word);
+static __always_inline u64 python_first_bytes(unsigned count);
 static int python_byte(struct python_bytes *bytes);
 static unsigned python_ob_base_offset(void);
 static int python_minor(const struct offsets_page *layout);
@@ -179,7 +188,10 @@ static void python_put_character(struct python_text *text, u32 c, char quote);
 /* objects.c */
 static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind, unsigned long object, const struct python_type *type);
 static s64 python_next_character(struct python_bytes *bytes, unsigned kind);
+static int python_find_str_base(struct python_text *text, unsigned long address);
+static int python_put_characters(struct python_text *text, unsigned long object, const struct python_type *base, char quote, unsigned most);
 static int python_put_str(struct python_text *text, unsigned long object, struct python_type *type, char quote, unsigned most);
+static int python_put_plain_str(struct python_text *text, unsigned long object, unsigned most);
 static void python_put_raw_bytes(struct python_text *text, unsigned long at, u64 length, unsigned most);
 static int python_put_bytes(struct python_text *text, unsigned long object, struct python_type *type, unsigned most);
 static int python_int_head(unsigned long object, struct python_type *type, u64 *count, int *negative);
@@ -216,6 +228,8 @@ static int python_is_code(struct python_frames *frames);
 static __always_inline struct python_step python_step_of(const struct python_frames *frames);
 static __always_inline void python_set_step(struct python_frames *frames, const struct python_step *step);
 static __always_inline int python_get_step(struct python_step *step, const struct offsets_page *layout, unsigned long code_type);
+static __always_inline int python_get_position(struct python_code_position *place, const struct python_step *step, const struct offsets_page *layout);
+static __always_inline int python_get_bytes_hash(u64 *hash, unsigned long from, unsigned long size);
 static __always_inline int python_open_memory(void);
 static __always_inline void python_close_memory(void);
 #endif
@@ -249,11 +263,12 @@ static void python_warn_no_gil(void);
 
 /* samples.c */
 static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state);
-static u64 python_hash_mix(u64 hash, u64 word);
 static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash);
 static u64 python_sample_key(struct python_sample *sample);
-static void python_sample_attribute(struct python_sample *sample, char *to, int room, unsigned offset);
+static size_t python_sample_str(struct python_sample *sample, char *to, int room, unsigned long object);
+static __always_inline u64 python_place_hash(const struct python_code_position *place, u64 key);
 static u64 python_sample_place(struct python_sample *sample, u64 key);
+static __always_inline bool python_use_table(struct python_sample *sample, unsigned long used);
 static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned long used);
 static int python_sample_line(struct python_sample *sample, u64 *place, u32 *used);
 static void python_begin_printing(struct python_text *text, char *buffer, int size);
@@ -272,6 +287,7 @@ static void python_json_print(const char *text, size_t length);
 /* python_samples.stp.in */
 static struct python_sample *python_open_sample(void);
 static void python_close_sample(struct python_sample *sample);
+static __always_inline void python_keep_entry(void *row, int entries, unsigned nth, const void *entry, size_t size);
 static u32 python_sample_number(const char *text, size_t length);
 static int python_sample_names(struct python_sample *sample, unsigned long state, int style, int user);
 static bool python_add_root(struct python_sample *sample, const char *root);

@@ -76,6 +76,16 @@ static u32 python_low_u32(u64 word)
     return half;
 }
 
+/* The bits of the first bytes of a word, as memory has them: 1 to 8. */
+static __always_inline u64 python_first_bytes(unsigned count)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return ~0ULL << (64 - 8 * count);
+#else
+    return ~0ULL >> (64 - 8 * count);
+#endif
+}
+
 /* The next byte; -1: the end, or unreadable. */
 static int python_byte(struct python_bytes *bytes)
 {

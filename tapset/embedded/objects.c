@@ -21,27 +21,29 @@ static u32 python_str_state(u32 state)
 static int python_find_characters(struct python_bytes *bytes, u64 *count, unsigned *kind,
                                   unsigned long object, const struct python_type *type)
 {
-    struct PyASCIIObject str;
-    u64 size = type->basicsize - type->shift;
+    static const unsigned offsets[] = {offsetof(struct PyASCIIObject, length), offsetof(struct PyASCIIObject, state)};
+    u64 words[2], size = type->basicsize - type->shift;
     int old = size == sizeof(struct PyUnicodeObject_36);
+    u32 state;
     object += type->shift;
-    if ((!old && size != sizeof(struct PyUnicodeObject_312)) || !python_read(&str, object, sizeof str))
+    if ((!old && size != sizeof(struct PyUnicodeObject_312)) || !python_read_words(words, offsets, 2, object, NULL, 0))
         return 0;
+    state = python_low_u32(words[1]);
     if (type->shift)
-        str.state = python_str_state(str.state);
-    if (old && !(str.state & UNICODE_READY))
+        state = python_str_state(state);
+    if (old && !(state & UNICODE_READY))
         return 0;
-    *kind = str.state >> UNICODE_KIND_SHIFT & UNICODE_KIND_MASK;
+    *kind = state >> UNICODE_KIND_SHIFT & UNICODE_KIND_MASK;
     if (*kind != 1 && *kind != 2 && *kind != 4)
         return 0;
-    if (!(str.state & UNICODE_COMPACT)) /* an object of a derived type */
+    if (!(state & UNICODE_COMPACT)) /* an object of a derived type */
         bytes->at = python_word(object + (old ? offsetof(struct PyUnicodeObject_36, data) :
                                                 offsetof(struct PyUnicodeObject_312, data)));
-    else if (str.state & UNICODE_ASCII)
+    else if (state & UNICODE_ASCII)
         bytes->at = object + (old ? sizeof(struct PyASCIIObject_36) : sizeof(struct PyASCIIObject));
     else
         bytes->at = object + (old ? sizeof(struct PyCompactUnicodeObject_36) : sizeof(struct PyCompactUnicodeObject_312));
-    *count = str.length;
+    *count = words[0];
     bytes->end = bytes->at + *count * *kind;
     return 1;
 }
@@ -79,20 +81,52 @@ static char python_quote(struct python_bytes bytes, u64 count, unsigned kind)
     return quote;
 }
 
-/* Writes at most so many characters, then dots.  quote: not 0 to quote the text as repr() does. */
-static int python_put_str(struct python_text *text, unsigned long object, struct python_type *type,
-                          char quote, unsigned most)
+/* The highest bits of those bytes of a word that are no printable ASCII character, or are the quote or a backslash: exact
+ * up to the lowest of them. */
+static __always_inline u64 python_not_plain(u64 word, char quote)
+{
+    const u64 ones = ~0ULL / 255;
+    u64 delete = word ^ 0x7f * ones, backslash = word ^ '\\' * ones, quoted = word ^ quote * ones;
+    return (word | ((word - ' ' * ones) & ~word) | ((delete - ones) & ~delete) | ((backslash - ones) & ~backslash) |
+            ((quoted - ones) & ~quoted)) & ones << 7;
+}
+
+/* Writes characters of one byte, eight at a time, until some are not plain, can't be read or have no room.  Returns their
+ * number. */
+static unsigned python_put_plain(struct python_text *text, struct python_bytes *bytes, unsigned count, char quote)
+{
+    static const unsigned offsets[] = {0, 8, 16, 24, 32, 40, 48, 56};
+    u64 words[ARRAY_SIZE(offsets)];
+    unsigned done, size;
+    for (done = 0; done < count && text->end - text->at >= 8; done += size) {
+        unsigned at = done / 8 % ARRAY_SIZE(offsets);
+        if (!at && !python_read_words(words, offsets, min_t(unsigned, DIV_ROUND_UP(count - done, 8), ARRAY_SIZE(offsets)), bytes->at, NULL, 0))
+            break;
+        size = min(count - done, 8U);
+        words[at] = (words[at] & python_first_bytes(size)) | (~0ULL / 255 * ' ' & ~python_first_bytes(size));
+        if (python_not_plain(words[at], quote))
+            break;
+        memcpy(text->at, &words[at], 8);
+        text->at += size;
+        bytes->at += size;
+    }
+    return done;
+}
+
+/* Writes at most so many characters, then dots.  quote: not 0 to quote the text as repr() does.  base: the type is str. */
+static int python_put_characters(struct python_text *text, unsigned long object, const struct python_type *base, char quote,
+                                 unsigned most)
 {
     struct python_bytes bytes = {0};
     unsigned kind, i;
     u64 count;
-    if (!python_find_base(type, Py_TPFLAGS_UNICODE_SUBCLASS) || !python_find_characters(&bytes, &count, &kind, object, type))
+    if (!python_find_characters(&bytes, &count, &kind, object, base))
         return 0;
     if (quote) {
         quote = python_quote(bytes, min_t(u64, count, most), kind);
         python_put(text, &quote, 1);
     }
-    for (i = 0; i < count; i++) {
+    for (i = kind == 1 && !text->full ? python_put_plain(text, &bytes, min_t(u64, count, most), quote) : 0; i < count; i++) {
         s64 character = i == most ? -1 : python_next_character(&bytes, kind);
         if (character < 0) {
             python_puts(text, i == most ? "..." : "<unknown>");
@@ -106,6 +140,32 @@ static int python_put_str(struct python_text *text, unsigned long object, struct
     if (quote)
         python_put(text, &quote, 1);
     return 1;
+}
+
+static int python_put_str(struct python_text *text, unsigned long object, struct python_type *type, char quote, unsigned most)
+{
+    return python_find_base(type, Py_TPFLAGS_UNICODE_SUBCLASS) && python_put_characters(text, object, type, quote, most);
+}
+
+/* Makes text->str_base the built-in base of the type at the address; false: no type of a str. */
+static int python_find_str_base(struct python_text *text, unsigned long address)
+{
+    struct python_type type;
+    if (address && address == text->str_type)
+        return 1;
+    if (!python_read_type_at(&type, address, text->shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) ||
+        !python_find_base(&type, Py_TPFLAGS_UNICODE_SUBCLASS))
+        return 0;
+    text->str_type = address;
+    text->str_base = type;
+    return 1;
+}
+
+/* The same as python_put_str(), without quotes, for any object: false if it is no str. */
+static int python_put_plain_str(struct python_text *text, unsigned long object, unsigned most)
+{
+    return python_find_str_base(text, python_type_address(object, text->shift)) &&
+           python_put_characters(text, object, &text->str_base, 0, most);
 }
 
 /* Writes b'...'.  most: how many of the bytes are written before dots. */

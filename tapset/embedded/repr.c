@@ -325,9 +325,8 @@ static int python_put_named_tuple(struct python_text *text, unsigned long object
 static int python_copy_name(char *to, int room, unsigned long object, unsigned shift)
 {
     struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = shift};
-    struct python_type type;
     *to = '\0';
-    if (!python_read_type(&type, object, shift) || !(type.flags & Py_TPFLAGS_UNICODE_SUBCLASS) || !python_put_str(&text, object, &type, 0, room))
+    if (!python_put_plain_str(&text, object, room))
         return 0;
     *text.at = '\0';
     return text.full ? 0 : text.at - to;

@@ -13,17 +13,12 @@ static enum python_frame_status python_begin_sample(struct python_sample *sample
     struct python_frames *frames = &sample->frames;
     sample->count = 0;
     sample->file_read = 0;
+    sample->writer.str_type = 0;
     sample->budget = PYTHON_TABLES;
     if (!state)
         return python_first_frame(frames, 0);
     memset(frames, 0, sizeof *frames);
     return python_read_layout(&frames->layout) ? python_state_frame(frames, state) : PYTHON_FRAME_UNKNOWN;
-}
-
-static u64 python_hash_mix(u64 hash, u64 word)
-{
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-    return hash ^ hash >> 29;
 }
 
 /* Adds so many bytes to a hash; 0: unreadable. */
@@ -77,13 +72,22 @@ static u64 python_sample_key(struct python_sample *sample)
     return frames->name_hash && frames->file_hash ? python_key(frames->code, frames->name_hash, frames->file_hash) : 0;
 }
 
-/* Writes the str at this offset of the frame's code object, as much of it as has room. */
-static void python_sample_attribute(struct python_sample *sample, char *to, int room, unsigned offset)
+/* Writes a str, as much of it as has room; returns its length. */
+static size_t python_sample_str(struct python_sample *sample, char *to, int room, unsigned long object)
 {
-    const struct python_frames *frames = &sample->frames;
-    struct python_text text = {.start = to, .at = to, .end = to + room - 1, .shift = frames->layout.ob_base_offset};
-    python_put_attribute(&text, python_word(frames->code + offset));
-    *text.at = '\0';
+    struct python_text *text = &sample->writer;
+    text->start = text->at = to;
+    text->end = to + room - 1;
+    text->full = 0;
+    text->shift = sample->frames.layout.ob_base_offset;
+    python_put_attribute(text, object);
+    *text->at = '\0';
+    return text->at - to;
+}
+
+static __always_inline u64 python_place_hash(const struct python_code_position *place, u64 key)
+{
+    return python_hash_mix(key, (u64)place->first_line << 32 | (u32)place->offset);
 }
 
 /* Reads the position of the frame, for the two functions below.  Returns a hash of the position and the code's key,
@@ -92,18 +96,24 @@ static u64 python_sample_place(struct python_sample *sample, u64 key)
 {
     struct python_code_position *place = &sample->place;
     if (python_frame_position(&sample->frames.layout, sample->frames.frame, sample->frames.code, place))
-        return python_hash_mix(key, (u64)place->first_line << 32 | (u32)place->offset);
+        return python_place_hash(place, key);
     place->size = 0;
     return 0;
+}
+
+/* Whether so many bytes of the line table are there and in the budget. */
+static __always_inline bool python_use_table(struct python_sample *sample, unsigned long used)
+{
+    if (used > sample->place.size || used > sample->budget)
+        return false;
+    sample->budget -= used;
+    return true;
 }
 
 /* Adds the first so many bytes of the line table to that hash; 0: unreadable, or over budget. */
 static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned long used)
 {
-    if (used > sample->place.size || used > sample->budget)
-        return 0;
-    sample->budget -= used;
-    return python_hash_bytes(hash, sample->place.table, used);
+    return python_use_table(sample, used) ? python_hash_bytes(hash, sample->place.table, used) : 0;
 }
 
 /* The line of the position, or of the def.  *used: how many bytes of the line table determine the line.  *place, the hash of

@@ -272,11 +272,9 @@ static void python_typename_text(char *to, unsigned long object)
 static void python_str_text(char *to, unsigned long object)
 {
     struct python_text text;
-    struct python_type type;
     python_begin(&text, to, "");
     text.raw = 1;
-    if (python_read_type(&type, object, text.shift) && type.flags & Py_TPFLAGS_UNICODE_SUBCLASS)
-        python_put_str(&text, object, &type, 0, MAXSTRINGLEN);
+    python_put_plain_str(&text, object, MAXSTRINGLEN);
     *text.at = '\0';
 }
 

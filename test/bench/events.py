@@ -48,32 +48,8 @@ def raises():  # and catches
     return 20
 
 
-class Nothing:
-    """Finds and loads the module of that name, which is empty."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        return Nothing.spec(name, Nothing) if name == "bench_nothing" else None
-
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
-        pass
-
-
 def imports():
-    if not hasattr(Nothing, "spec"):
-        from importlib.machinery import ModuleSpec
-
-        Nothing.spec = ModuleSpec
-        sys.meta_path.insert(0, Nothing)
-    for _ in range(5):
-        sys.modules.pop("bench_nothing", None)
-        import bench_nothing
-    return 5
+    return import_nothing(5)
 
 
 def collections():
@@ -300,11 +276,12 @@ def main():
             file.write("%s %.3f\n" % (kind, measured(kind)))
 
 
-# Costs must not depend on the length of this file's path.
+# Costs must not depend on the length of this folder's path.
 if __file__ == THIS:
     main()
 else:
-    with open(__file__) as source:
-        code = compile(source.read(), THIS, "exec")
+    folder = os.path.dirname(__file__)
     __file__ = THIS
-    exec(code)
+    for name in "/srv/bench/nothing.py", THIS:  # constants, whose hashes are known, as those of most files' names
+        with open(os.path.join(folder, os.path.basename(name))) as source:
+            exec(compile(source.read(), name, "exec"))

@@ -94,32 +94,11 @@ def collections():
     return 2000
 
 
-class Nothing:
-    """Finds and loads the module of that name, which is empty."""
+def finds():
+    sys.dont_write_bytecode = True  # the folder is the tree's
+    from nothing import import_nothing
 
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        return Nothing.spec(name, Nothing) if name == "bench_nothing" else None
-
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
-        pass
-
-
-def finds():  # imports that find and load a module, and read no file
-    from importlib.machinery import ModuleSpec
-
-    Nothing.spec = ModuleSpec
-    sys.meta_path.insert(0, Nothing)
-    for _ in range(2000):
-        sys.modules.pop("bench_nothing", None)
-        import bench_nothing
-    sys.meta_path.remove(Nothing)
-    return 2000
+    return import_nothing(2000)
 
 
 def make_functions(count):
@@ -189,27 +168,6 @@ def sampled_in_200_threads():
     return 200 * 4 * 1219
 
 
-def stacks(depth):
-    """Calls os.umask(DEPTH) twenty times where its stack is DEPTH frames deep, each of another function."""
-    lines = ["def f1():", "    for _ in range(20): umask(%d)" % depth]
-    for number in range(2, depth - 2):
-        lines += ["def f%d():" % number, "    f%d()" % (number - 1)]
-    names = {"umask": os.umask}
-    kept.append(names)  # another function at the place of one would not be a new one
-    exec(compile("\n".join(lines) + "\n", "/srv/bench/stacks.py", "exec"), names)
-    return names["f%d" % (depth - 3)]
-
-
-def stacked():  # beside main() and <module>
-    import mmap
-
-    for depth in 10, 50, 200:
-        stacks(depth)()
-    with open("/dev/zero", "rb", 0) as zeros:
-        zeros.readinto(mmap.mmap(-1, 20 * mmap.PAGESIZE))
-    return 60
-
-
 def raises():  # and catches
     for _ in range(20000):
         try:
@@ -260,7 +218,7 @@ in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 parallels = [calls_in(count, "parallel_%d", 20, 21891, len(os.sched_getaffinity(0)), 50) for count in (1, 2, 4, 8)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
 elapsed = {threads, handovers_on_the_wall, *in_threads, *parallels, *pyprofs}
-workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, stacked, raises, values, handovers, handovers_on_the_wall] +
+workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, raises, values, handovers, handovers_on_the_wall] +
              in_threads + parallels + pyprofs}
 
 

@@ -417,7 +417,7 @@ limited() {
   need bpftrace
   limited 2 "$launcher" pygc --backend bpftrace -c 'echo runs'
   echo "$output"
-  [ "$status $output" = "1 stap-python: can't start bpftrace: fork: Resource temporarily unavailable" ]
+  [ "$status $output" = "1 stap-python: cannot start bpftrace: Resource temporarily unavailable" ]
 }
 
 @test "a stap-python with more rights than its caller's ignores STAP_PYTHON_ROOT and STAP" {

@@ -34,28 +34,27 @@ load ../lib/launcher
   done <"$BATS_TEST_TMPDIR/environments"
 }
 
-@test "from CPython 3.15 on python_stap.start loads the shim in place of the .pth file, once and without a warning" {
+@test "from CPython 3.15 on the .pth file loads the shim, or python_stap.start in its place, once and without a warning" {
   local python site count=0
   # shellcheck disable=SC2046
   environments $(pythons) >"$BATS_TEST_TMPDIR/environments"
   while read -r python; do
-    [[ $(loader_of "$python") == *.start ]] || continue
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 15))' || continue
     count=$((count + 1))
     site=$(site_of "$python")
     launcher enable "$python"
-    [ "$(ls -A "$site")" = $'python_stap.pth\npython_stap.so\npython_stap.start\npython_stap_start' ]
+    run "$python" -v -X dev -W error -c 'import sys; print("started", "python_stap" in sys.modules, "pkgutil" in sys.modules)'
+    grep -qx 'started True False' <<<"$output"
+    [ "$(threads_of "$python")" = 2 ]
+    # with the links of a package, or of an enable for 3.18
+    ln -s "${shim%/*}/python_stap_start" "${shim%/*}/python_stap_start/python_stap.start" "$site"
+    launcher list "$python" | grep -qx "  the shim: loaded at each start, by $site/python_stap.start"
     run "$python" -v -X dev -W error -c 'import sys; print("started", "python_stap" in sys.modules)'
     grep -i stap <<<"$output"
     [ "$(grep -c "Executing entry point: python_stap_start:load" <<<"$output")" = 1 ]
     refute grep -E "import lines in .*python_stap.pth are deprecated|Exec'ing from .*python_stap.pth" <<<"$output"
     grep -qx 'started True' <<<"$output"
     [ "$(threads_of "$python")" = 2 ]
-    # of an older release: the .pth file alone, which enable completes
-    rm "$site"/python_stap*start
-    [ "$(threads_of "$python")" = 2 ]
-    launcher list "$python" | grep -qx "  the shim: loaded at each start, by $site/python_stap.pth"
-    [ "$(launcher enable "$python")" = "enabled: $site/python_stap.pth" ]
-    launcher list "$python" | grep -qx "  the shim: loaded at each start, by $site/python_stap.start"
     # the .start file alone, as from 3.18 on
     rm "$site/python_stap.pth"
     [ "$(threads_of "$python")" = 2 ]
@@ -65,9 +64,17 @@ load ../lib/launcher
   [ "$count" -gt 0 ] || skip "needs CPython 3.15"
 }
 
-@test "for CPython 3.15 enable makes a .start file, which names a function that loads the shim or does nothing" {
-  local python=$BATS_TEST_TMPDIR/python3.15 real site entry broken
-  read -r real site < <(says_that_it_is_315 "$python")
+@test "for CPython 3.15 enable makes no .start file, which would take longer" {
+  local python=$BATS_TEST_TMPDIR/python3.15 real site
+  read -r real site < <(says_that_it_is "$python" 15)
+  [ "$(launcher enable "$python")" = "enabled: $site/python_stap.pth" ]
+  [ "$(ls -A "$site")" = $'python_stap.pth\npython_stap.so' ]
+  [ "$(threads_of "$real")" = 2 ]
+}
+
+@test "for CPython 3.18 enable makes a .start file, which names a function that loads the shim or does nothing" {
+  local python=$BATS_TEST_TMPDIR/python3.18 real site entry broken
+  read -r real site < <(says_that_it_is "$python" 18)
   [ "$(launcher enable "$python")" = "enabled: $site/python_stap.pth" ]
   [ "$(launcher enable "$python")" = "already enabled: $site/python_stap.pth" ]
   [ "$(ls -A "$site")" = $'python_stap.pth\npython_stap.so\npython_stap.start\npython_stap_start' ]

@@ -188,7 +188,7 @@ EOF
 
 @test "the benchmark's script resolves" {
   need_live_stap
-  stap_with_tapset -p2 "$top/test/bench/stacks.stp" >/dev/null
+  stap_with_tapset -p2 "$top/test/bench/instructions.stp" >/dev/null
 }
 
 @test "every handler compiles" {

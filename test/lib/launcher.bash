@@ -55,18 +55,18 @@ site_of() {
 
 # The file that loads the shim into an enabled interpreter: from CPython 3.15 on the .start file.
 loader_of() {
-  echo "$(site_of "$1")/python_stap.$("$1" -c 'import sys; print("start" if sys.version_info >= (3, 15) else "pth")')"
+  echo "$(site_of "$1")/python_stap.$("$1" -c 'import sys; print("start" if sys.version_info >= (3, 18) else "pth")')"
 }
 
-# Makes the program $1, which runs a virtual environment of the system's Python and tells enable that it is CPython 3.15:
+# Makes the program $1, which runs a virtual environment of the system's Python and tells enable that it is CPython 3.$2:
 # Prints the environment's own interpreter, and the site-packages that enable finds.
 # shellcheck disable=SC2016
-says_that_it_is_315() {
+says_that_it_is() {
   local real site
   real=$(environments "$(system_python)")
-  site=${real%/bin/*}/lib/python3.15/site-packages
+  site=${real%/bin/*}/lib/python3.$2/site-packages
   ln -s "python$(abi_of "$real")" "${site%/*}"
-  printf '#!/bin/sh\nexec "%s" "$1" -c "import sys\nsys.version_info = (3, 15, 0)\n$3"\n' "$real" >"$1"
+  printf '#!/bin/sh\nexec "%s" "$1" -c "import sys\nsys.version_info = (3, %d, 0)\n$3"\n' "$real" "$2" >"$1"
   chmod +x "$1"
   echo "$real $site"
 }

@@ -85,6 +85,12 @@ def trigger(blocks, running):
     blocks, printed = (re.sub("running in thread .*", "running", text) for text in ("\n".join(blocks), printed))
     compare(tasks.comparable(blocks.split("\n\n")), tasks.comparable(one for one in printed.split("\n\n") if one))
     compare(blocks.count("Task "), count)
+    # in code of the JIT the line of what runs may be an earlier one
+    library.pretend_jit(1)
+    library.print_python_tasks_1(ctypes.c_longlong(64))
+    marked = library.take_printed().decode("utf-8")
+    library.pretend_jit(0)
+    compare(*(re.sub(", line .*?, in", "", text) for text in (re.sub("(running.*\nFile.*)", r"\1 [jit]", printed), re.sub("running in thread .*", "running", marked))))
     most = max(most, reads // count)
 
 

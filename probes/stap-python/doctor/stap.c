@@ -23,6 +23,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Set by check_runtime(). */
+static struct runtime runtime;
+
 /* ---------------------------------------------------------------- compiling a probe */
 
 /* The way without this SystemTap. */
@@ -48,7 +51,6 @@ static char *compile(const char *shim, int *status)
     texts_add_two(&command, stap_program(), "-p4");
     texts_add_two(&command, "-e", script);
     add_no_warnings(&command, kernel_release());
-    struct runtime runtime = runtime_for(kernel_release());
     use_corrected_runtime(&runtime);
     /* stap_error() needs the untranslated errors of stap and the compiler. */
     setenv("LC_ALL", "C", 1);
@@ -264,7 +266,7 @@ bool check_runtime(void)
     /* Which faults there are depends on the kernel. */
     if (!stap_program() || !has_headers(kernel_release()))
         return true;
-    struct runtime runtime = runtime_for(kernel_release());
+    runtime = runtime_for(kernel_release());
     if (!runtime.folder)
         return true;
     if (runtime.too_old) {

@@ -121,9 +121,10 @@ char *link_next_to(const char *pth);
 
 /*
  * CPython 3.15 and later read .start files, and ignore the import lines of a .pth file with the
- * same name; from 3.18 on they ignore all import lines in .pth files (PEP 829).  Links, as CPython
- * says nothing of a .start file that leads nowhere: first the module that python_stap.start names,
- * then python_stap.start.  They are made in this order.
+ * same name; from 3.18 on they ignore all import lines in .pth files (PEP 829).  enable makes links
+ * for 3.18 and later: for a .start file CPython imports pkgutil, which takes longer than the rest
+ * of its site.  Links, as CPython says nothing of a .start file that leads nowhere: first the
+ * module that python_stap.start names, then python_stap.start.  They are made in this order.
  */
 enum { START_LINKS = 2, START_FILES_MINOR = 15, NO_PTH_IMPORTS_MINOR = 18 };
 

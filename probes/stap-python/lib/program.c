@@ -44,6 +44,18 @@ void exec_program(char **command)
 
 /* ---------------------------------------------------------------- children */
 
+pid_t fork_with_pipe(const char *program, int own, int *end)
+{
+    int ends[2];
+    pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (pid < 0)
+        die(FAILED, "cannot start %s: %s", program, strerror(errno));
+    own = pid > 0 ? own : !own;
+    *end = ends[own];
+    close(ends[!own]);
+    return pid;
+}
+
 bool child_has_ended(pid_t pid)
 {
     siginfo_t info = {0};

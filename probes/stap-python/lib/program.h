@@ -17,6 +17,11 @@ char *program_in_path(const char *word);
  * exits with an error line and env's statuses: 127 if there is no such program, else 126. */
 void exec_program(char **command) __attribute__((noreturn));
 
+/* Forks, with a pipe.  Returns as fork(); *end is this end of the pipe: in this process the one
+ * that it reads (0) or writes (1), in the child the other one.  program: what the child will
+ * execute, for the error line with which this exits on failure. */
+pid_t fork_with_pipe(const char *program, int own, int *end);
+
 /* Whether this process's child has ended.  The child is not reaped. */
 bool child_has_ended(pid_t pid);
 

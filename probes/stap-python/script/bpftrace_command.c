@@ -11,7 +11,6 @@
 #include "systemtap/systemtap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -119,20 +118,11 @@ static const char *without_shell(const char *command)
  * to *go. */
 static pid_t start_command(const char *command, const char *pattern, int *go)
 {
-    int ends[2];
     char *preload = preload_value(), byte;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        die(FAILED, "pipe: %s", strerror(errno));
-    *go = ends[1];
-    pid_t pid = fork();
-    if (pid < 0)
-        die(FAILED, "fork: %s", strerror(errno));
-    if (pid > 0) {
-        close(ends[0]);
+    pid_t pid = fork_with_pipe("the command", 1, go);
+    if (pid > 0)
         return pid;
-    }
-    close(ends[1]);
-    if (read(ends[0], &byte, 1) != 1)
+    if (read(*go, &byte, 1) != 1)
         _exit(127);
     setenv("LD_PRELOAD", preload, 1);
     if (pattern)
@@ -144,22 +134,14 @@ static pid_t start_command(const char *command, const char *pattern, int *go)
 /* Starts bpftrace; *from is its output. */
 static pid_t start_tracer(char **tracing, int *from)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        die(FAILED, "pipe: %s", strerror(errno));
-    *from = ends[0];
-    pid_t pid = fork();
-    if (pid < 0)
-        die(FAILED, "can't start bpftrace: fork: %s", strerror(errno));
-    if (pid > 0) {
-        close(ends[1]);
+    pid_t pid = fork_with_pipe("bpftrace", 0, from);
+    if (pid > 0)
         return pid;
-    }
     /* If this program ignores SIGINT, as one that a script starts with &, bpftrace must not. */
     signal(SIGINT, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGINT);
     set_tracers_umask();
-    if (dup2(ends[1], 1) < 0)
+    if (dup2(*from, 1) < 0)
         _exit(126);
     exec_program(tracing);
 }

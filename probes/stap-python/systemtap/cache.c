@@ -130,7 +130,7 @@ void keep_others_out(void)
 /* SystemTap 5.1 sets umask 0, which the programs that it starts inherit. */
 static bool has_umask_0(void)
 {
-    struct stap_version version = stap_version();
+    struct stap_version version = known_stap_version();
     return version.major == 5 && version.minor == 1;
 }
 

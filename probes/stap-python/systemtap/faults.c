@@ -194,7 +194,7 @@ void add_no_warnings(struct texts *command, const char *kernel)
 {
     if (!kernel_has(kernel, "include/linux/args.h", "COUNT_ARGS"))
         return;
-    struct stap_version version = stap_version();
+    struct stap_version version = known_stap_version();
     if (version.major && (version.major < 5 || (version.major == 5 && version.minor < 2)))
         texts_add_two(command, "-B", "KCFLAGS=-w");
 }

@@ -29,6 +29,8 @@ const char *stap_program(void)
     return program_in_path(stap_name());
 }
 
+static struct stap_version known_version;
+
 struct stap_version stap_version(void)
 {
     struct stap_version version = {0, 0};
@@ -39,7 +41,12 @@ struct stap_version stap_version(void)
     const char *text = strstr(run_and_capture(command, 60, &status), "version ");
     if (status != 0 || !text || sscanf(text, "version %d.%d", &version.major, &version.minor) != 2)
         version = (struct stap_version){0, 0};
-    return version;
+    return known_version = version;
+}
+
+struct stap_version known_stap_version(void)
+{
+    return known_version.major ? known_version : stap_version();
 }
 
 char *stap_error(char *said)

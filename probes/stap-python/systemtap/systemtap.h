@@ -31,6 +31,9 @@ struct stap_version {
 /* What `stap --version` prints.  Runs stap. */
 struct stap_version stap_version(void);
 
+/* The last result of stap_version(), which is called if there is none. */
+struct stap_version known_stap_version(void);
+
 /* The first line of stap's output that names an error; if none does, the first line. */
 char *stap_error(char *said);
 

@@ -160,8 +160,7 @@ static s64 note_stack(const char *outer, const char *inner)
     u32 number = python_make_stack(0, outer, strlen(outer));
     if (number && *inner)
         number = python_make_stack(number, inner, strlen(inner));
-    if (number)
-        python_note_stack(number);
+    python_note_stack(number);
     return number;
 }
 
