@@ -150,6 +150,7 @@ bool arm_current_from_watcher(void);
 
 /* In the child of a fork, which has no other thread. */
 void arm_after_fork(void);
+void memory_after_fork(void);
 
 /* ---------------------------------------------------------------- detaching */
 
