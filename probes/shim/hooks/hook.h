@@ -152,6 +152,10 @@ bool arm_current_from_watcher(void);
 void arm_after_fork(void);
 void memory_after_fork(void);
 
+/* A function of atexit: memory that CPython frees as it ends was in use until the program's end.
+ * Rearming has stopped. */
+void memory_at_exit(void);
+
 /* ---------------------------------------------------------------- detaching */
 
 /* The shim detaches: puts CPython's own use_tool_id() and free_tool_id() back.  Any thread, no

@@ -371,12 +371,11 @@ static enum hook_result set(struct interp *interp, unsigned enabled)
     return sample == is_sampling ? HOOK_DONE : HOOK_LATER;
 }
 
-/* CPython ends: later nothing takes ours out. */
-static void end(struct interp *interp)
+void memory_at_exit(void)
 {
     bool sample = false;
-    if (interp->is_main && is_sampling)
-        set_allocators(&sample);
+    if (is_sampling)
+        stop_the_world_call(set_allocators, &sample);
 }
 
 void memory_after_fork(void)
@@ -393,5 +392,4 @@ const struct hook hook_memory = {
     .is_supported = fits,
     .start = start,
     .set = set,
-    .end = end,
 };
