@@ -124,7 +124,7 @@ print("own again" if allocators() == own else "others")
     done <<'CASES'
 -,-,-, own again
 -,-,-,debug own again
-start,-,-,malloc own again
+start,-,-, own again
 -,start,stop,debug others
 CASES
   done
