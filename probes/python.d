@@ -30,4 +30,7 @@ provider python {
     probe import__find__load__start(const char *modulename);
     probe import__find__load__done(const char *modulename, int found);
     probe audit(const char *event, PyObject *args);
+    probe memory__period(void *bytes);
+    probe memory__sample(void *address, long size, long weight, int domain);
+    probe memory__free(void *address);
 };

@@ -189,6 +189,9 @@ pymalloc -G top=20 -G stacks=1|timed.py|count bytes max kind stack, rest_rows
     stack = ['File "%s", line %d, in %s' % (path, line, name) for line, name in ((30, "allocates_8_mb"), (51, "main"), (60, "<module>"))]
     assert list(first[0].values()) == [5, 41943045, 8388609, "malloc", stack], first
     assert len(last) == 1 and last[0]["rest_rows"] > 0, last
+pyheap -G bytes=4096 -G top=3|keeps.py 2000|live blocks samples allocated stack, live samples error resident
+    assert len(first) == 3 and first[0]["stack"][0].endswith("in remembers") and len(last) == 1, rows
+    assert sum(row["live"] for row in first) <= last[0]["live"] and last[0]["error"] < last[0]["live"], rows
 pyline '*/workloads/counted.py:*'|counted.py|hits file line
     assert {row["file"] for row in rows} == {path}, rows
     hits = {row["line"]: row["hits"] for row in rows}

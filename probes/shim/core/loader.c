@@ -141,6 +141,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     rearm_stop();
     watcher_stop_at_exit();
     watcher_allowed = false;
+    memory_at_exit();
     sums_flush();
     daemons_at_exit();
     return cpython_none();

@@ -125,12 +125,13 @@ atomic_uint rearm_requests;
 
 /* A new hook is one line here. */
 
-extern const struct hook hook_gc, hook_import, hook_audit, hook_monitoring;
+extern const struct hook hook_gc, hook_import, hook_audit, hook_memory, hook_monitoring;
 
 const struct hook *const hooks[] = {
     &hook_gc,
     &hook_import,
     &hook_audit,
+    &hook_memory,
     /* functions last: Python code that the other hooks run is not the program's */
     &hook_monitoring,
     &hook_frame,
@@ -142,6 +143,7 @@ const struct hook *const hooks[] = {
 void arm_after_fork(void)
 {
     interp_after_fork();
+    memory_after_fork();
     code_reset_pending();
     sums_after_fork();
     filter_after_fork();

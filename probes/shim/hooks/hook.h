@@ -150,6 +150,11 @@ bool arm_current_from_watcher(void);
 
 /* In the child of a fork, which has no other thread. */
 void arm_after_fork(void);
+void memory_after_fork(void);
+
+/* A function of atexit: memory that CPython frees as it ends was in use until the program's end.
+ * Rearming has stopped. */
+void memory_at_exit(void);
 
 /* ---------------------------------------------------------------- detaching */
 

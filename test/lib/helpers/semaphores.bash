@@ -10,13 +10,17 @@ semaphore() {
     /Semaphore: / && name == marker { print $NF; exit }'
 }
 
+# The addresses of the semaphores of the markers that match the regular expression $1, with commas between.
+semaphores_of() {
+  readelf --wide --notes "$shim" | grep -A1 -E "Name: ($1)\$" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,
+}
+
 # Makes semaphores.so in the folder $1.  Preloaded before the shim, it raises the semaphores of all markers, or of
 # those that match the regular expression $2; with SEMAPHORES_TOGGLE=MS it raises and lowers them every MS.
 make_semaphores() {
   "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
     -o "$1/semaphores.so" "$top/test/long/memory/semaphores.c"
-  SEMAPHORES=$(readelf --wide --notes "$shim" | grep -A1 -E "Name: (${2:-.*})\$" |
-    sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,)
+  SEMAPHORES=$(semaphores_of "${2:-.*}")
   export SEMAPHORES
 }
 

@@ -262,6 +262,23 @@ WRAPPED(gc__done, long collected)
     check(collected >= 0, "collected", "a count", NULL);
 }
 
+WRAPPED(memory__period, void *bytes)
+{
+    check(bytes != NULL, "bytes", "an address", NULL);
+}
+
+WRAPPED(memory__sample, void *address, long size, long weight, int domain)
+{
+    (void)address;
+    check(size >= 0 && weight >= size, "weight", "the size or more", NULL);
+    check(domain == 1 || domain == 2, "domain", "1 or 2", NULL);
+}
+
+WRAPPED(memory__free, void *address)
+{
+    check(address != NULL, "address", "an address", NULL);
+}
+
 WRAPPED(import__find__load__start, const char *modulename)
 {
     read_all(modulename);

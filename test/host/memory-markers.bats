@@ -1,0 +1,184 @@
+# memory__sample and memory__free: sampled allocations stand for all of them, and CPython's allocators are its own again
+# afterwards.
+#
+# copy of the shim
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  can_bpftrace
+}
+
+teardown() {
+  kill_jobs
+}
+
+samples() {
+  cat <<EOF
+usdt:$shim:python:memory__sample { printf("+ %lx %ld %ld %d\n", arg0, arg1, arg2, arg3); }
+usdt:$shim:python:memory__free { printf("- %lx\n", arg0); }
+usdt:$shim:python:gc__start /arg0 == 2/ { printf("phase\n"); }
+EOF
+}
+
+# Allocates by malloc(), calloc() and realloc(), and frees.  Each collection begins another phase.
+program='
+import gc, sys
+gc.disable()
+gc.collect()
+blocks = [bytes(1000) for _ in range(20000)]
+objects = [object() for _ in range(300000)]
+one = bytearray(5000000)
+grown = bytearray()
+for _ in range(3000):
+    grown += b"x" * 1000
+gc.collect()
+print(sum(map(sys.getsizeof, blocks)) + len(objects) * sys.getsizeof(objects[0])
+      + sum(map(sys.getsizeof, (blocks, objects, one, grown))))
+del blocks, objects, one, grown
+gc.collect()
+'
+
+@test "the weights of the samples that live are the bytes that live, in each CPython" {
+  local python allocated
+  printf '%s' "$program" >"$BATS_TEST_TMPDIR/program.py"
+  for python in $(pythons); do
+    # a mean of 4,500 samples: a deviation of 1.5 percent
+    allocated=$(LD_PRELOAD=$shim PYTHON_STAP_MEMORY=8192 bpftrace_while "$(samples)" "$python" "$BATS_TEST_TMPDIR/program.py" && cp "$BATS_TEST_TMPDIR/trace" "$BATS_TEST_TMPDIR/samples")
+    awk -v allocated="$allocated" '
+      $1 == "phase" { phase++; if (phase == 2) for (block in live) { in_use += live[block]; known[block] = 1 } }
+      $1 == "+" && phase == 1 { live[$2] = $4; samples++; domains[$5]++; if ($4 < $3) { print "weight below size:", $0; bad = 1 } }
+      $1 == "-" { if (phase == 1) frees++; delete live[$2]; delete known[$2] }
+      $1 == "+" && phase == 2 { delete known[$2] }
+      END {
+        for (block in known) left += live[block]
+        printf "%d bytes, estimated %d (%.3f) from %d samples with %d frees; %d left\n", allocated, in_use, in_use / allocated, samples, frees, left
+        exit bad || phase != 3 || in_use < allocated * 0.92 || in_use > allocated * 1.08 || left > allocated * 0.02 || !domains[1] || !domains[2]
+      }' "$BATS_TEST_TMPDIR/samples"
+  done
+}
+
+# Prints the allocators of CPython as words, before, while and after a tracer asks for samples, and what it does with
+# tracemalloc meanwhile.
+watched='
+import ctypes, os, sys, time, tracemalloc
+before, during, after, folder = sys.argv[1:]
+words = (ctypes.c_void_p * 5)
+get = ctypes.pythonapi.PyMem_GetAllocator
+get.restype = None
+def allocators():
+    result = []
+    for domain in 0, 1, 2:
+        allocator = words()
+        get(domain, ctypes.byref(allocator))
+        result.append(tuple(allocator))
+    return result
+def act(what):
+    if what == "start":
+        tracemalloc.start()
+    elif what == "stop":
+        tracemalloc.stop()
+def work():
+    kept = [bytearray(i % 3000) for i in range(20000)]
+    del kept
+    time.sleep(0.01)
+def until(condition):
+    while not condition():
+        work()
+act(before)
+own = allocators()
+open(folder + "/ready", "w").close()
+until(lambda: allocators() != own)
+assert allocators()[0] == own[0], "the raw domain"
+act(during)
+open(folder + "/seen", "w").close()
+until(lambda: os.path.exists(folder + "/ended"))
+deadline = time.monotonic() + 60
+while during != "start" and allocators() != own and time.monotonic() < deadline:
+    work()
+act(after)
+for _ in range(10):
+    work()
+print("own again" if allocators() == own else "others")
+'
+
+@test "the allocators are CPython's own before and after, byte for byte, also beside tracemalloc" {
+  local python case expected program before during after malloc
+  printf '%s' "$watched" >"$BATS_TEST_TMPDIR/watched.py"
+  for python in $(pythons_by_hook); do
+    while read -r case expected; do
+      echo "$python ${case//,/ }"
+      rm -f "$BATS_TEST_TMPDIR"/{ready,seen,ended,printed}
+      IFS=, read -r before during after malloc <<<"$case"
+      LD_PRELOAD=$shim PYTHONMALLOC=$malloc "$python" "$BATS_TEST_TMPDIR/watched.py" "$before" "$during" "$after" \
+        "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/printed" 3>&- &
+      program=$!
+      wait_for test -e "$BATS_TEST_TMPDIR/ready"
+      # shellcheck disable=SC2016 # bash expands it
+      bpftrace_while "$(samples)" bash -c 'until [ -e "$1/seen" ]; do sleep 0.05; done' - "$BATS_TEST_TMPDIR"
+      touch "$BATS_TEST_TMPDIR/ended"
+      wait "$program"
+      [ "$(cat "$BATS_TEST_TMPDIR/printed")" = "$expected" ]
+    done <<'CASES'
+-,-,-, own again
+-,-,-,debug own again
+start,-,-, own again
+-,start,stop,debug others
+CASES
+  done
+}
+
+@test "allocators that come and go as others do, in threads and forks, change nothing" {
+  local python malloc
+  make_semaphores "$BATS_TEST_TMPDIR" 'memory__.*'
+  cat >"$BATS_TEST_TMPDIR/hostile.py" <<'PY'
+import os, random, sys, threading, time, tracemalloc
+end = time.monotonic() + 3
+wrong = []
+def work(seed):
+    chosen = random.Random(seed)
+    kept = {}
+    while time.monotonic() < end:
+        for i in range(300):
+            key = chosen.randrange(500)
+            text = str(key) * chosen.randrange(1, 400)
+            if kept.setdefault(key, (text, text[:]))[0] != kept[key][1]:
+                wrong.append(key)
+            if chosen.random() < 0.5:
+                kept.pop(key)
+            grown = bytearray(text, "ascii")
+            grown += bytes(grown)
+            if bytes(grown) != (text * 2).encode():
+                wrong.append(key)
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+for thread in threads:
+    thread.start()
+while time.monotonic() < end:
+    if random.random() < 0.5:
+        tracemalloc.start()
+    else:
+        tracemalloc.stop()
+    time.sleep(0.03)
+    child = os.fork()
+    if not child:
+        end = time.monotonic() + 0.05
+        work(7)
+        os._exit(bool(wrong))
+    if os.waitpid(child, 0)[1]:
+        wrong.append("child")
+for thread in threads:
+    thread.join()
+print("wrong" if wrong else "fine")
+PY
+  for python in $(pythons_by_hook); do
+    for malloc in '' debug; do
+      echo "$python $malloc"
+      run env SEMAPHORES_TOGGLE=40 PYTHON_STAP_MEMORY=500 PYTHONMALLOC=$malloc LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" \
+        timeout -k 1 120 "$python" -W ignore "$BATS_TEST_TMPDIR/hostile.py"
+      [ "$status" = 0 ]
+      [ "$output" = fine ]
+    done
+  done
+}
