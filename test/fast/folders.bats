@@ -27,7 +27,7 @@ probes/stap-python/systemtap:shared/ lib/ systemtap/
 probes/stap-python/attach:shared/ lib/ attach/
 probes/stap-python/script:shared/ lib/ systemtap/ attach/ script/
 probes/stap-python/doctor:shared/ lib/ systemtap/ attach/ doctor/
-probes/stap-python:shared/ lib/ systemtap/ attach/ script/ doctor/ commands.h
+probes/stap-python:shared/ lib/ systemtap/ attach/ script/ profile/ doctor/ commands.h
 tapset/embedded:shared/ embedded/
 tapset:shared/ embedded/
 ORDER
@@ -39,7 +39,7 @@ ORDER
 
 @test "each source is in a folder that the order names" {
   local others
-  others=$(find probes -name '*.[ch]' | grep -vE '^probes/(shared|shim/(os|cpython|markers|sums|hooks|core)|stap-python(/(lib|systemtap|attach|script|doctor))?)/[a-z0-9_]+\.[ch]$' || true)
+  others=$(find probes -name '*.[ch]' | grep -vE '^probes/(shared|shim/(os|cpython|markers|sums|hooks|core)|stap-python(/(lib|systemtap|attach|script|profile|doctor))?)/[a-z0-9_]+\.[ch]$' || true)
   [ -z "$others" ] || {
     echo "$others"
     false
