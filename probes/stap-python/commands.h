@@ -7,6 +7,8 @@
 #ifndef STAP_PYTHON_COMMANDS_H
 #define STAP_PYTHON_COMMANDS_H
 
+#include <stdbool.h>
+
 /* ---------------------------------------------------------------- run */
 
 /* `stap-python run`: starts a command with the shim preloaded.  Does not return. */
@@ -74,5 +76,23 @@ int ps_main(char **arguments);
 int record_main(char **arguments);
 int top_main(char **arguments);
 int dump_main(char **arguments);
+
+/* ---------------------------------------------------------------- top's screen */
+
+/* Whether stdin and stdout are a terminal on which a screen can be drawn. */
+bool top_has_screen(void);
+
+/* What is sampled, in the words of the screen: the process (pid is not NULL), or the command, whose
+ * words end with NULL. */
+char *top_target(char **command, const char *pid);
+
+/* The command for stap's -c.  What it prints goes to a file, which top_run() prints at the end, and
+ * it reads nothing: the screen and the keys are top's.  Exits with an error line if the file can't
+ * be made. */
+char *top_quiet_command(const char *command);
+
+/* Runs stap's command line (ends with NULL), which prints pyprof's tables of live=2, and draws them
+ * on the terminal.  Returns stap's exit status. */
+int top_run(const char *target, const char *rate, char **stap);
 
 #endif

@@ -127,7 +127,9 @@ static const char top_usage[] =
     "\n"
     "Samples where a Python process, and what it starts, uses the CPU, and prints a table of\n"
     "functions each second. The shim is loaded into the process if it lacks it. It is the script\n"
-    "pyprof: stap-python pyprof --help.\n"
+    "pyprof: stap-python pyprof --help. On a terminal the table is a screen with keys: o, t and f\n"
+    "order it by own samples, by total ones and by function, p pauses, q ends, ? shows the keys.\n"
+    "What CMD prints follows at the end, and CMD reads nothing then.\n"
     "\n"
     "  -p, --pid PID          the process\n"
     "  -d, --duration S       for so many seconds\n"
@@ -146,15 +148,16 @@ static const char dump_usage[] =
 /* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
     const char *name, *usage, *script, *letters;
-    bool runs_commands;
+    bool runs_commands, has_screen;
 };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
     char *words[32];
     size_t count;
-    char *rate, *duration, *output;
-    bool draws; /* a flame graph */
+    char *rate, *duration, *output, *pid;
+    bool draws;         /* a flame graph */
+    const char *target; /* for top's screen; NULL: it has none */
 };
 
 static void add(struct line *line, char *word)
@@ -201,6 +204,7 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
     case 'p':
         if (!parse_pid(optarg))
             die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
+        line->pid = optarg;
         add_two(line, "-x", optarg);
         break;
     case 'o':
@@ -279,6 +283,9 @@ static int run(const struct sampler *sampler, struct line *line)
         add_two(line, "-o", for_stap(folded ? folded : line->output));
     if (line->rate)
         add(line, line->rate);
+    if (line->target)
+        return top_run(line->target, line->rate ? line->rate : "99",
+                       script_command(path, line->words));
     if (!folded)
         return script_main(path, line->words);
     if (output >= 0 && ftruncate(output, 0) != 0 && errno != EINVAL)
@@ -318,8 +325,11 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
             sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
     add_duration(&line, shows);
-    if (*command)
-        add_two(&line, "-c", command_of(command));
+    char *traced = *command ? command_of(command) : NULL;
+    if (sampler->has_screen)
+        line.target = top_target(command, line.pid);
+    if (traced)
+        add_two(&line, "-c", sampler->has_screen ? top_quiet_command(traced) : traced);
     if (global)
         add_two(&line, "-G", global);
     return run(sampler, &line);
@@ -327,18 +337,19 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti", true};
+    const struct sampler record = {"record",          record_usage, "pyprof",
+                                   "+:p:o:d:r:f:nti", true,         false};
     return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
-    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
-    return sample(&top, arguments, "live=1", false);
+    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true, top_has_screen()};
+    return sample(&top, arguments, top.has_screen ? "live=2" : "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
+    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false, false};
     return sample(&dump, arguments, NULL, false);
 }
