@@ -86,13 +86,12 @@ bool top_has_screen(void);
  * words end with NULL. */
 char *top_target(char **command, const char *pid);
 
-/* The command for stap's -c.  What it prints goes to a file, which top_run() prints at the end, and
- * it reads nothing: the screen and the keys are top's.  Exits with an error line if the file can't
- * be made. */
+/* The command for stap's -c.  What it prints goes to a file, which top_run() prints at the end: the
+ * screen is top's.  Exits with an error line if the file can't be made. */
 char *top_quiet_command(const char *command);
 
 /* Runs stap's command line (ends with NULL), which prints pyprof's tables of live=2, and draws them
- * on the terminal.  Returns stap's exit status. */
+ * on the terminal, whose keys stap does not read.  Returns stap's exit status. */
 int top_run(const char *target, const char *rate, char **stap);
 
 #endif

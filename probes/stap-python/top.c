@@ -351,7 +351,7 @@ char *top_quiet_command(const char *command)
             strerror(errno));
     close(fd);
     atexit(remove_output);
-    return format("%s >%s 2>&1 </dev/null", command, shell_quoted(output));
+    return format("%s >%s 2>&1", command, shell_quoted(output));
 }
 
 static void print_output(void)
@@ -371,7 +371,10 @@ static void start(char **stap, int tables, int words, const sigset_t *mask)
         return;
     sigprocmask(SIG_SETMASK, mask, NULL);
     prctl(PR_SET_PDEATHSIG, SIGINT);
-    if (dup2(tables, STDOUT_FILENO) >= 0 && dup2(words, STDERR_FILENO) >= 0)
+    /* The keys are not for the script. */
+    int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (none >= 0 && dup2(none, STDIN_FILENO) >= 0 && dup2(tables, STDOUT_FILENO) >= 0 &&
+        dup2(words, STDERR_FILENO) >= 0)
         exec_program(stap);
     _exit(126);
 }

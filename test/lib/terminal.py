@@ -1,7 +1,7 @@
 # terminal.py STEP... -- COMMAND...: runs a command on a terminal of its own, and does these steps with it:
 #
 #   size=ROWSxCOLUMNS  sets the terminal's size (24x80)
-#   see=REGEX          waits until the screen matches, its lines with newlines between
+#   see=REGEX          waits until the screen matches, its lines with newlines between; at most $LIMIT seconds (20)
 #   key=TEXT           types it; \xNN is a byte
 #   signal=NAME        sends it to the command
 #   stops              waits until the command is stopped
@@ -108,7 +108,7 @@ def read(seconds):
 
 
 def wait_until(condition, what):
-    end = time.monotonic() + 20 * int(os.environ.get("SLOW") or 1)
+    end = time.monotonic() + int(os.environ.get("LIMIT") or 20) * int(os.environ.get("SLOW") or 1)
     while not condition():
         if time.monotonic() > end or not read(0.05):
             if condition():
