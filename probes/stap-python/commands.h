@@ -14,6 +14,12 @@
 /* `stap-python run`: starts a command with the shim preloaded.  Does not return. */
 int run_main(char **arguments);
 
+/* ---------------------------------------------------------------- diff */
+
+/* `stap-python diff`: compares two profiles.  Exits with an error line if a file can't be read or
+ * written. */
+int diff_main(char **arguments);
+
 /* ---------------------------------------------------------------- enable */
 
 /* `stap-python enable` and `disable`: make every start of an interpreter or a service load the
@@ -41,21 +47,6 @@ void reload_services(void);
  * process fire. */
 int filter_main(char **arguments);
 
-/* ---------------------------------------------------------------- flamegraph */
-
-/* The path of flamegraph.pl, which draws the flame graph of `stap-python record` from folded
- * stacks.  Exits with an error line if it is not installed, or root must not run it. */
-char *flamegraph_program(void);
-
-/* A path for the folded stacks, in a new folder.  Both are removed when this process exits.  Exits
- * with an error line if the folder can't be made. */
-char *flamegraph_folded(void);
-
-/* Runs stap's command line (ends with NULL), which writes folded.  SIGINT, SIGTERM and SIGHUP are
- * passed on to stap.  After stap, program draws folded to the descriptor output.  Returns stap's
- * exit status.  Exits with an error line if stap succeeds without samples, or program fails. */
-int flamegraph_draw(const char *program, char **stap, const char *folded, int output);
-
 /* ---------------------------------------------------------------- list */
 
 /* `stap-python list`: prints the markers of an interpreter, process or file, and who provides them;
@@ -71,8 +62,8 @@ int ps_main(char **arguments);
 /* ---------------------------------------------------------------- record, top, dump */
 
 /* `stap-python record`, `top` and `dump`: run the scripts pyprof and pydump, with the options that
- * py-spy's commands of these names have.  They return only after a flame graph: else
- * script_main() replaces this program. */
+ * py-spy's commands of these names have.  They return only if the samples were converted to another
+ * format than the folded one, or top has a screen: else script_main() replaces this program. */
 int record_main(char **arguments);
 int top_main(char **arguments);
 int dump_main(char **arguments);
@@ -82,16 +73,13 @@ int dump_main(char **arguments);
 /* Whether stdin and stdout are a terminal on which a screen can be drawn. */
 bool top_has_screen(void);
 
-/* What is sampled, in the words of the screen: the process (pid is not NULL), or the command, whose
- * words end with NULL. */
-char *top_target(char **command, const char *pid);
-
 /* The command for stap's -c.  What it prints goes to a file, which top_run() prints at the end: the
  * screen is top's.  Exits with an error line if the file can't be made. */
 char *top_quiet_command(const char *command);
 
-/* Runs stap's command line (ends with NULL), which prints pyprof's tables of live=2, and draws them
- * on the terminal, whose keys stap does not read.  Returns stap's exit status. */
+/* target: what is sampled, as a printable text; rate: how often a second.  Runs stap's command line
+ * (ends with NULL), which prints pyprof's tables of live=2, and draws them on the terminal, whose
+ * keys stap does not read.  Returns stap's exit status. */
 int top_run(const char *target, const char *rate, char **stap);
 
 #endif

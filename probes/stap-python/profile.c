@@ -1,6 +1,6 @@
 /*
  * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof and
- * pydump, and draw flame graphs.
+ * pydump, and the samples into other formats.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +10,10 @@
 #include "lib/processes.h"
 #include "lib/program.h"
 #include "lib/util.h"
+#include "profile/flamegraph.h"
+#include "profile/pprof.h"
+#include "profile/speedscope.h"
+#include "profile/stacks.h"
 #include "script/script.h"
 
 #include <errno.h>
@@ -20,80 +24,39 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- flame graph: its files */
+/* ---------------------------------------------------------------- formats */
 
-/* flamegraph.pl in packages that have it outside of PATH: Debian's and Fedora's Perl modules. */
-static const char *const elsewhere[] = {
-    "/usr/share/perl5/Devel/NYTProf/flamegraph.pl",
-    "/usr/lib64/perl5/vendor_perl/Devel/NYTProf/flamegraph.pl",
-};
+enum format { FOLDED, SVG, HTML, SPEEDSCOPE, PPROF, UNKNOWN_FORMAT };
 
-char *flamegraph_program(void)
+/* The other names are py-spy's. */
+static const struct {
+    const char *name;
+    enum format format;
+} formats[] = {{"folded", FOLDED}, {"raw", FOLDED},  {"flamegraph", SVG},       {"svg", SVG},
+               {"html", HTML},     {"pprof", PPROF}, {"speedscope", SPEEDSCOPE}};
+
+static const struct {
+    const char *end;
+    enum format format;
+} suffixes[] = {{".svg", SVG}, {".html", HTML}, {".json", SPEEDSCOPE}, {".pb.gz", PPROF}};
+
+static enum format format_of_name(const char *name)
 {
-    char *path = program_in_path("flamegraph.pl");
-    for (size_t i = 0; !path && i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (access(under_root(elsewhere[i]), X_OK) == 0)
-            path = strdup(under_root(elsewhere[i]));
-    if (!path)
-        die(FAILED, "record: flamegraph.pl, which draws an SVG, is not installed: it is in "
-                    "libdevel-nytprof-perl (Debian) and flamegraph (Fedora); it reads what "
-                    "--format folded writes");
-    const char *why = geteuid() == 0 ? unsafe_path(path) : NULL;
-    if (why)
-        die(FAILED, "record: %s: root does not run it: %s", path, why);
-    return path;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(name, formats[i].name) == 0)
+            return formats[i].format;
+    die(USAGE,
+        "record: the format is folded (or raw), flamegraph (or svg), html, speedscope or pprof, "
+        "not '%s'",
+        name);
 }
 
-static char *folder;
-
-static void remove_folder(void)
+static enum format format_of_file(const char *path)
 {
-    unlink(format("%s/folded", folder));
-    rmdir(folder);
-}
-
-char *flamegraph_folded(void)
-{
-    const char *parent = secure_getenv("TMPDIR");
-    folder = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
-        die(FAILED, "record: %s: cannot make a folder for the samples: %s", folder,
-            strerror(errno));
-    atexit(remove_folder);
-    return format("%s/folded", folder);
-}
-
-/* ---------------------------------------------------------------- flame graph: its programs */
-
-static int run_program(const char *program, int input, int output)
-{
-    char *command[] = {strdup(program), NULL};
-    int status;
-    pid_t pid = fork();
-    if (pid < 0)
-        die(FAILED, "record: cannot start %s: %s", program, strerror(errno));
-    if (pid == 0) {
-        if (dup2(input, 0) >= 0 && dup2(output, 1) >= 0)
-            exec_program(command);
-        _exit(126);
-    }
-    if (!wait_for_child(pid, &status))
-        die(FAILED, "record: waiting for a program: %s", strerror(errno));
-    return status;
-}
-
-int flamegraph_draw(const char *program, char **stap, const char *folded, int output)
-{
-    struct stat written = {.st_size = 0};
-    int status = run_in_foreground(stap), input = open_regular(folded, &written), drawn = 0;
-    bool empty = input < 0 || written.st_size == 0;
-    if (!empty)
-        drawn = run_program(program, input, output);
-    if (empty && status == 0)
-        die(FAILED, "record: there were no samples: nothing is drawn");
-    if (drawn)
-        die(FAILED, "record: %s ended with status %d", program, drawn);
-    return status;
+    for (size_t i = 0; path && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (ends_with(path, suffixes[i].end))
+            return suffixes[i].format;
+    return FOLDED;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -109,14 +72,20 @@ static const char record_usage[] =
     "stap-python pyprof --help.\n"
     "\n"
     "  -p, --pid PID          the process\n"
-    "  -o, --output FILE      to this file\n"
+    "  -o, --output FILE      to this file; .svg, .html, .json (speedscope) and .pb.gz (pprof) "
+    "at its end\n"
+    "                         are formats\n"
     "  -d, --duration S       for so many seconds\n"
     "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
     "(99)\n"
-    "  -f, --format FORMAT    folded, or raw: a line for each stack, which flamegraph.pl reads; "
-    "speedscope:\n"
-    "                         a file for speedscope.app; flamegraph: an SVG, drawn by "
-    "flamegraph.pl\n"
+    "  -f, --format FORMAT    folded, or raw: a line for each stack; flamegraph, or svg: a file "
+    "for "
+    "a\n"
+    "                         browser; html: with a table of functions, too; speedscope: a file "
+    "for\n"
+    "                         speedscope.app; pprof: for go tool pprof, with lines and threads\n"
+    "      --reverse          svg, html: from the innermost function on, downwards\n"
+    "      --title TITLE      svg, html, speedscope: this title\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
     "  -t, --threads          each thread apart\n";
@@ -151,13 +120,17 @@ struct sampler {
     bool runs_commands, has_screen;
 };
 
+/* getopt()'s values of options without a letter, which stand in letters, too. */
+enum { REVERSE = 1, TITLE = 2 };
+
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
-    char *words[32];
+    char *words[40];
     size_t count;
-    char *rate, *duration, *output, *pid;
-    bool draws;         /* a flame graph */
-    const char *target; /* for top's screen; NULL: it has none */
+    char *rate, *duration, *output, *pid, *title;
+    char *command; /* as it is shown */
+    enum format format;
+    bool reverses;
 };
 
 static void add(struct line *line, char *word)
@@ -188,16 +161,6 @@ static char *command_of(char **words)
     return command;
 }
 
-static void add_format(struct line *line, const char *name)
-{
-    line->draws = strcmp(name, "flamegraph") == 0 || strcmp(name, "svg") == 0;
-    if (strcmp(name, "speedscope") == 0)
-        add_two(line, "-G", "speedscope=1");
-    else if (!line->draws && strcmp(name, "folded") != 0 && strcmp(name, "raw") != 0)
-        die(USAGE, "record: the format is folded (or raw), speedscope or flamegraph, not '%s'",
-            name);
-}
-
 static void add_option(const struct sampler *sampler, int letter, struct line *line)
 {
     switch (letter) {
@@ -217,13 +180,19 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         line->rate = number_for(sampler, "the rate", optarg);
         break;
     case 'f':
-        add_format(line, optarg);
+        line->format = format_of_name(optarg);
         break;
     case 'n':
         add_two(line, "-G", "native=1");
         break;
     case 't':
         add_two(line, "-G", "threads=1");
+        break;
+    case REVERSE:
+        line->reverses = true;
+        break;
+    case TITLE:
+        line->title = optarg;
         break;
     case 'i':
         die(USAGE,
@@ -268,31 +237,125 @@ static void add_duration(struct line *line, bool shows)
         add_two(line, "-G", "progress=1");
 }
 
-/* Runs the script: as a child for a flame graph, else in place of this program. */
-static int run(const struct sampler *sampler, struct line *line)
+/* ---------------------------------------------------------------- conversion */
+
+static char *folder; /* of the samples, while they are only there */
+
+static void remove_folder(void)
 {
-    char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
-    int output = -1;
-    if (line->draws)
-        program = flamegraph_program();
-    if (line->output)
-        output = open_output(line->output);
-    if (line->draws)
-        folded = flamegraph_folded();
-    if (folded || line->output)
-        add_two(line, "-o", for_stap(folded ? folded : line->output));
+    if (!folder)
+        return;
+    unlink(format("%s/folded", folder));
+    rmdir(folder);
+}
+
+/* A path for the folded stacks, in a new folder. */
+static char *new_folded(void)
+{
+    const char *parent = secure_getenv("TMPDIR");
+    folder = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(folder))
+        die(FAILED, "record: %s: cannot make a folder for the samples: %s", folder,
+            strerror(errno));
+    atexit(remove_folder);
+    return format("%s/folded", folder);
+}
+
+/* "python3 x.py", or "python3 x.py (PID 12)". */
+static char *default_title(const struct line *line)
+{
+    if (!line->pid)
+        return line->command;
+    char *command = proc_command_line(parse_pid(line->pid));
+    return *command ? format("%s (PID %s)", command, line->pid) : format("PID %s", line->pid);
+}
+
+static void write_format(const struct profile *profile, const struct line *line, FILE *output)
+{
+    struct graph graph = {.title = line->title, .is_reversed = line->reverses};
+    graph.note = format("%s%u Hz, %llu samples", line->reverses ? "from the inside out; " : "",
+                        profile->rate, (unsigned long long)profile->stacks[0].total[0]);
+    if (line->format == SVG)
+        flamegraph_write(profile, &graph, output);
+    else if (line->format == HTML)
+        html_write(profile, &graph, output);
+    else if (line->format == SPEEDSCOPE)
+        speedscope_write(profile, line->title, output);
+    else
+        profile_write_pprof(profile, output);
+}
+
+/* Writes the samples to the descriptor, and if that fails says where they are still. */
+static void convert(const struct line *line, const char *folded, int output)
+{
+    const char *target = line->output ? line->output : "stdout";
+    struct profile *profile = profile_new();
+    char *kept = folder;
+    folder = NULL; /* stays if a line here is the last */
+    profile->rate = line->rate ? (unsigned)atoi(line->rate) : 99;
+    profile_read(profile, 0, "record", folded);
+    profile_sum(profile);
+    FILE *file = fdopen(output, "w");
+    if (file && (ftruncate(output, 0) == 0 || errno == EINVAL)) {
+        write_format(profile, line, file);
+        if (!ferror(file) && fclose(file) == 0) {
+            folder = kept;
+            return;
+        }
+    }
+    die(FAILED, "record: cannot write %s: %s: the samples are in %s", target, strerror(errno),
+        folded);
+}
+
+/* Runs the script as a child: its folded stacks become another format. */
+static int run_and_convert(const char *path, struct line *line, int output)
+{
+    struct stat written = {.st_size = 0};
+    char *folded = new_folded();
+    if (!line->title)
+        line->title = default_title(line);
+    if (line->format == PPROF) {
+        add_two(line, "-G", "record=1");
+        add_two(line, "-G", "lines=1");
+    }
+    add_two(line, "-o", for_stap(folded));
     if (line->rate)
         add(line, line->rate);
-    if (line->target)
-        return top_run(line->target, line->rate ? line->rate : "99",
-                       script_command(path, line->words));
-    if (!folded)
-        return script_main(path, line->words);
-    if (output >= 0 && ftruncate(output, 0) != 0 && errno != EINVAL)
-        die(FAILED, "record: cannot write %s: %s", line->output, strerror(errno));
-    return flamegraph_draw(program, script_command(path, line->words), folded,
-                           output >= 0 ? output : STDOUT_FILENO);
+    int status = run_in_foreground(script_command(path, line->words));
+    bool is_empty = stat(folded, &written) != 0 || written.st_size == 0;
+    if (is_empty && status == 0)
+        die(FAILED, "record: there were no samples: nothing is written");
+    if (!is_empty)
+        convert(line, folded, output);
+    return status;
 }
+
+/* Runs the script: as a child if its output is converted, else in place of this program. */
+static int run(const struct sampler *sampler, struct line *line)
+{
+    char *path = script_file(sampler->script);
+    int output = STDOUT_FILENO;
+    if (line->format == UNKNOWN_FORMAT)
+        line->format = format_of_file(line->output);
+    if (line->reverses && line->format != SVG && line->format != HTML)
+        die(USAGE, "record: --reverse is for the formats svg and html");
+    if (line->title && (line->format == FOLDED || line->format == PPROF))
+        die(USAGE, "record: --title is for the formats svg, html and speedscope");
+    if (line->output)
+        output = open_output(line->output);
+    if (line->format != FOLDED)
+        return run_and_convert(path, line, output);
+    if (line->output)
+        add_two(line, "-o", for_stap(line->output));
+    if (line->rate)
+        add(line, line->rate);
+    if (sampler->has_screen)
+        return top_run(printable(default_title(line)), line->rate ? line->rate : "99",
+                       script_command(path, line->words));
+    return script_main(path, line->words);
+}
+
+/* ---------------------------------------------------------------- commands */
 
 /* shows: whether to print the progress, which would disturb a table. */
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
@@ -305,8 +368,10 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
                                             {"native", no_argument, NULL, 'n'},
                                             {"threads", no_argument, NULL, 't'},
                                             {"idle", no_argument, NULL, 'i'},
+                                            {"reverse", no_argument, NULL, REVERSE},
+                                            {"title", required_argument, NULL, TITLE},
                                             {NULL, 0, NULL, 0}};
-    struct line line = {.count = 0};
+    struct line line = {.format = UNKNOWN_FORMAT};
     int letter, count = 0;
     bool chosen = false;
     help_if_asked(arguments, sampler->usage);
@@ -325,10 +390,11 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
             sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
     add_duration(&line, shows);
-    char *traced = *command ? command_of(command) : NULL;
-    if (sampler->has_screen)
-        line.target = top_target(command, line.pid);
-    if (traced)
+    for (char **word = command; *word; word++)
+        line.command = format("%s%s%s", line.command ? line.command : "", line.command ? " " : "",
+                              shell_word(*word));
+    char *traced = command_of(command);
+    if (*command)
         add_two(&line, "-c", sampler->has_screen ? top_quiet_command(traced) : traced);
     if (global)
         add_two(&line, "-G", global);
@@ -337,8 +403,8 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record",          record_usage, "pyprof",
-                                   "+:p:o:d:r:f:nti", true,         false};
+    const struct sampler record = {
+        "record", record_usage, "pyprof", "+:p:o:d:r:f:nti\1\2:", true, false};
     return sample(&record, arguments, NULL, true);
 }
 

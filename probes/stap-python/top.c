@@ -7,7 +7,6 @@
  */
 
 #include "commands.h"
-#include "lib/processes.h"
 #include "lib/program.h"
 #include "lib/util.h"
 
@@ -104,14 +103,6 @@ static struct table shown, latest;
 static bool is_on, is_over, is_paused, has_help;
 static struct termios before;
 static struct text said; /* what the script says on stderr while the screen is on */
-
-char *top_target(char **command, const char *pid)
-{
-    char *text = pid ? format("%s (%s)", proc_command_line(parse_pid(pid)), pid) : "";
-    for (char **word = command; *word; word++)
-        text = format("%s%s%s", text, word == command ? "" : " ", shell_word(*word));
-    return printable(text);
-}
 
 bool top_has_screen(void)
 {

@@ -138,7 +138,9 @@ completions() {
   chmod +x "$BATS_TEST_TMPDIR/bin/systemctl"
   [ "$(PATH=$BATS_TEST_TMPDIR/bin:$PATH completions 'stap-python enable --service we' | paste -sd' ')" = 'web.service webhook@.service' ]
   completions 'stap-python record --n' | grep -qx -- --native
-  [ "$(completions 'stap-python record --format s')" = speedscope ]
+  [ "$(completions 'stap-python record --format s' | paste -sd' ')" = 'speedscope svg' ]
+  completions 'stap-python diff --f' | grep -qx -- --format
+  completions 'stap-python diff -f j' | grep -qx json
   completions 'stap-python pycalls --b' | grep -qx -- --backend
   completions 'stap-python pycalls --backend ' | grep -qx bpftrace
   # bash quotes these, and ends directories with a slash
@@ -146,6 +148,7 @@ completions() {
   completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
   completions "stap-python enable $BATS_TEST_TMPDIR/a" | grep -qx "$BATS_TEST_TMPDIR/a folder"
   completions "stap-python run cat $BATS_TEST_TMPDIR/a" | grep -qx 'compopt -o filenames'
+  completions "stap-python diff $BATS_TEST_TMPDIR/a" | grep -qx "$BATS_TEST_TMPDIR/a folder"
   refute grep -qx 'compopt -o filenames' <(completions 'stap-python enable pyth')
   # the name of a script is a word, never a command
   printf '#!/bin/sh\necho "pygood  good"\necho "\$(touch %s/run)  bad"\n' "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/stap-python"
