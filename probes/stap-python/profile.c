@@ -12,6 +12,7 @@
 #include "lib/util.h"
 #include "profile/flamegraph.h"
 #include "profile/pprof.h"
+#include "profile/sources.h"
 #include "profile/speedscope.h"
 #include "profile/stacks.h"
 #include "script/script.h"
@@ -26,14 +27,15 @@
 
 /* ---------------------------------------------------------------- formats */
 
-enum format { FOLDED, SVG, HTML, SPEEDSCOPE, PPROF, UNKNOWN_FORMAT };
+enum format { FOLDED, SVG, HTML, SOURCES, SPEEDSCOPE, PPROF, UNKNOWN_FORMAT };
 
 /* The other names are py-spy's. */
 static const struct {
     const char *name;
     enum format format;
-} formats[] = {{"folded", FOLDED}, {"raw", FOLDED},  {"flamegraph", SVG},       {"svg", SVG},
-               {"html", HTML},     {"pprof", PPROF}, {"speedscope", SPEEDSCOPE}};
+} formats[] = {
+    {"folded", FOLDED}, {"raw", FOLDED},      {"flamegraph", SVG}, {"svg", SVG},
+    {"html", HTML},     {"sources", SOURCES}, {"pprof", PPROF},    {"speedscope", SPEEDSCOPE}};
 
 static const struct {
     const char *end;
@@ -46,8 +48,8 @@ static enum format format_of_name(const char *name)
         if (strcmp(name, formats[i].name) == 0)
             return formats[i].format;
     die(USAGE,
-        "record: the format is folded (or raw), flamegraph (or svg), html, speedscope or pprof, "
-        "not '%s'",
+        "record: the format is folded (or raw), flamegraph (or svg), html, sources, speedscope or "
+        "pprof, not '%s'",
         name);
 }
 
@@ -81,11 +83,14 @@ static const char record_usage[] =
     "  -f, --format FORMAT    folded, or raw: a line for each stack; flamegraph, or svg: a file "
     "for "
     "a\n"
-    "                         browser; html: with a table of functions, too; speedscope: a file "
-    "for\n"
-    "                         speedscope.app; pprof: for go tool pprof, with lines and threads\n"
+    "                         browser; html: with a table of functions, too; sources: "
+    "an\n"
+    "                         HTML page of the source files, with the samples beside each line; "
+    "speedscope:\n"
+    "                         a file for speedscope.app; pprof: for go tool pprof, with lines and "
+    "threads\n"
     "      --reverse          svg, html: from the innermost function on, downwards\n"
-    "      --title TITLE      svg, html, speedscope: this title\n"
+    "      --title TITLE      svg, html, sources, speedscope: this title\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
     "  -t, --threads          each thread apart\n";
@@ -279,6 +284,8 @@ static void write_format(const struct profile *profile, const struct line *line,
         flamegraph_write(profile, &graph, output);
     else if (line->format == HTML)
         html_write(profile, &graph, output);
+    else if (line->format == SOURCES)
+        sources_write(profile, line->title, graph.note, !line->pid, output);
     else if (line->format == SPEEDSCOPE)
         speedscope_write(profile, line->title, output);
     else
@@ -314,8 +321,8 @@ static int run_and_convert(const char *path, struct line *line, int output)
     char *folded = new_folded();
     if (!line->title)
         line->title = default_title(line);
-    if (line->format == PPROF) {
-        add_two(line, "-G", "record=1");
+    if (line->format == PPROF || line->format == SOURCES) {
+        add_two(line, "-G", line->format == PPROF ? "record=1" : "record=2");
         add_two(line, "-G", "lines=1");
     }
     add_two(line, "-o", for_stap(folded));
@@ -340,7 +347,7 @@ static int run(const struct sampler *sampler, struct line *line)
     if (line->reverses && line->format != SVG && line->format != HTML)
         die(USAGE, "record: --reverse is for the formats svg and html");
     if (line->title && (line->format == FOLDED || line->format == PPROF))
-        die(USAGE, "record: --title is for the formats svg, html and speedscope");
+        die(USAGE, "record: --title is for the formats svg, html, sources and speedscope");
     if (line->output)
         output = open_output(line->output);
     if (line->format != FOLDED)

@@ -50,8 +50,11 @@ static void add_line(struct lines *lines, struct line line)
 /* The number of the view that the process of this root name has. */
 static uint32_t view_of(struct lines *lines, const char *name, bool is_ours)
 {
+    enum { NOBODY = 65534 };
     struct program_ids ids = program_ids(name);
-    struct source_process process = source_process((pid_t)ids.pid, ids.tid, is_ours);
+    bool is_known = ids.program != NULL; /* not of "(other)", for example */
+    struct source_process process =
+        source_process((pid_t)ids.pid, is_known ? ids.tid : NOBODY, is_known && is_ours);
     for (uint32_t i = 0; i < lines->view_count; i++)
         if (source_same_view(&lines->views[i], &process))
             return i;
