@@ -12,7 +12,7 @@ setup() {
   # other users can't enter the folder of bats
   here=$(mktemp -d /tmp/sources.XXXXXX)
   chmod 755 "$here"
-  cd "$here"
+  cd "$here" || return
   cat >stap <<'SH'
 #!/bin/sh
 printf '<%s> ' "$@" >"${STAP%/*}/arguments"
@@ -92,7 +92,7 @@ END
   diff - text <<'END'
 A <title>
 199 Hz, 15 samples
-Beside each line: the samples that were in it, or in C code that it called; then with those in the functions that it called. 5 samples are in no line.
+Beside a line, the first number: samples in it, or in C code that it called; the second: with those in the functions that it called. 5 samples are in no line.
 33.3 % own, 33.3 % total: b.py
 ||1|def f():
 5|5|2|        return "<b>é</b>" & 1

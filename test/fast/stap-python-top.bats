@@ -10,7 +10,7 @@ load ../lib/launcher
 # of a file "end" or an interrupt.
 setup() {
   launcher_setup
-  cd "$BATS_TEST_TMPDIR"
+  cd "$BATS_TEST_TMPDIR" || return
   cat >stap <<'SH'
 #!/bin/bash
 [ "$1" != --version ] || exit

@@ -246,10 +246,10 @@ static const char head[] =
     "summary{cursor:pointer}\n"
     "details details{color:#555;padding-left:16ch}\n"
     "table,details details{font:12px Menlo,Consolas,\"DejaVu Sans Mono\",monospace}\n"
-    "table{border-collapse:collapse}\n"
+    "table{border-collapse:collapse;width:100%%}\n"
     "details details table{margin-left:-16ch}\n"
     "td,th{padding:0 1ch 0 0;min-width:7ch;text-align:right;white-space:pre}\n"
-    "td:last-child{text-align:left}\n"
+    "td:last-child{text-align:left;width:100%%}\n"
     ".number{color:#777;min-width:6ch}\n"
     "</style>\n</head>\n<body>\n<h1>%s</h1>\n<p>%s</p>\n";
 
@@ -380,10 +380,11 @@ void sources_write(const struct profile *profile, const char *title, const char 
         rest -= lines.all[i].line ? lines.all[i].own : 0;
     }
     fprintf(output, head, xml_text(title), xml_text(title), xml_text(note));
-    fprintf(output,
-            "<p>Beside each line: the samples that were in it, or in C code that it called; then "
-            "with those in the functions that it called. %llu samples are in no line.</p>\n",
-            (unsigned long long)rest);
+    fprintf(
+        output,
+        "<p>Beside a line, the first number: samples in it, or in C code that it called; the "
+        "second: with those in the functions that it called. %llu samples are in no line.</p>\n",
+        (unsigned long long)rest);
     for (size_t i = 0; i < count; i++)
         write_source(profile, &sources[i], i == 0, hottest, output);
     fputs("</body>\n</html>\n", output);

@@ -14,6 +14,7 @@ import base64
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,9 +32,10 @@ class Browser:
         options = ["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run"]
         options += ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--allow-file-access-from-files"]
         options += ["--user-data-dir=" + folder, "--window-size=1300,900", "about:blank"]
+        program = shutil.which("chromium") or "chromium-browser"
         with open(os.path.join(folder, "log"), "w") as log:
             self.process = subprocess.Popen(
-                ["sh", "-c", shell, "sh", "chromium"] + options, pass_fds=(command, answer), stdout=log, stderr=log
+                ["sh", "-c", shell, "sh", program] + options, pass_fds=(command, answer), stdout=log, stderr=log
             )
         os.close(command)
         os.close(answer)
