@@ -7,6 +7,8 @@
 #ifndef STAP_PYTHON_COMMANDS_H
 #define STAP_PYTHON_COMMANDS_H
 
+#include <stdbool.h>
+
 /* ---------------------------------------------------------------- run */
 
 /* `stap-python run`: starts a command with the shim preloaded.  Does not return. */
@@ -61,9 +63,23 @@ int ps_main(char **arguments);
 
 /* `stap-python record`, `top` and `dump`: run the scripts pyprof and pydump, with the options that
  * py-spy's commands of these names have.  They return only if the samples were converted to another
- * format than the folded one: else script_main() replaces this program. */
+ * format than the folded one, or top has a screen: else script_main() replaces this program. */
 int record_main(char **arguments);
 int top_main(char **arguments);
 int dump_main(char **arguments);
+
+/* ---------------------------------------------------------------- top's screen */
+
+/* Whether stdin and stdout are a terminal on which a screen can be drawn. */
+bool top_has_screen(void);
+
+/* The command for stap's -c.  What it prints goes to a file, which top_run() prints at the end: the
+ * screen is top's.  Exits with an error line if the file can't be made. */
+char *top_quiet_command(const char *command);
+
+/* target: what is sampled, as a printable text; rate: how often a second.  Runs stap's command line
+ * (ends with NULL), which prints pyprof's tables of live=2, and draws them on the terminal, whose
+ * keys stap does not read.  Returns stap's exit status. */
+int top_run(const char *target, const char *rate, char **stap);
 
 #endif

@@ -12,6 +12,7 @@
 #include "lib/util.h"
 #include "profile/flamegraph.h"
 #include "profile/pprof.h"
+#include "profile/sources.h"
 #include "profile/speedscope.h"
 #include "profile/stacks.h"
 #include "script/script.h"
@@ -26,14 +27,15 @@
 
 /* ---------------------------------------------------------------- formats */
 
-enum format { FOLDED, SVG, HTML, SPEEDSCOPE, PPROF, UNKNOWN_FORMAT };
+enum format { FOLDED, SVG, HTML, SOURCES, SPEEDSCOPE, PPROF, UNKNOWN_FORMAT };
 
 /* The other names are py-spy's. */
 static const struct {
     const char *name;
     enum format format;
-} formats[] = {{"folded", FOLDED}, {"raw", FOLDED},  {"flamegraph", SVG},       {"svg", SVG},
-               {"html", HTML},     {"pprof", PPROF}, {"speedscope", SPEEDSCOPE}};
+} formats[] = {
+    {"folded", FOLDED}, {"raw", FOLDED},      {"flamegraph", SVG}, {"svg", SVG},
+    {"html", HTML},     {"sources", SOURCES}, {"pprof", PPROF},    {"speedscope", SPEEDSCOPE}};
 
 static const struct {
     const char *end;
@@ -46,8 +48,8 @@ static enum format format_of_name(const char *name)
         if (strcmp(name, formats[i].name) == 0)
             return formats[i].format;
     die(USAGE,
-        "record: the format is folded (or raw), flamegraph (or svg), html, speedscope or pprof, "
-        "not '%s'",
+        "record: the format is folded (or raw), flamegraph (or svg), html, sources, speedscope or "
+        "pprof, not '%s'",
         name);
 }
 
@@ -81,11 +83,14 @@ static const char record_usage[] =
     "  -f, --format FORMAT    folded, or raw: a line for each stack; flamegraph, or svg: a file "
     "for "
     "a\n"
-    "                         browser; html: with a table of functions, too; speedscope: a file "
-    "for\n"
-    "                         speedscope.app; pprof: for go tool pprof, with lines and threads\n"
+    "                         browser; html: with a table of functions, too; sources: "
+    "an\n"
+    "                         HTML page of the source files, with the samples beside each line; "
+    "speedscope:\n"
+    "                         a file for speedscope.app; pprof: for go tool pprof, with lines and "
+    "threads\n"
     "      --reverse          svg, html: from the innermost function on, downwards\n"
-    "      --title TITLE      svg, html, speedscope: this title\n"
+    "      --title TITLE      svg, html, sources, speedscope: this title\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
     "  -t, --threads          each thread apart\n";
@@ -96,7 +101,9 @@ static const char top_usage[] =
     "\n"
     "Samples where a Python process, and what it starts, uses the CPU, and prints a table of\n"
     "functions each second. The shim is loaded into the process if it lacks it. It is the script\n"
-    "pyprof: stap-python pyprof --help.\n"
+    "pyprof: stap-python pyprof --help. On a terminal the table is a screen with keys: o, t and f\n"
+    "order it by own samples, by total ones and by function, p pauses, q ends, ? shows the keys.\n"
+    "What CMD prints follows at the end, and CMD reads nothing then.\n"
     "\n"
     "  -p, --pid PID          the process\n"
     "  -d, --duration S       for so many seconds\n"
@@ -115,7 +122,7 @@ static const char dump_usage[] =
 /* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
     const char *name, *usage, *script, *letters;
-    bool runs_commands;
+    bool runs_commands, has_screen;
 };
 
 /* getopt()'s values of options without a letter, which stand in letters, too. */
@@ -277,6 +284,8 @@ static void write_format(const struct profile *profile, const struct line *line,
         flamegraph_write(profile, &graph, output);
     else if (line->format == HTML)
         html_write(profile, &graph, output);
+    else if (line->format == SOURCES)
+        sources_write(profile, line->title, graph.note, !line->pid, output);
     else if (line->format == SPEEDSCOPE)
         speedscope_write(profile, line->title, output);
     else
@@ -312,8 +321,8 @@ static int run_and_convert(const char *path, struct line *line, int output)
     char *folded = new_folded();
     if (!line->title)
         line->title = default_title(line);
-    if (line->format == PPROF) {
-        add_two(line, "-G", "record=1");
+    if (line->format == PPROF || line->format == SOURCES) {
+        add_two(line, "-G", line->format == PPROF ? "record=1" : "record=2");
         add_two(line, "-G", "lines=1");
     }
     add_two(line, "-o", for_stap(folded));
@@ -338,7 +347,7 @@ static int run(const struct sampler *sampler, struct line *line)
     if (line->reverses && line->format != SVG && line->format != HTML)
         die(USAGE, "record: --reverse is for the formats svg and html");
     if (line->title && (line->format == FOLDED || line->format == PPROF))
-        die(USAGE, "record: --title is for the formats svg, html and speedscope");
+        die(USAGE, "record: --title is for the formats svg, html, sources and speedscope");
     if (line->output)
         output = open_output(line->output);
     if (line->format != FOLDED)
@@ -347,6 +356,9 @@ static int run(const struct sampler *sampler, struct line *line)
         add_two(line, "-o", for_stap(line->output));
     if (line->rate)
         add(line, line->rate);
+    if (sampler->has_screen)
+        return top_run(printable(default_title(line)), line->rate ? line->rate : "99",
+                       script_command(path, line->words));
     return script_main(path, line->words);
 }
 
@@ -388,8 +400,9 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
     for (char **word = command; *word; word++)
         line.command = format("%s%s%s", line.command ? line.command : "", line.command ? " " : "",
                               shell_word(*word));
+    char *traced = command_of(command);
     if (*command)
-        add_two(&line, "-c", command_of(command));
+        add_two(&line, "-c", sampler->has_screen ? top_quiet_command(traced) : traced);
     if (global)
         add_two(&line, "-G", global);
     return run(sampler, &line);
@@ -397,18 +410,19 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti\1\2:", true};
+    const struct sampler record = {
+        "record", record_usage, "pyprof", "+:p:o:d:r:f:nti\1\2:", true, false};
     return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
-    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
-    return sample(&top, arguments, "live=1", false);
+    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true, top_has_screen()};
+    return sample(&top, arguments, top.has_screen ? "live=2" : "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
+    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false, false};
     return sample(&dump, arguments, NULL, false);
 }

@@ -74,7 +74,7 @@ _stap_python() {
           *) words=--pid && [ "${COMP_WORDS[1]}" = dump ] || words='--pid --rate --duration' ;;
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
-          record-f | record--format) words='flamegraph folded html pprof raw speedscope svg' ;;
+          record-f | record--format) words='flamegraph folded html pprof raw sources speedscope svg' ;;
           record*) words+=' --output --format --native --threads --reverse --title' ;;
         esac
         ;;

@@ -25,6 +25,10 @@ load ../lib/helper
   refuses_arguments test/long/jit/run "no_such_suite.bats" "--quickly" "no_such_python"
 }
 
+@test "make check-browser refuses what it doesn't know" {
+  refuses_arguments test/long/browser/run "--quickly" "x.svg"
+}
+
 @test "make check-features refuses what it doesn't know" {
   refuses_arguments test/long/features/run "--quickly"
 }

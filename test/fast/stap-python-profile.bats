@@ -93,7 +93,7 @@ assert all(y == 64 + 16 * depth for depth, *_, y in frames)
 PY
   refuses 2 'record: --reverse is for the formats svg and html' record --reverse -- python3
   refuses 2 'record: --reverse is for the formats svg and html' record --reverse -o x.pb.gz -- python3
-  refuses 2 'record: --title is for the formats svg, html and speedscope' record --title x -- python3
+  refuses 2 'record: --title is for the formats svg, html, sources and speedscope' record --title x -- python3
   refuses 2 'record: unknown option, or one without its value' top --title x -p 1
 }
 

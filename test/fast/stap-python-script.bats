@@ -320,7 +320,7 @@ samples() {
   refuses 2 'record: unknown option, or one without its value' record -p
   refuses 2 "record: the rate must be a number from 1 on, not '0'" record -r 0 -p "$pid"
   refuses 2 "record: the duration, in seconds, must be a number from 1 on, not '1.5'" record -d 1.5 -p "$pid"
-  refuses 2 'record: the format is folded \(or raw\), flamegraph \(or svg\), html, speedscope or pprof, not .png.$' record -f png -p "$pid"
+  refuses 2 'record: the format is folded \(or raw\), flamegraph \(or svg\), html, sources, speedscope or pprof, not .png.$' record -f png -p "$pid"
   refuses 2 'record: samples are of threads on a CPU: stap-python pyblocked shows where .*, and stap-python dump' record --idle -p "$pid"
   refuses 1 'record: cannot write /nonexistent/file: No such file or directory' record -o /nonexistent/file -p "$pid"
   refuses 1 '4194305: no such process' dump -p 4194305

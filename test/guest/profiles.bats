@@ -187,6 +187,31 @@ PY
   [ "$(grep -c '^ OWN(%) TOTAL(%)  FUNCTION$' "$printed")" -ge 3 ]
 }
 
+@test "stap-python top on a terminal orders the functions of all samples, whatever their names" {
+  cat >"$BATS_TEST_TMPDIR/x.py" <<'PY'
+def spin():
+    for _ in range(1000):
+        pass
+
+
+code = spin.__code__
+names = code.co_name, "9 9 odd\n7 7 line\n\n\033[2J"
+try:
+    odd = type(spin)(code.replace(co_name=names[1]), {})
+except AttributeError:
+    odd = spin
+print("printed", flush=True)
+while True:
+    spin()
+    odd()
+PY
+  STAP=$top/test/vm/stap TERM=xterm LIMIT=600 run timeout -k 5 900 "$system" "$top/test/lib/terminal.py" size=24x150 \
+    'see=^\d+ s: [1-9]\d+ samples' 'see=^ +[345]\d\.\d +[345]\d\.\d  9 9 odd 7 7 line  .x1b\[2J \(' key=t 'see=FUNCTION\n +\d\.\d +\d\d+\.\d  <module>' key=q -- \
+    "$top/build/stap-python" top -r 199 -- "$system" "$BATS_TEST_TMPDIR/x.py"
+  echo "$output"
+  [[ $output == *$'\nprinted\nstatus 0' ]]
+}
+
 @test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
   script_says pyprof 199 -G kernel=1 -G native=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 4"
   sed -i "s, ($top/test/workloads/inner.py),,g" "$printed"

@@ -1,0 +1,19 @@
+/*
+ * Writes a page with the source files of a profile, and the samples beside each line.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef PROFILE_SOURCES_H
+#define PROFILE_SOURCES_H
+
+#include "profile/stacks.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Writes the page of a profile with lines, whose stacks begin with "program (PID/USER)".  title:
+ * any text; note: the line below it; is_ours: as in source_file.h.  Errors are those of output. */
+void sources_write(const struct profile *profile, const char *title, const char *note, bool is_ours,
+                   FILE *output);
+
+#endif
