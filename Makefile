@@ -140,7 +140,7 @@ $(BUILD)/generated/native_list.h: probes/generate/native.awk probes/native.list 
 launcher_objects := $(patsubst probes/%.c,$(BUILD)/probes/%.o,$(launcher_sources))
 
 $(launcher): $(launcher_objects)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -ldl
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -lz -ldl
 
 $(launcher_objects): shim_cflags += -Iprobes/stap-python
 $(launcher_objects): | $(BUILD)/generated/installed.h

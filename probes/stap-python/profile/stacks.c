@@ -6,6 +6,7 @@
 
 #include "lib/files.h"
 #include "lib/util.h"
+#include "profile/pprof.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -279,7 +280,8 @@ void profile_read(struct profile *profile, int side, const char *command, const 
 {
     size_t length;
     const char *data = whole_file(command, path, &length);
-    const char *wrong = profile_read_folded(profile, side, data, length);
+    const char *wrong = is_gzipped(data, length) ? profile_read_pprof(profile, side, data, length)
+                                                 : profile_read_folded(profile, side, data, length);
     if (!wrong && !profile->stacks[0].total[side])
         wrong = length ? "there are no samples in it" : "the file is empty";
     if (wrong)

@@ -349,7 +349,7 @@ build_root() {
   # shellcheck disable=SC2046
   mmdebstrap --variant=apt --architectures="amd64,$foreign" --aptopt='Acquire::Check-Valid-Until "false"' \
     --include="build-essential,debhelper,lintian,python3$(for one in ${foreign//,/ }; do
-      printf ',crossbuild-essential-%s,libelf-dev:%s,systemtap-sdt-dev:%s' "$one" "$one" "$one"
+      printf ',crossbuild-essential-%s,libelf-dev:%s,systemtap-sdt-dev:%s,zlib1g-dev:%s' "$one" "$one" "$one" "$one"
     done)" "$release" "$builder" "$mirror"
   touch "$builder.complete"
 }
