@@ -10,6 +10,7 @@
 #include "lib/processes.h"
 #include "lib/program.h"
 #include "lib/util.h"
+#include "profile/push.h"
 #include "script/script.h"
 
 #include <errno.h>
@@ -101,6 +102,7 @@ int flamegraph_draw(const char *program, char **stap, const char *folded, int ou
 static const char record_usage[] =
     "usage: stap-python record [OPTION...] -p PID\n"
     "       stap-python record [OPTION...] -- CMD...\n"
+    "       stap-python record [OPTION...] --all\n"
     "\n"
     "Samples where a Python process, and what it starts, uses the CPU, until it ends or Ctrl-C, "
     "and\n"
@@ -109,17 +111,28 @@ static const char record_usage[] =
     "stap-python pyprof --help.\n"
     "\n"
     "  -p, --pid PID          the process\n"
+    "  -a, --all              every Python on the machine that runs with the shim\n"
     "  -o, --output FILE      to this file\n"
     "  -d, --duration S       for so many seconds\n"
-    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
-    "(99)\n"
+    "  -r, --rate N           samples a second on each CPU: 10, 19, 49, 99, 100, 199, 499, 997, "
+    "1000 (99)\n"
     "  -f, --format FORMAT    folded, or raw: a line for each stack, which flamegraph.pl reads; "
     "speedscope:\n"
     "                         a file for speedscope.app; flamegraph: an SVG, drawn by "
     "flamegraph.pl\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
-    "  -t, --threads          each thread apart\n";
+    "  -t, --threads          each thread apart\n"
+    "  --push URL             to the Pyroscope at this URL, as pprof profiles, while it samples\n"
+    "  --every S              a profile for each S seconds (10)\n"
+    "  --service NAME         the service of the profiles (the name of each program)\n"
+    "  --push-auth-file FILE  has USER:PASSWORD, or headers, NAME: VALUE, a line each; so has the\n"
+    "                         variable STAP_PYTHON_PUSH_AUTH\n"
+    "\n"
+    "Profiles have the labels host and, but for --all, pid. If the server does not take them, 256 "
+    "are\n"
+    "kept and sent again; older ones are dropped. At the end record says how many were sent and\n"
+    "dropped, and exits with 1 if any were dropped.\n";
 
 static const char top_usage[] =
     "usage: stap-python top [-r N] [-d S] -p PID\n"
@@ -131,8 +144,8 @@ static const char top_usage[] =
     "\n"
     "  -p, --pid PID          the process\n"
     "  -d, --duration S       for so many seconds\n"
-    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
-    "(99)\n";
+    "  -r, --rate N           samples a second on each CPU: 10, 19, 49, 99, 100, 199, 499, 997, "
+    "1000 (99)\n";
 
 static const char dump_usage[] =
     "usage: stap-python dump -p PID\n"
@@ -146,16 +159,22 @@ static const char dump_usage[] =
 /* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
     const char *name, *usage, *script, *letters;
-    bool runs_commands;
+    bool runs_commands, records;
 };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
     char *words[32];
     size_t count;
-    char *rate, *duration, *output;
-    bool draws; /* a flame graph */
+    char *rate, *duration, *output, *every;
+    bool draws;     /* a flame graph */
+    bool all;       /* Pythons */
+    bool has_shape; /* --format or --threads */
+    struct push push;
 };
+
+/* Options without a letter, which record alone has. */
+enum { PUSH = 256, EVERY, SERVICE, PUSH_AUTH_FILE };
 
 static void add(struct line *line, char *word)
 {
@@ -214,12 +233,29 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case 'f':
         add_format(line, optarg);
+        line->has_shape = true;
+        break;
+    case 'a':
+        line->all = true;
+        break;
+    case PUSH:
+        line->push.url = optarg;
+        break;
+    case EVERY:
+        line->every = number_for(sampler, "the interval, in seconds,", optarg);
+        break;
+    case SERVICE:
+        line->push.service = optarg;
+        break;
+    case PUSH_AUTH_FILE:
+        line->push.auth = optarg;
         break;
     case 'n':
         add_two(line, "-G", "native=1");
         break;
     case 't':
         add_two(line, "-G", "threads=1");
+        line->has_shape = true;
         break;
     case 'i':
         die(USAGE,
@@ -264,11 +300,29 @@ static void add_duration(struct line *line, bool shows)
         add_two(line, "-G", "progress=1");
 }
 
+/* Runs the script as a child, and sends its profiles. */
+static int run_and_push(struct line *line, char *path)
+{
+    if (line->output || line->has_shape)
+        die(USAGE, "record: --push sends profiles: leave out --output, --format and --threads");
+    push_prepare(&line->push);
+    char *fifo = flamegraph_folded();
+    add_two(line, "-G", format("every=%s", line->every ? line->every : "10"));
+    add_two(line, "-o", for_stap(fifo));
+    if (line->rate)
+        add(line, line->rate);
+    return push_run(&line->push, script_command(path, line->words), fifo);
+}
+
 /* Runs the script: as a child for a flame graph, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
     char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
     int output = -1;
+    if (line->push.url)
+        return run_and_push(line, path);
+    if (line->every || line->push.service || line->push.auth)
+        die(USAGE, "record: --every, --service and --push-auth-file are for --push");
     if (line->draws)
         program = flamegraph_program();
     if (line->output)
@@ -290,15 +344,21 @@ static int run(const struct sampler *sampler, struct line *line)
 /* shows: whether to print the progress, which would disturb a table. */
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
 {
-    static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"duration", required_argument, NULL, 'd'},
-                                            {"rate", required_argument, NULL, 'r'},
-                                            {"format", required_argument, NULL, 'f'},
-                                            {"native", no_argument, NULL, 'n'},
-                                            {"threads", no_argument, NULL, 't'},
-                                            {"idle", no_argument, NULL, 'i'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"pid", required_argument, NULL, 'p'},
+        {"output", required_argument, NULL, 'o'},
+        {"duration", required_argument, NULL, 'd'},
+        {"rate", required_argument, NULL, 'r'},
+        {"format", required_argument, NULL, 'f'},
+        {"native", no_argument, NULL, 'n'},
+        {"threads", no_argument, NULL, 't'},
+        {"idle", no_argument, NULL, 'i'},
+        {"all", no_argument, NULL, 'a'},
+        {"push", required_argument, NULL, PUSH},
+        {"every", required_argument, NULL, EVERY},
+        {"service", required_argument, NULL, SERVICE},
+        {"push-auth-file", required_argument, NULL, PUSH_AUTH_FILE},
+        {NULL, 0, NULL, 0}};
     struct line line = {.count = 0};
     int letter, count = 0;
     bool chosen = false;
@@ -310,13 +370,15 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
     while ((letter = getopt_long(count + 1, arguments - 1, sampler->letters, options, NULL)) >= 0) {
         if (line.count > 16)
             die(USAGE, "%s: too many options", sampler->name);
-        add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line);
+        bool is_known = letter < PUSH ? strchr(sampler->letters, letter) != NULL : sampler->records;
+        add_option(sampler, is_known ? letter : '?', &line);
         chosen |= letter == 'p';
     }
     char **command = arguments - 1 + optind;
-    if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
-        die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
-            sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    if (chosen + (*command != NULL) + line.all != 1 || (*command && !sampler->runs_commands))
+        die(USAGE, "%s: name a process by -p PID%s%s (see stap-python %s --help)", sampler->name,
+            sampler->runs_commands ? ", or a command behind --" : "",
+            sampler->records ? ", or all Pythons by --all" : "", sampler->name);
     add_duration(&line, shows);
     if (*command)
         add_two(&line, "-c", command_of(command));
@@ -327,18 +389,19 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti", true};
+    const struct sampler record = {"record",           record_usage, "pyprof",
+                                   "+:p:ao:d:r:f:nti", true,         true};
     return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
-    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
+    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true, false};
     return sample(&top, arguments, "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
+    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false, false};
     return sample(&dump, arguments, NULL, false);
 }
