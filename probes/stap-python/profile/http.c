@@ -112,8 +112,10 @@ void http_load(void)
     if (!library)
         library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        die(FAILED, "record: libcurl, which sends profiles, is not installed: it is in "
-                    "libcurl3-gnutls (Debian) and libcurl (Fedora)");
+        die(FAILED,
+            "record: libcurl, which sends profiles, cannot be loaded: %s: it is in "
+            "libcurl3-gnutls (Debian) and libcurl (Fedora)",
+            dlerror());
     load_functions(library);
     if (curl.global_init(CURL_GLOBAL_DEFAULT) != 0 || !(multi = curl.multi_init()) ||
         !(easy = curl.easy_init()))

@@ -193,10 +193,11 @@ static void after_post(const struct http_result *result)
         *(result->why ? &dropped : &sent) += 1;
         dequeue(NULL);
         if (!result->why && pause_ms)
-            warn("record: profiles are sent to %s again; %llu were dropped meanwhile", ingest,
+            warn("record: profiles are sent to %s again; dropped meanwhile: %llu", ingest,
                  dropped - dropped_said);
         dropped_said = result->why ? dropped_said : dropped;
-        *(result->why ? why : why_said) = '\0';
+        if (!result->why)
+            *why_said = '\0';
         pause_ms = 0;
         return;
     }
@@ -226,7 +227,7 @@ static struct http_result step(int fd, int ms)
 static void send_rest(int fd)
 {
     enum { GRACE_MS = 5000 };
-    long long end = monotonic_ms() + GRACE_MS, left;
+    long long end = monotonic_ms() + GRACE_MS, left = GRACE_MS;
     next_try = 0;
     while (queue.first && (left = end - monotonic_ms()) > 0) {
         struct http_result result = step(fd, (int)left);
@@ -234,7 +235,7 @@ static void send_rest(int fd)
             break;
     }
     http_cancel();
-    if (queue.first && !*why)
+    if (queue.first && left <= 0)
         snprintf(why, sizeof why, "the server has not answered within %d s", GRACE_MS / 1000);
     dropped += queue.count;
 }
@@ -252,7 +253,8 @@ static char *url_encoded(const char *text)
     if (!all)
         abort();
     for (; *text; text++)
-        at += sprintf(at, strchr(letters, *text) ? "%c" : "%%%02X", (unsigned char)*text);
+        at += sprintf(at, strchr(letters, *text) || strchr("-._~", *text) ? "%c" : "%%%02X",
+                      (unsigned char)*text);
     return all;
 }
 
@@ -412,10 +414,10 @@ static void read_intervals(const struct push *push, int fd)
 static void say_counts(void)
 {
     if (dropped)
-        warn("record: %llu profiles were sent to %s, and %llu dropped: %s", sent, ingest, dropped,
-             *why ? why : "the server was down for too long");
+        warn("record: profiles sent to %s: %llu; dropped: %llu: %s", ingest, sent, dropped,
+             *why ? why : "there was no memory for them");
     else if (sent)
-        warn("record: %llu profiles were sent to %s", sent, ingest);
+        warn("record: profiles sent to %s: %llu", ingest, sent);
     else
         warn("record: there were no samples: nothing was sent");
 }
