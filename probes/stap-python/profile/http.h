@@ -2,7 +2,7 @@
  * HTTP POSTs by libcurl, one at a time, none of which blocks.
  *
  * libcurl is loaded when it is needed: it and what it needs in turn are 14 MB, and no other command
- * sends anything.
+ * sends anything.  libcurl may have a thread that looks up the server's address.
  *
  * SPDX-License-Identifier: MIT
  */

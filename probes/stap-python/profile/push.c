@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,7 +381,8 @@ static void end_line(const struct push *push)
 {
     struct interval interval;
     char newline;
-    if (sscanf(pending.text + pending.line, "# %u %llu %llu %u%c", &interval.rate, &interval.begin,
+    if (pending.text[pending.line] == '#' &&
+        sscanf(pending.text + pending.line, "# %u %llu %llu %u%c", &interval.rate, &interval.begin,
                &interval.length, &interval.pid, &newline) == 5 &&
         newline == '\n') {
         enqueue_interval(push, &interval, pending.text, pending.line);
@@ -430,6 +432,7 @@ int push_run(const struct push *push, char **stap, const char *path)
         die(FAILED, "record: %s: cannot make a FIFO for the samples: %s", path, strerror(errno));
     srandom((unsigned)getpid() ^ (unsigned)monotonic_ms());
     start_in_foreground(stap);
+    signal(SIGPIPE, SIG_IGN); /* of a TLS connection that the server has closed */
     bool has_ended = false;
     while (!has_ended) {
         has_ended = foreground_has_ended();
