@@ -145,7 +145,11 @@ $(launcher): $(launcher_objects)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lelf -lz -ldl
 
 $(launcher_objects): shim_cflags += -Iprobes/stap-python
-$(launcher_objects): | $(BUILD)/generated/installed.h
+$(launcher_objects): | $(BUILD)/generated/installed.h $(BUILD)/generated/flamegraph_js.h $(BUILD)/generated/functions_js.h
+
+# A script for browsers, as a text in C.
+$(BUILD)/generated/%_js.h: probes/stap-python/profile/%.js | $(BUILD)/generated
+	{ echo 'static const char $*_js[] ='; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<; echo ';'; } >$@
 
 # What ld.so's $LIB stands for: lib/x86_64-linux-gnu on Debian, else lib64, or lib for 32 bits.
 library_folder = $(or $(addprefix lib/,$(shell $(CC) -print-multiarch 2>/dev/null)),$(shell $(CC) $(CFLAGS) \

@@ -12,6 +12,12 @@
 /* `stap-python run`: starts a command with the shim preloaded.  Does not return. */
 int run_main(char **arguments);
 
+/* ---------------------------------------------------------------- diff */
+
+/* `stap-python diff`: compares two profiles.  Exits with an error line if a file can't be read or
+ * written. */
+int diff_main(char **arguments);
+
 /* ---------------------------------------------------------------- enable */
 
 /* `stap-python enable` and `disable`: make every start of an interpreter or a service load the
@@ -39,21 +45,6 @@ void reload_services(void);
  * process fire. */
 int filter_main(char **arguments);
 
-/* ---------------------------------------------------------------- flamegraph */
-
-/* The path of flamegraph.pl, which draws the flame graph of `stap-python record` from folded
- * stacks.  Exits with an error line if it is not installed, or root must not run it. */
-char *flamegraph_program(void);
-
-/* A path for the folded stacks, in a new folder.  Both are removed when this process exits.  Exits
- * with an error line if the folder can't be made. */
-char *flamegraph_folded(void);
-
-/* Runs stap's command line (ends with NULL), which writes folded.  SIGINT, SIGTERM and SIGHUP are
- * passed on to stap.  After stap, program draws folded to the descriptor output.  Returns stap's
- * exit status.  Exits with an error line if stap succeeds without samples, or program fails. */
-int flamegraph_draw(const char *program, char **stap, const char *folded, int output);
-
 /* ---------------------------------------------------------------- list */
 
 /* `stap-python list`: prints the markers of an interpreter, process or file, and who provides them;
@@ -69,8 +60,8 @@ int ps_main(char **arguments);
 /* ---------------------------------------------------------------- record, top, dump */
 
 /* `stap-python record`, `top` and `dump`: run the scripts pyprof and pydump, with the options that
- * py-spy's commands of these names have.  They return only after a flame graph: else
- * script_main() replaces this program. */
+ * py-spy's commands of these names have.  They return only if the samples were converted to another
+ * format than the folded one: else script_main() replaces this program. */
 int record_main(char **arguments);
 int top_main(char **arguments);
 int dump_main(char **arguments);

@@ -64,6 +64,7 @@ static const char usage[] =
     "  ps                      show the Pythons that run, and whether the shim is active in them\n"
     "  filter PID PATTERN...   the functions that a process's filtered markers are for\n"
     "  record, top, dump       where a process uses the CPU, and what its threads do, by samples\n"
+    "  diff A B                which functions grew and shrank from one profile to another\n"
     "  enable [PYTHON]         make every start of an interpreter, or of a service, load the shim\n"
     "  disable [PYTHON]        undo enable\n"
     "  precompile [SCRIPT...]  compile scripts for this kernel, so that they start at once\n"
@@ -101,11 +102,11 @@ int main(int count, char **arguments)
         const char *name;
         int (*main)(char **);
     } commands[] = {
-        {"run", run_main},         {"doctor", doctor_main},        {"list", list_main},
-        {"attach", attach_main},   {"enable", enable_main},        {"disable", disable_main},
-        {"ps", ps_main},           {"record", record_main},        {"top", top_main},
-        {"dump", dump_main},       {"filter", filter_main},        {"detach", detach_main},
-        {"runtime", runtime_main}, {"precompile", precompile_main}};
+        {"run", run_main},         {"doctor", doctor_main},         {"list", list_main},
+        {"attach", attach_main},   {"enable", enable_main},         {"disable", disable_main},
+        {"ps", ps_main},           {"record", record_main},         {"top", top_main},
+        {"dump", dump_main},       {"filter", filter_main},         {"detach", detach_main},
+        {"runtime", runtime_main}, {"precompile", precompile_main}, {"diff", diff_main}};
     (void)count;
     find_source_tree();
     if (!arguments[0] || !arguments[1])

@@ -1,6 +1,6 @@
 /*
  * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof and
- * pydump, and draw flame graphs.
+ * pydump, and the samples into other formats.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,11 @@
 #include "lib/processes.h"
 #include "lib/program.h"
 #include "lib/util.h"
+#include "profile/flamegraph.h"
+#include "profile/pprof.h"
 #include "profile/push.h"
+#include "profile/speedscope.h"
+#include "profile/stacks.h"
 #include "script/script.h"
 
 #include <errno.h>
@@ -21,80 +25,39 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- flame graph: its files */
+/* ---------------------------------------------------------------- formats */
 
-/* flamegraph.pl in packages that have it outside of PATH: Debian's and Fedora's Perl modules. */
-static const char *const elsewhere[] = {
-    "/usr/share/perl5/Devel/NYTProf/flamegraph.pl",
-    "/usr/lib64/perl5/vendor_perl/Devel/NYTProf/flamegraph.pl",
-};
+enum format { FOLDED, SVG, HTML, SPEEDSCOPE, PPROF, UNKNOWN_FORMAT };
 
-char *flamegraph_program(void)
+/* The other names are py-spy's. */
+static const struct {
+    const char *name;
+    enum format format;
+} formats[] = {{"folded", FOLDED}, {"raw", FOLDED},  {"flamegraph", SVG},       {"svg", SVG},
+               {"html", HTML},     {"pprof", PPROF}, {"speedscope", SPEEDSCOPE}};
+
+static const struct {
+    const char *end;
+    enum format format;
+} suffixes[] = {{".svg", SVG}, {".html", HTML}, {".json", SPEEDSCOPE}, {".pb.gz", PPROF}};
+
+static enum format format_of_name(const char *name)
 {
-    char *path = program_in_path("flamegraph.pl");
-    for (size_t i = 0; !path && i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (access(under_root(elsewhere[i]), X_OK) == 0)
-            path = strdup(under_root(elsewhere[i]));
-    if (!path)
-        die(FAILED, "record: flamegraph.pl, which draws an SVG, is not installed: it is in "
-                    "libdevel-nytprof-perl (Debian) and flamegraph (Fedora); it reads what "
-                    "--format folded writes");
-    const char *why = geteuid() == 0 ? unsafe_path(path) : NULL;
-    if (why)
-        die(FAILED, "record: %s: root does not run it: %s", path, why);
-    return path;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(name, formats[i].name) == 0)
+            return formats[i].format;
+    die(USAGE,
+        "record: the format is folded (or raw), flamegraph (or svg), html, speedscope or pprof, "
+        "not '%s'",
+        name);
 }
 
-static char *folder;
-
-static void remove_folder(void)
+static enum format format_of_file(const char *path)
 {
-    unlink(format("%s/folded", folder));
-    rmdir(folder);
-}
-
-char *flamegraph_folded(void)
-{
-    const char *parent = secure_getenv("TMPDIR");
-    folder = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
-        die(FAILED, "record: %s: cannot make a folder for the samples: %s", folder,
-            strerror(errno));
-    atexit(remove_folder);
-    return format("%s/folded", folder);
-}
-
-/* ---------------------------------------------------------------- flame graph: its programs */
-
-static int run_program(const char *program, int input, int output)
-{
-    char *command[] = {strdup(program), NULL};
-    int status;
-    pid_t pid = fork();
-    if (pid < 0)
-        die(FAILED, "record: cannot start %s: %s", program, strerror(errno));
-    if (pid == 0) {
-        if (dup2(input, 0) >= 0 && dup2(output, 1) >= 0)
-            exec_program(command);
-        _exit(126);
-    }
-    if (!wait_for_child(pid, &status))
-        die(FAILED, "record: waiting for a program: %s", strerror(errno));
-    return status;
-}
-
-int flamegraph_draw(const char *program, char **stap, const char *folded, int output)
-{
-    struct stat written = {.st_size = 0};
-    int status = run_in_foreground(stap), input = open_regular(folded, &written), drawn = 0;
-    bool empty = input < 0 || written.st_size == 0;
-    if (!empty)
-        drawn = run_program(program, input, output);
-    if (empty && status == 0)
-        die(FAILED, "record: there were no samples: nothing is drawn");
-    if (drawn)
-        die(FAILED, "record: %s ended with status %d", program, drawn);
-    return status;
+    for (size_t i = 0; path && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (ends_with(path, suffixes[i].end))
+            return suffixes[i].format;
+    return FOLDED;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -112,21 +75,28 @@ static const char record_usage[] =
     "\n"
     "  -p, --pid PID          the process\n"
     "  -a, --all              every Python on the machine that runs with the shim\n"
-    "  -o, --output FILE      to this file\n"
+    "  -o, --output FILE      to this file; .svg, .html, .json (speedscope) and .pb.gz (pprof) "
+    "at its end\n"
+    "                         are formats\n"
     "  -d, --duration S       for so many seconds\n"
     "  -r, --rate N           samples a second on each CPU: 10, 19, 49, 99, 100, 199, 499, 997, "
     "1000 (99)\n"
-    "  -f, --format FORMAT    folded, or raw: a line for each stack, which flamegraph.pl reads; "
-    "speedscope:\n"
-    "                         a file for speedscope.app; flamegraph: an SVG, drawn by "
-    "flamegraph.pl\n"
+    "  -f, --format FORMAT    folded, or raw: a line for each stack; flamegraph, or svg: a file "
+    "for "
+    "a\n"
+    "                         browser; html: with a table of functions, too; speedscope: a file "
+    "for\n"
+    "                         speedscope.app; pprof: for go tool pprof, with lines and threads\n"
+    "      --reverse          svg, html: from the innermost function on, downwards\n"
+    "      --title TITLE      svg, html, speedscope: this title\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
     "  -t, --threads          each thread apart\n"
-    "  --push URL             to the Pyroscope at this URL, as pprof profiles, while it samples\n"
-    "  --every S              a profile for each S seconds (10)\n"
-    "  --service NAME         the service of the profiles (the name of each program)\n"
-    "  --push-auth-file FILE  has USER:PASSWORD, or headers, NAME: VALUE, a line each; so has the\n"
+    "      --push URL         to the Pyroscope at this URL, as pprof profiles, while it samples\n"
+    "      --every S          a profile for each S seconds (10)\n"
+    "      --service NAME     the service of the profiles (the name of each program)\n"
+    "      --push-auth-file FILE\n"
+    "                         has USER:PASSWORD, or headers, NAME: VALUE, a line each; so has the\n"
     "                         variable STAP_PYTHON_PUSH_AUTH\n"
     "\n"
     "Profiles have the labels host and, but for --all, pid. If the server does not take them, 256 "
@@ -159,22 +129,22 @@ static const char dump_usage[] =
 /* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
     const char *name, *usage, *script, *letters;
-    bool runs_commands, records;
+    bool runs_commands;
 };
+
+/* getopt()'s values of options without a letter, which stand in letters, too. */
+enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
-    char *words[32];
+    char *words[40];
     size_t count;
-    char *rate, *duration, *output, *every;
-    bool draws;     /* a flame graph */
-    bool all;       /* Pythons */
-    bool has_shape; /* --format or --threads */
+    char *rate, *duration, *output, *pid, *title, *every;
+    char *command; /* as it is shown */
+    enum format format;
+    bool reverses, all, by_thread; /* all: Pythons */
     struct push push;
 };
-
-/* Options without a letter, which record alone has. */
-enum { PUSH = 256, EVERY, SERVICE, PUSH_AUTH_FILE };
 
 static void add(struct line *line, char *word)
 {
@@ -204,22 +174,13 @@ static char *command_of(char **words)
     return command;
 }
 
-static void add_format(struct line *line, const char *name)
-{
-    line->draws = strcmp(name, "flamegraph") == 0 || strcmp(name, "svg") == 0;
-    if (strcmp(name, "speedscope") == 0)
-        add_two(line, "-G", "speedscope=1");
-    else if (!line->draws && strcmp(name, "folded") != 0 && strcmp(name, "raw") != 0)
-        die(USAGE, "record: the format is folded (or raw), speedscope or flamegraph, not '%s'",
-            name);
-}
-
 static void add_option(const struct sampler *sampler, int letter, struct line *line)
 {
     switch (letter) {
     case 'p':
         if (!parse_pid(optarg))
             die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
+        line->pid = optarg;
         add_two(line, "-x", optarg);
         break;
     case 'o':
@@ -232,8 +193,20 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         line->rate = number_for(sampler, "the rate", optarg);
         break;
     case 'f':
-        add_format(line, optarg);
-        line->has_shape = true;
+        line->format = format_of_name(optarg);
+        break;
+    case 'n':
+        add_two(line, "-G", "native=1");
+        break;
+    case 't':
+        add_two(line, "-G", "threads=1");
+        line->by_thread = true;
+        break;
+    case REVERSE:
+        line->reverses = true;
+        break;
+    case TITLE:
+        line->title = optarg;
         break;
     case 'a':
         line->all = true;
@@ -249,13 +222,6 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case PUSH_AUTH_FILE:
         line->push.auth = optarg;
-        break;
-    case 'n':
-        add_two(line, "-G", "native=1");
-        break;
-    case 't':
-        add_two(line, "-G", "threads=1");
-        line->has_shape = true;
         break;
     case 'i':
         die(USAGE,
@@ -300,13 +266,108 @@ static void add_duration(struct line *line, bool shows)
         add_two(line, "-G", "progress=1");
 }
 
-/* Runs the script as a child, and sends its profiles. */
-static int run_and_push(struct line *line, char *path)
+/* ---------------------------------------------------------------- conversion */
+
+static char *folder; /* of the samples, while they are only there */
+
+static void remove_folder(void)
 {
-    if (line->output || line->has_shape)
-        die(USAGE, "record: --push sends profiles: leave out --output, --format and --threads");
+    if (!folder)
+        return;
+    unlink(format("%s/folded", folder));
+    rmdir(folder);
+}
+
+/* A path for the folded stacks, in a new folder. */
+static char *new_folded(void)
+{
+    const char *parent = secure_getenv("TMPDIR");
+    folder = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(folder))
+        die(FAILED, "record: %s: cannot make a folder for the samples: %s", folder,
+            strerror(errno));
+    atexit(remove_folder);
+    return format("%s/folded", folder);
+}
+
+/* "python3 x.py", or "python3 x.py (PID 12)". */
+static char *default_title(const struct line *line)
+{
+    if (!line->pid)
+        return line->command ? line->command : "all Pythons";
+    char *command = proc_command_line(parse_pid(line->pid));
+    return *command ? format("%s (PID %s)", command, line->pid) : format("PID %s", line->pid);
+}
+
+static void write_format(const struct profile *profile, const struct line *line, FILE *output)
+{
+    struct graph graph = {.title = line->title, .is_reversed = line->reverses};
+    graph.note = format("%s%u Hz, %llu samples", line->reverses ? "from the inside out; " : "",
+                        profile->rate, (unsigned long long)profile->stacks[0].total[0]);
+    if (line->format == SVG)
+        flamegraph_write(profile, &graph, output);
+    else if (line->format == HTML)
+        html_write(profile, &graph, output);
+    else if (line->format == SPEEDSCOPE)
+        speedscope_write(profile, line->title, output);
+    else
+        profile_write_pprof(profile, output);
+}
+
+/* Writes the samples to the descriptor, and if that fails says where they are still. */
+static void convert(const struct line *line, const char *folded, int output)
+{
+    const char *target = line->output ? line->output : "stdout";
+    struct profile *profile = profile_new();
+    char *kept = folder;
+    folder = NULL; /* stays if a line here is the last */
+    profile->rate = line->rate ? (unsigned)atoi(line->rate) : 99;
+    profile_read(profile, 0, "record", folded);
+    profile_sum(profile);
+    FILE *file = fdopen(output, "w");
+    if (file && (ftruncate(output, 0) == 0 || errno == EINVAL)) {
+        write_format(profile, line, file);
+        if (!ferror(file) && fclose(file) == 0) {
+            folder = kept;
+            return;
+        }
+    }
+    die(FAILED, "record: cannot write %s: %s: the samples are in %s", target, strerror(errno),
+        folded);
+}
+
+/* Runs the script as a child: its folded stacks become another format. */
+static int run_and_convert(const char *path, struct line *line, int output)
+{
+    struct stat written = {.st_size = 0};
+    char *folded = new_folded();
+    if (!line->title)
+        line->title = default_title(line);
+    if (line->format == PPROF) {
+        add_two(line, "-G", "record=1");
+        add_two(line, "-G", "lines=1");
+    }
+    add_two(line, "-o", for_stap(folded));
+    if (line->rate)
+        add(line, line->rate);
+    int status = run_in_foreground(script_command(path, line->words));
+    bool is_empty = stat(folded, &written) != 0 || written.st_size == 0;
+    if (is_empty && status == 0)
+        die(FAILED, "record: there were no samples: nothing is written");
+    if (!is_empty)
+        convert(line, folded, output);
+    return status;
+}
+
+/* Runs the script as a child, and sends its profiles. */
+static int run_and_push(const char *path, struct line *line)
+{
+    if (line->output || line->format != UNKNOWN_FORMAT || line->by_thread || line->reverses ||
+        line->title)
+        die(USAGE, "record: --push sends profiles: leave out --output, --format, --threads, "
+                   "--reverse and --title");
     push_prepare(&line->push);
-    char *fifo = flamegraph_folded();
+    char *fifo = new_folded();
     add_two(line, "-G", format("every=%s", line->every ? line->every : "10"));
     add_two(line, "-o", for_stap(fifo));
     if (line->rate)
@@ -314,32 +375,33 @@ static int run_and_push(struct line *line, char *path)
     return push_run(&line->push, script_command(path, line->words), fifo);
 }
 
-/* Runs the script: as a child for a flame graph, else in place of this program. */
+/* Runs the script: as a child if its output is converted or sent, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
-    char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
-    int output = -1;
+    char *path = script_file(sampler->script);
+    int output = STDOUT_FILENO;
     if (line->push.url)
-        return run_and_push(line, path);
+        return run_and_push(path, line);
     if (line->every || line->push.service || line->push.auth)
         die(USAGE, "record: --every, --service and --push-auth-file are for --push");
-    if (line->draws)
-        program = flamegraph_program();
+    if (line->format == UNKNOWN_FORMAT)
+        line->format = format_of_file(line->output);
+    if (line->reverses && line->format != SVG && line->format != HTML)
+        die(USAGE, "record: --reverse is for the formats svg and html");
+    if (line->title && (line->format == FOLDED || line->format == PPROF))
+        die(USAGE, "record: --title is for the formats svg, html and speedscope");
     if (line->output)
         output = open_output(line->output);
-    if (line->draws)
-        folded = flamegraph_folded();
-    if (folded || line->output)
-        add_two(line, "-o", for_stap(folded ? folded : line->output));
+    if (line->format != FOLDED)
+        return run_and_convert(path, line, output);
+    if (line->output)
+        add_two(line, "-o", for_stap(line->output));
     if (line->rate)
         add(line, line->rate);
-    if (!folded)
-        return script_main(path, line->words);
-    if (output >= 0 && ftruncate(output, 0) != 0 && errno != EINVAL)
-        die(FAILED, "record: cannot write %s: %s", line->output, strerror(errno));
-    return flamegraph_draw(program, script_command(path, line->words), folded,
-                           output >= 0 ? output : STDOUT_FILENO);
+    return script_main(path, line->words);
 }
+
+/* ---------------------------------------------------------------- commands */
 
 /* shows: whether to print the progress, which would disturb a table. */
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
@@ -353,13 +415,15 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         {"native", no_argument, NULL, 'n'},
         {"threads", no_argument, NULL, 't'},
         {"idle", no_argument, NULL, 'i'},
+        {"reverse", no_argument, NULL, REVERSE},
+        {"title", required_argument, NULL, TITLE},
         {"all", no_argument, NULL, 'a'},
         {"push", required_argument, NULL, PUSH},
         {"every", required_argument, NULL, EVERY},
         {"service", required_argument, NULL, SERVICE},
         {"push-auth-file", required_argument, NULL, PUSH_AUTH_FILE},
         {NULL, 0, NULL, 0}};
-    struct line line = {.count = 0};
+    struct line line = {.format = UNKNOWN_FORMAT};
     int letter, count = 0;
     bool chosen = false;
     help_if_asked(arguments, sampler->usage);
@@ -370,16 +434,18 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
     while ((letter = getopt_long(count + 1, arguments - 1, sampler->letters, options, NULL)) >= 0) {
         if (line.count > 16)
             die(USAGE, "%s: too many options", sampler->name);
-        bool is_known = letter < PUSH ? strchr(sampler->letters, letter) != NULL : sampler->records;
-        add_option(sampler, is_known ? letter : '?', &line);
+        add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line);
         chosen |= letter == 'p';
     }
     char **command = arguments - 1 + optind;
     if (chosen + (*command != NULL) + line.all != 1 || (*command && !sampler->runs_commands))
         die(USAGE, "%s: name a process by -p PID%s%s (see stap-python %s --help)", sampler->name,
             sampler->runs_commands ? ", or a command behind --" : "",
-            sampler->records ? ", or all Pythons by --all" : "", sampler->name);
+            strchr(sampler->letters, 'a') ? ", or all Pythons by --all" : "", sampler->name);
     add_duration(&line, shows);
+    for (char **word = command; *word; word++)
+        line.command = format("%s%s%s", line.command ? line.command : "", line.command ? " " : "",
+                              shell_word(*word));
     if (*command)
         add_two(&line, "-c", command_of(command));
     if (global)
@@ -389,19 +455,19 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record",           record_usage, "pyprof",
-                                   "+:p:ao:d:r:f:nti", true,         true};
+    const struct sampler record = {"record", record_usage, "pyprof",
+                                   "+:ap:o:d:r:f:nti\1\2:\3:\4:\5:\6:", true};
     return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
-    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true, false};
+    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
     return sample(&top, arguments, "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false, false};
+    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
     return sample(&dump, arguments, NULL, false);
 }

@@ -32,7 +32,7 @@ _stap_python_script() {
 }
 
 _stap_python() {
-  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach detach ps filter record top dump enable disable precompile runtime'
+  local word=${COMP_WORDS[COMP_CWORD]} words='' commands='run doctor list attach detach ps filter record top dump diff enable disable precompile runtime'
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     # only names of letters, digits, _ and -: compgen -W expands its words
@@ -74,8 +74,18 @@ _stap_python() {
           *) words=--pid && [ "${COMP_WORDS[1]}" = dump ] || words='--pid --rate --duration' ;;
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
-          record-f | record--format) words='folded raw speedscope flamegraph' ;;
-          record*) words+=' --output --format --native --threads --all --push --every --service --push-auth-file' ;;
+          record-f | record--format) words='flamegraph folded html pprof raw speedscope svg' ;;
+          record*) words+=' --output --format --native --threads --reverse --title --all --push --every --service --push-auth-file' ;;
+        esac
+        ;;
+      diff)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+          -f | --format) words='folded json svg table' ;;
+          *)
+            words='--output --format'
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$word")
+            ;;
         esac
         ;;
       doctor)

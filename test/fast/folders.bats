@@ -27,7 +27,7 @@ probes/stap-python/systemtap:shared/ lib/ systemtap/
 probes/stap-python/attach:shared/ lib/ attach/
 probes/stap-python/script:shared/ lib/ systemtap/ attach/ script/
 probes/stap-python/doctor:shared/ lib/ systemtap/ attach/ doctor/
-probes/stap-python:shared/ lib/ systemtap/ attach/ script/ doctor/ commands.h
+probes/stap-python:shared/ lib/ systemtap/ attach/ script/ profile/ doctor/ commands.h
 tapset/embedded:shared/ embedded/
 tapset:shared/ embedded/
 ORDER

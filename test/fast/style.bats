@@ -52,7 +52,7 @@ c_files() {
   for compiler in gcc clang; do
     # what other suites use is not made anew
     build=$BATS_TEST_TMPDIR/$compiler
-    make -s CC=$compiler BUILD="$build" "$build"/generated/{markers_list,native_list,installed}.h
+    make -s CC=$compiler BUILD="$build" "$build"/generated/{markers_list,native_list,installed,flamegraph_js,functions_js}.h
     for file in "${sources[@]}" test/*.c test/long/stress/*.c test/long/cpython/*.c; do
       "$compiler" -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Werror -Iprobes -Iprobes/shim -Iprobes/stap-python -I"$build" \
         -fsyntax-only "$file"

@@ -89,6 +89,37 @@ char *json_string(const char *text)
     return result;
 }
 
+/* The entity that stands for the character, or U+FFFD for one that XML does not allow; NULL: none.
+ */
+static const char *xml_entity(const unsigned char *at, size_t length)
+{
+    static const struct {
+        char character;
+        const char *entity;
+    } entities[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
+        if (*at == entities[i].character)
+            return entities[i].entity;
+    bool is_no_character = length == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe;
+    return !length || is_control(at) || is_no_character ? "\ufffd" : NULL;
+}
+
+char *xml_text(const char *text)
+{
+    char *result = malloc(strlen("&quot;") * strlen(text) + 1), *end = result;
+    const unsigned char *at = (const unsigned char *)text;
+    if (!result)
+        abort();
+    while (*at) {
+        size_t length = character_at(at);
+        const char *entity = xml_entity(at, length);
+        end = entity ? stpcpy(end, entity) : mempcpy(end, at, length);
+        at += length ? length : 1;
+    }
+    *end = '\0';
+    return result;
+}
+
 bool ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), last = strlen(end);

@@ -24,6 +24,9 @@ char *printable(const char *text);
 /* text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD. */
 char *json_string(const char *text);
 
+/* text for XML and HTML, between tags or in quotes: what XML does not allow becomes U+FFFD. */
+char *xml_text(const char *text);
+
 bool ends_with(const char *text, const char *end);
 
 /* The text with every old replaced by new. */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DIGITS = 15 }; /* of a number that is at most LARGEST */
+enum { DIGITS = 16 };
 static const uint64_t LARGEST = (1ULL << 53) - 1;
 
 /* ---------------------------------------------------------------- tree */
@@ -194,7 +194,7 @@ struct profile *profile_reversed(const struct profile *profile)
 
 /* ---------------------------------------------------------------- folded text */
 
-/* The number of one to 15 digits that ends at end and begins after a blank; *begin: that blank.
+/* The number of one to 16 digits that ends at end and begins after a blank; *begin: that blank.
  * False: there is none. */
 static bool number_before(const char *line, const char *end, const char **begin, uint64_t *value)
 {
