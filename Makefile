@@ -29,6 +29,8 @@ mandir = $(datarootdir)/man
 docdir = $(datarootdir)/doc/systemtap-cpython
 exampledir = $(datadir)/systemtap/examples/cpython
 completiondir = $(datadir)/bash-completion/completions
+# Where systemd reads units, also below /usr/local.
+unitdir = $(prefix)/lib/systemd/system
 # Where the installed stap reads tapsets: in its own folder only.
 tapsetdir = /usr/share/systemtap/tapset
 # In the place of SystemTap's own, if it has one; packages that see to that themselves have ours elsewhere.
@@ -267,6 +269,7 @@ check-busy: check-load
 overhead:
 	@$(MAKE) --no-print-directory check-load ARGS="--overhead $(ARGS)"
 
+profile_unit := probes/stap-python/profile/stap-python-profile.service
 # Empty for a package that has it elsewhere.
 license = LICENSE
 # $(call files_of,FOLDER), $(call scripts_of,FOLDER)
@@ -314,6 +317,9 @@ install: $(shim) $(start_files) $(launcher) $(launcher).8 $(made_tapset) $(man_p
 	ln -srfn "$(DESTDIR)$(exampledir)" "$(DESTDIR)$(docdir)/scripts"
 	$(INSTALL) -d "$(DESTDIR)$(completiondir)"
 	$(INSTALL_DATA) probes/stap-python/stap-python.bash "$(DESTDIR)$(completiondir)/stap-python"
+	$(INSTALL) -d "$(DESTDIR)$(unitdir)"
+	sed 's|@BINDIR@|$(bindir)|' $(profile_unit) >"$(DESTDIR)$(unitdir)/$(notdir $(profile_unit))"
+	chmod 644 "$(DESTDIR)$(unitdir)/$(notdir $(profile_unit))"
 	awk -v shim='$(shim_path)' -f tapset/generate/paths.awk probes/shared/versions.h probes/native.list >"$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	chmod 644 "$(DESTDIR)$(tapsetdir)/python_paths.stpm"
 	$(INSTALL) -d "$(DESTDIR)$(exampledir)/bpftrace"
@@ -335,7 +341,7 @@ install-strip:
 uninstall: $(made_tapset) $(man_pages)
 	$(unpackaged)
 	$(call each_installed,drop)
-	rm -f "$(DESTDIR)$(completiondir)/stap-python" "$(DESTDIR)$(docdir)/scripts"
+	rm -f "$(DESTDIR)$(completiondir)/stap-python" "$(DESTDIR)$(unitdir)/$(notdir $(profile_unit))" "$(DESTDIR)$(docdir)/scripts"
 	$(call drop,SCRIPT,$(exampledir)/bpftrace,$(bpftrace_scripts))
 	cd "$(DESTDIR)$(tapsetdir)" 2>/dev/null || exit 0; rm -f python_paths.stpm python_local.stp
 	packaging/python-stp restore "$(DESTDIR)$(python_stp)"

@@ -12,6 +12,7 @@
 #include "lib/util.h"
 #include "profile/flamegraph.h"
 #include "profile/pprof.h"
+#include "profile/push.h"
 #include "profile/sources.h"
 #include "profile/speedscope.h"
 #include "profile/stacks.h"
@@ -66,6 +67,7 @@ static enum format format_of_file(const char *path)
 static const char record_usage[] =
     "usage: stap-python record [OPTION...] -p PID\n"
     "       stap-python record [OPTION...] -- CMD...\n"
+    "       stap-python record [OPTION...] --all\n"
     "\n"
     "Samples where a Python process, and what it starts, uses the CPU, until it ends or Ctrl-C, "
     "and\n"
@@ -74,12 +76,13 @@ static const char record_usage[] =
     "stap-python pyprof --help.\n"
     "\n"
     "  -p, --pid PID          the process\n"
+    "  -a, --all              every Python on the machine that runs with the shim\n"
     "  -o, --output FILE      to this file; .svg, .html, .json (speedscope) and .pb.gz (pprof) "
     "at its end\n"
     "                         are formats\n"
     "  -d, --duration S       for so many seconds\n"
-    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
-    "(99)\n"
+    "  -r, --rate N           samples a second on each CPU: 10, 19, 49, 99, 100, 199, 499, 997, "
+    "1000 (99)\n"
     "  -f, --format FORMAT    folded, or raw: a line for each stack; flamegraph, or svg: a file "
     "for "
     "a\n"
@@ -93,7 +96,18 @@ static const char record_usage[] =
     "      --title TITLE      svg, html, sources, speedscope: this title\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
-    "  -t, --threads          each thread apart\n";
+    "  -t, --threads          each thread apart\n"
+    "      --push URL         to the Pyroscope at this URL, as pprof profiles, while it samples\n"
+    "      --every S          a profile for each S seconds (10)\n"
+    "      --service NAME     the service of the profiles (the name of each program)\n"
+    "      --push-auth-file FILE\n"
+    "                         has USER:PASSWORD, or headers, NAME: VALUE, a line each; so has the\n"
+    "                         variable STAP_PYTHON_PUSH_AUTH\n"
+    "\n"
+    "Profiles have the labels host and, but for --all, pid. If the server does not take them, 256 "
+    "are\n"
+    "kept and sent again; older ones are dropped. At the end record says how many were sent and\n"
+    "dropped, and exits with 1 if any were dropped.\n";
 
 static const char top_usage[] =
     "usage: stap-python top [-r N] [-d S] -p PID\n"
@@ -107,8 +121,8 @@ static const char top_usage[] =
     "\n"
     "  -p, --pid PID          the process\n"
     "  -d, --duration S       for so many seconds\n"
-    "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
-    "(99)\n";
+    "  -r, --rate N           samples a second on each CPU: 10, 19, 49, 99, 100, 199, 499, 997, "
+    "1000 (99)\n";
 
 static const char dump_usage[] =
     "usage: stap-python dump -p PID\n"
@@ -126,16 +140,17 @@ struct sampler {
 };
 
 /* getopt()'s values of options without a letter, which stand in letters, too. */
-enum { REVERSE = 1, TITLE = 2 };
+enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
     char *words[40];
     size_t count;
-    char *rate, *duration, *output, *pid, *title;
+    char *rate, *duration, *output, *pid, *title, *every;
     char *command; /* as it is shown */
     enum format format;
-    bool reverses;
+    bool reverses, all, by_thread; /* all: Pythons */
+    struct push push;
 };
 
 static void add(struct line *line, char *word)
@@ -192,12 +207,28 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case 't':
         add_two(line, "-G", "threads=1");
+        line->by_thread = true;
         break;
     case REVERSE:
         line->reverses = true;
         break;
     case TITLE:
         line->title = optarg;
+        break;
+    case 'a':
+        line->all = true;
+        break;
+    case PUSH:
+        line->push.url = optarg;
+        break;
+    case EVERY:
+        line->every = number_for(sampler, "the interval, in seconds,", optarg);
+        break;
+    case SERVICE:
+        line->push.service = optarg;
+        break;
+    case PUSH_AUTH_FILE:
+        line->push.auth = optarg;
         break;
     case 'i':
         die(USAGE,
@@ -270,7 +301,7 @@ static char *new_folded(void)
 static char *default_title(const struct line *line)
 {
     if (!line->pid)
-        return line->command;
+        return line->command ? line->command : "all Pythons";
     char *command = proc_command_line(parse_pid(line->pid));
     return *command ? format("%s (PID %s)", command, line->pid) : format("PID %s", line->pid);
 }
@@ -337,11 +368,31 @@ static int run_and_convert(const char *path, struct line *line, int output)
     return status;
 }
 
-/* Runs the script: as a child if its output is converted, else in place of this program. */
+/* Runs the script as a child, and sends its profiles. */
+static int run_and_push(const char *path, struct line *line)
+{
+    if (line->output || line->format != UNKNOWN_FORMAT || line->by_thread || line->reverses ||
+        line->title)
+        die(USAGE, "record: --push sends profiles: leave out --output, --format, --threads, "
+                   "--reverse and --title");
+    push_prepare(&line->push);
+    char *fifo = new_folded();
+    add_two(line, "-G", format("every=%s", line->every ? line->every : "10"));
+    add_two(line, "-o", for_stap(fifo));
+    if (line->rate)
+        add(line, line->rate);
+    return push_run(&line->push, script_command(path, line->words), fifo);
+}
+
+/* Runs the script: as a child if its output is converted or sent, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
     char *path = script_file(sampler->script);
     int output = STDOUT_FILENO;
+    if (line->push.url)
+        return run_and_push(path, line);
+    if (line->every || line->push.service || line->push.auth)
+        die(USAGE, "record: --every, --service and --push-auth-file are for --push");
     if (line->format == UNKNOWN_FORMAT)
         line->format = format_of_file(line->output);
     if (line->reverses && line->format != SVG && line->format != HTML)
@@ -367,17 +418,23 @@ static int run(const struct sampler *sampler, struct line *line)
 /* shows: whether to print the progress, which would disturb a table. */
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
 {
-    static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"duration", required_argument, NULL, 'd'},
-                                            {"rate", required_argument, NULL, 'r'},
-                                            {"format", required_argument, NULL, 'f'},
-                                            {"native", no_argument, NULL, 'n'},
-                                            {"threads", no_argument, NULL, 't'},
-                                            {"idle", no_argument, NULL, 'i'},
-                                            {"reverse", no_argument, NULL, REVERSE},
-                                            {"title", required_argument, NULL, TITLE},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"pid", required_argument, NULL, 'p'},
+        {"output", required_argument, NULL, 'o'},
+        {"duration", required_argument, NULL, 'd'},
+        {"rate", required_argument, NULL, 'r'},
+        {"format", required_argument, NULL, 'f'},
+        {"native", no_argument, NULL, 'n'},
+        {"threads", no_argument, NULL, 't'},
+        {"idle", no_argument, NULL, 'i'},
+        {"reverse", no_argument, NULL, REVERSE},
+        {"title", required_argument, NULL, TITLE},
+        {"all", no_argument, NULL, 'a'},
+        {"push", required_argument, NULL, PUSH},
+        {"every", required_argument, NULL, EVERY},
+        {"service", required_argument, NULL, SERVICE},
+        {"push-auth-file", required_argument, NULL, PUSH_AUTH_FILE},
+        {NULL, 0, NULL, 0}};
     struct line line = {.format = UNKNOWN_FORMAT};
     int letter, count = 0;
     bool chosen = false;
@@ -393,9 +450,10 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         chosen |= letter == 'p';
     }
     char **command = arguments - 1 + optind;
-    if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
-        die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
-            sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    if (chosen + (*command != NULL) + line.all != 1 || (*command && !sampler->runs_commands))
+        die(USAGE, "%s: name a process by -p PID%s%s (see stap-python %s --help)", sampler->name,
+            sampler->runs_commands ? ", or a command behind --" : "",
+            strchr(sampler->letters, 'a') ? ", or all Pythons by --all" : "", sampler->name);
     add_duration(&line, shows);
     for (char **word = command; *word; word++)
         line.command = format("%s%s%s", line.command ? line.command : "", line.command ? " " : "",
@@ -410,8 +468,8 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {
-        "record", record_usage, "pyprof", "+:p:o:d:r:f:nti\1\2:", true, false};
+    const struct sampler record = {"record", record_usage, "pyprof",
+                                   "+:ap:o:d:r:f:nti\1\2:\3:\4:\5:\6:", true, false};
     return sample(&record, arguments, NULL, true);
 }
 

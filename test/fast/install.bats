@@ -65,6 +65,7 @@ installed() {
   [ -x "$destdir/opt/b/stap-python" ]
   grep -F /opt/l/lib64/libpython-stap.so.0 "$destdir/opt/b/stap-python"
   cmp "$top/build/stap-python.8" "$destdir/opt/m/man8/stap-python.8"
+  grep -qx 'ExecStart=/opt/b/stap-python record --all --push .*' "$destdir/opt/p/lib/systemd/system/stap-python-profile.service"
   cmp "$top/probes/stap-python/stap-python.bash" "$destdir/opt/d/bash-completion/completions/stap-python"
   # nothing with more rights than its caller's, nor that others than its owner can change
   [ -z "$(find "$destdir/opt" ! -type l -perm /7022)" ]

@@ -84,7 +84,7 @@ load ../lib/launcher
   mandoc -T lint -W warning "$BATS_TEST_TMPDIR/stap-python.8"
   mandoc -T ascii "$BATS_TEST_TMPDIR/stap-python.8" | col -bx |
     grep -q "systemtap-cpython $(cat "$top/VERSION") *$(date -u -r "$top/probes/stap-python/stap-python.8" +%F)"
-  for word in run doctor --fix --yes list record top dump attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_ROOT XDG_STATE_HOME; do
+  for word in run doctor --fix --yes list --push --every --service --push-auth-file record top dump attach --name --children --all ps --json enable disable --service --list SCRIPT --list-scripts help --help -V --version STAP NO_COLOR STAP_PYTHON_PUSH_AUTH STAP_PYTHON_ROOT XDG_STATE_HOME; do
     grep -qF -- "$word" "$BATS_TEST_TMPDIR/page"
   done
 }
@@ -138,6 +138,7 @@ completions() {
   chmod +x "$BATS_TEST_TMPDIR/bin/systemctl"
   [ "$(PATH=$BATS_TEST_TMPDIR/bin:$PATH completions 'stap-python enable --service we' | paste -sd' ')" = 'web.service webhook@.service' ]
   completions 'stap-python record --n' | grep -qx -- --native
+  [ "$(completions 'stap-python record --push' | paste -sd' ')" = '--push --push-auth-file' ]
   [ "$(completions 'stap-python record --format s' | paste -sd' ')" = 'speedscope svg' ]
   completions 'stap-python diff --f' | grep -qx -- --format
   completions 'stap-python diff -f j' | grep -qx json

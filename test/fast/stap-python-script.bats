@@ -303,6 +303,7 @@ samples() {
   programs+=("$pid")
   wait_for runs "$pid" /usr/bin/python3
   samples pyprof "<-x> <$pid>" record -p "$pid"
+  samples pyprof '<19>' record --all -r 19
   samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-G> <seconds=10> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
     record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
   samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p

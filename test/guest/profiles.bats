@@ -210,6 +210,48 @@ PY
     "$top/build/stap-python" top -r 199 -- "$system" "$BATS_TEST_TMPDIR/x.py"
   echo "$output"
   [[ $output == *$'\nprinted\nstatus 0' ]]
+
+# All of it runs where stap's probes are, with a module that is compiled here: a FIFO does not lead out of the guest.
+@test "record --push sends what pyprof samples in each interval" {
+  local folder=$BATS_TEST_TMPDIR/server n
+  mkdir "$folder"
+  echo takes >"$folder/mode"
+  (cd "$BATS_TEST_TMPDIR" && stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -p4 -m pushed "$top/scripts/pyprof.stp" 19)
+  cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
+#!/bin/sh
+[ $# -gt 1 ] || { echo "Systemtap translator/driver (version 4.8/0.188, Debian version 4.8-2)" && exit; }
+for word; do
+  case $before in
+    -c | -o) set -- "$@" "$before" "$word" ;;
+    -G) globals="$globals $word" ;;
+  esac
+  before=$word
+  shift
+done
+exec staprun "$@" "${0%/*}/pushed.ko" $globals
+SH
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  # shellcheck disable=SC2016
+  "$top/test/vm/guest" exec -- sh -c '
+    /usr/bin/python3 "$1/test/workloads/pyroscope.py" "$2/server" &
+    until [ -s "$2/server/port" ]; do sleep 0.1; done
+    STAP=$2/stap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 -- "$3" "$1/test/workloads/sampled.py" 5
+    status=$?
+    kill $!
+    exit $status' sh "$top" "$BATS_TEST_TMPDIR" "$system" >"$printed" 2>&1 || {
+    cat "$printed"
+    false
+  }
+  cat "$printed" "$folder"/*.path
+  grep -qx "stap-python: record: profiles sent to http://127.0.0.1:$(<"$folder/port")/ingest: [3-9]" "$printed"
+  for n in "$folder"/*.body; do
+    "$system" "$top/test/workloads/pyroscope.py" decode "$n" >"$n.txt"
+    grep -qx 'period 52631578' "$n.txt"
+    grep -qE '^<module>;main;run;.*;spin [1-9]' "$n.txt"
+  done
+  # an interval begins where the one before ends; all have the same process
+  sed -E 's/.*pid%3D([0-9]+)%7D&from=([0-9]+)&until=([0-9]+)&.*/\1 \2 \3\n/' "$folder"/*.path | sed '/^$/d' |
+    awk '$3 <= $2 || (NR > 1 && ($1 != pid || $2 != until)) { print; bad = 1 } { pid = $1; until = $3 } END { exit bad || NR < 3 }'
 }
 
 @test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {

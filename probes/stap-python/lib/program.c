@@ -217,10 +217,9 @@ static void pass_on(int signal, siginfo_t *info, void *context)
         kill(foreground, signal);
 }
 
-int run_in_foreground(char **command)
+void start_in_foreground(char **command)
 {
     const struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
-    int status;
     hold_interrupts();
     foreground = fork();
     if (foreground < 0)
@@ -234,8 +233,24 @@ int run_in_foreground(char **command)
         sigaction(interrupts[i], &action, NULL);
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
     are_held = false;
+}
+
+bool foreground_has_ended(void)
+{
+    return child_has_ended(foreground);
+}
+
+int wait_in_foreground(void)
+{
+    int status;
     if (!wait_for_child(foreground, &status))
-        die(FAILED, "waiting for %s: %s", command[0], strerror(errno));
+        die(FAILED, "waiting for a program: %s", strerror(errno));
     foreground = 0;
     return status;
+}
+
+int run_in_foreground(char **command)
+{
+    start_in_foreground(command);
+    return wait_in_foreground();
 }

@@ -35,13 +35,22 @@ bool wait_for_child(pid_t pid, int *status);
  * waitpid()'s; -1 if the program took too long or could not be started. */
 char *run_and_capture(const char *const *arguments, int seconds, int *status);
 
-/* SIGINT, SIGTERM and SIGHUP stay pending from here on, until run_in_foreground() has started its
+/* SIGINT, SIGTERM and SIGHUP stay pending from here on, until start_in_foreground() has started its
  * program. */
 void hold_interrupts(void);
 
-/* Runs a program (command: its name or path, its arguments, NULL) and returns its status, as
- * wait_for_child() has it.  SIGINT, SIGTERM and SIGHUP that processes send are passed on to the
- * program, which gets SIGINT if its parent ends before. */
+/* Starts a program (command: its name or path, its arguments, NULL).  Until wait_in_foreground()
+ * has ended, SIGINT, SIGTERM and SIGHUP that processes send are passed on to the program, which
+ * gets SIGINT if its parent ends before. */
+void start_in_foreground(char **command);
+
+/* Whether that program has ended. */
+bool foreground_has_ended(void);
+
+/* Waits for its end, and returns its status as wait_for_child() has it. */
+int wait_in_foreground(void);
+
+/* start_in_foreground() and wait_in_foreground(). */
 int run_in_foreground(char **command);
 
 #endif
