@@ -262,21 +262,22 @@ struct code_offsets {
     uint8_t co_filename, co_name, co_firstlineno, co_linetable;
     uint8_t co_flags, co_argcount, co_kwonlyargcount;
     uint8_t co_varnames, co_cellvars, co_freevars; /* 3.11+: co_localsplusnames, 0 and 0 */
-    uint8_t co_localspluskinds;
+    uint8_t co_localspluskinds, co_qualname;
 };
-#define CODE_OFFSETS(first, lines, type, linetable, varnames, cellvars, freevars, kinds) \
+#define CODE_OFFSETS(first, lines, type, linetable, varnames, cellvars, freevars, kinds, qualname) \
     { \
         first, lines, offsetof(struct type, co_filename), offsetof(struct type, co_name), \
             offsetof(struct type, co_firstlineno), offsetof(struct type, linetable), \
             offsetof(struct type, co_flags), offsetof(struct type, co_argcount), \
-            offsetof(struct type, co_kwonlyargcount), varnames, cellvars, freevars, kinds \
+            offsetof(struct type, co_kwonlyargcount), varnames, cellvars, freevars, kinds, \
+            qualname \
     }
 #define CODE_OFFSETS_36(first, lines, type) \
     CODE_OFFSETS(first, lines, type, co_lnotab, offsetof(struct type, co_varnames), \
-                 offsetof(struct type, co_cellvars), offsetof(struct type, co_freevars), 0)
+                 offsetof(struct type, co_cellvars), offsetof(struct type, co_freevars), 0, 0)
 #define CODE_OFFSETS_311(first, lines, type) \
     CODE_OFFSETS(first, lines, type, co_linetable, offsetof(struct type, co_localsplusnames), 0, \
-                 0, offsetof(struct type, co_localspluskinds))
+                 0, offsetof(struct type, co_localspluskinds), offsetof(struct type, co_qualname))
 static const struct code_offsets code_offsets_rows[] = {
     CODE_OFFSETS_36(6, LINES_LNOTAB, PyCodeObject_36),
     CODE_OFFSETS_36(8, LINES_LNOTAB, PyCodeObject_38),
@@ -606,6 +607,21 @@ struct gil_runtime_state_313t {
     struct gil_runtime_state_37 gil;
 };
 COMPARED_WITH("_gil_runtime_state (Include/internal/pycore_gil.h)", 15);
+
+/* A part of struct _gc_runtime_state: from 3.9 on among the first INTERPRETER_WORDS words of a
+ * PyInterpreterState, in 3.7 and 3.8 in _PyRuntime.  Compared by find_collector() in
+ * cpython/offsets.c.  https://github.com/python/cpython/blob/v3.7.0/Include/internal/mem.h */
+struct gc_runtime_state_37 {
+    int collecting;
+    PyObject *garbage, *callbacks; /* gc.garbage, gc.callbacks */
+};
+/* https://github.com/python/cpython/blob/v3.15.0/Include/internal/pycore_interp_structs.h */
+struct gc_runtime_state_315 {
+    int collecting;
+    void *frame; /* in which the collection began; NULL: in none */
+    PyObject *garbage, *callbacks;
+};
+COMPARED_WITH("_gc_runtime_state (Include/internal/pycore_interp_structs.h)", 15);
 
 /* ---------------------------------------------------------------- debug offsets */
 

@@ -19,7 +19,7 @@
  * Sv39.  It is below what Linux places there, too. */
 #define OFFSETS_ADDRESS 0x550070790000ULL
 #define OFFSETS_LOW_ADDRESS 0x2070790000ULL
-#define OFFSETS_MAGIC 0x38707473 /* "stp8" */
+#define OFFSETS_MAGIC 0x39707473 /* "stp9" */
 
 struct offsets_page {
     uint32_t magic;
@@ -108,6 +108,15 @@ struct offsets_page {
     /* From 3.15 on.  In a PyThreadState: not NULL while the thread runs code that the JIT has
      * compiled.  Then the innermost frame's instruction may be an earlier one.  0: unknown. */
     uint16_t tstate_current_executor;
+
+    uint16_t co_qualname; /* in a code object, from 3.11 on: the qualified name, a str; else 0 */
+
+    /* An int, not 0 while an interpreter collects garbage.  From 3.9 on it is in the
+     * PyInterpreterState, in 3.7 and 3.8 gil_to_collecting bytes behind the start of the GIL.  From
+     * 3.15 on a word of the PyInterpreterState is the frame in which the collection began.  0:
+     * unknown, as all of them are in 3.6 and in a free-threaded build. */
+    uint32_t interp_collecting, interp_collecting_frame;
+    int32_t gil_to_collecting;
 };
 
 /* In the page, from this byte on: a text for stap-python list, which says what can't be read, and

@@ -113,6 +113,7 @@ struct python_frames {
     unsigned long name, file;  /* co_name and co_filename of last_code; 0: unreadable */
     u64 name_hash, file_hash;  /* their hashes: 0 if not read, -1 if CPython has not computed them */
     int passed_over;           /* frames between C and Python */
+    unsigned long state;       /* the PyThreadState; 0: it began with the address of a frame */
     int in_jit;                /* the thread runs code of the JIT: its innermost frame's line may be an earlier one */
 };
 
@@ -126,6 +127,7 @@ struct python_step {
 
 enum {
     PYTHON_DEEPEST = 1000, /* the most frames of a sample */
+    PYTHON_THREAD_NAME = 128, /* room for a thread's name, which is cut */
     PYTHON_TEXT = 300,     /* room for a name or a file */
     PYTHON_WHICH = 300,    /* room for the description of a file or socket */
     PYTHON_SAMPLE_TEXT = 768, /* KSYM_SYMBOL_LEN and more */
@@ -139,9 +141,10 @@ struct python_sample {
     unsigned long budget;              /* for line tables */
     struct python_code_position place; /* the last that python_sample_place() has read */
 
-    /* The names of a stack, the innermost first, as numbers; behind those of the frames "..." and a first name. */
-    u32 names[PYTHON_DEEPEST + 2], paths[PYTHON_DEEPEST + 2];
-    int count;
+    /* The names of a stack, the innermost first, as numbers: "<GC>" where the thread collects garbage, those of the
+     * frames, "..." and a first name. */
+    u32 names[PYTHON_DEEPEST + 3], paths[PYTHON_DEEPEST + 3];
+    int count, collects;
 
     /* The file whose text is in `file`, and its number and python_is_users_file(); 0: none of this sample. */
     unsigned long file_read;
@@ -152,7 +155,7 @@ struct python_sample {
     struct python_text writer; /* of these texts */
 
     /* The last first name of a stack, and its number. */
-    char root[TASK_COMM_LEN + 24];
+    char root[TASK_COMM_LEN + 24 + PYTHON_THREAD_NAME];
     u32 root_number;
 
     /* For python_sleep.stp.in, sleep_files.c and python_interrupted.stp.in. */
@@ -260,6 +263,11 @@ static unsigned long python_gil_waited_for(unsigned long futex, unsigned long kn
 static int python_cannot_have_had_gil(unsigned long known, u64 switches);
 static unsigned long python_has_gil(void);
 static void python_warn_no_gil(void);
+
+/* threads.c */
+static int python_put_thread_name(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread);
+static void python_thread_name_text(char *to);
+static int python_collects(const struct python_frames *frames);
 
 /* samples.c */
 static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state);

@@ -8,12 +8,19 @@
 
 /* ---------------------------------------------------------------- offsets page and line tables */
 
+/* Functions have their qualified names, where CPython has these. */
+static int python_qualified;
+
 /* Reads the offsets page; false: the process has none, or has 32 bits. */
 static int python_read_layout(struct offsets_page *layout)
 {
-    return !python_is_narrow() &&
-           ((python_read(layout, (unsigned long)OFFSETS_ADDRESS, sizeof *layout) && layout->magic == OFFSETS_MAGIC) ||
-            (python_read(layout, (unsigned long)OFFSETS_LOW_ADDRESS, sizeof *layout) && layout->magic == OFFSETS_MAGIC));
+    if (python_is_narrow() ||
+        ((!python_read(layout, (unsigned long)OFFSETS_ADDRESS, sizeof *layout) || layout->magic != OFFSETS_MAGIC) &&
+         (!python_read(layout, (unsigned long)OFFSETS_LOW_ADDRESS, sizeof *layout) || layout->magic != OFFSETS_MAGIC)))
+        return 0;
+    if (python_qualified && layout->co_qualname)
+        layout->co_name = layout->co_qualname;
+    return 1;
 }
 
 /* Reads a varint of six bits a byte, the lowest first. */
@@ -438,6 +445,7 @@ static enum python_frame_status python_state_frame(struct python_frames *frames,
 {
     const struct offsets_page *layout = &frames->layout;
     unsigned long from = layout->tstate_cframe ? python_word(state + layout->tstate_cframe) : state;
+    frames->state = state;
     if (!from || !python_read(&frames->frame, from + layout->tstate_frame, sizeof frames->frame))
         return PYTHON_FRAME_UNKNOWN;
     frames->in_jit = layout->tstate_current_executor && python_word(state + layout->tstate_current_executor);

@@ -185,7 +185,7 @@ static int python_print_thread(struct task_struct *thread, const struct offsets_
     enum python_frame_status found = python_thread_frame(&frames, thread);
     struct python_text text;
     char buffer[128], comm[sizeof thread->comm];
-    char *c;
+    const char *c;
     if (found == PYTHON_FRAME_NONE)
         return 0;
     python_begin_printing(&text, buffer, sizeof buffer);
@@ -194,7 +194,7 @@ static int python_print_thread(struct task_struct *thread, const struct offsets_
     python_puts(&text, " \"");
     memcpy(comm, thread->comm, sizeof comm);
     comm[sizeof comm - 1] = '\0';
-    for (c = comm; *c; c++)
+    for (c = python_put_thread_name(&text, layout, thread) ? "" : comm; *c; c++)
         python_put_character(&text, (unsigned char)*c < 0x80 ? *c : '?', 0);
     python_puts(&text, python_is_running(thread) ? "\", running\n" : "\", asleep\n");
     python_put_frames(&text, found, &frames, depth, budget);

@@ -121,6 +121,10 @@ each_runs() {
   reads_itself 2048 values
 }
 
+@test "a thread has the name that threading has for it, a method that of its class, and who collects garbage <GC>" {
+  each_runs names.py
+}
+
 # OBJECTS: how many objects are made in each CPython, about 5,000 in a second.
 # bats test_tags=slow
 @test "of damaged objects something printable is read soon, and nothing is written" {

@@ -139,3 +139,18 @@ PY
   grep -qE "^127.0.0.1:20099 -> 127.0.0.1:\*	(1[5-9]|20)$" "$BATS_TEST_TMPDIR/rows"
   [ "$(grep -c ' -> ' "$BATS_TEST_TMPDIR/rows")" = 1 ]
 }
+
+@test "with threads=1 and qualified=1 a stack ends with the thread's name, and has the class of a method" {
+  script pyblocked -G threads=1 -G qualified=1 -G json=1 -G top=3000 -c "env LD_PRELOAD=$shim $system $top/test/workloads/named.py 2"
+  /usr/bin/python3 - "$printed" <<'PY'
+import json
+import re
+import sys
+
+rows = [row for row in map(json.loads, open(sys.argv[1], encoding="utf-8")) if "stack" in row]
+[sleeper] = [row for row in rows if row["kind"] == "timer" and row["stack"][0].endswith("sleeps")]
+assert sleeper["stack"][0].endswith("in Worker.Sleeper.sleeps"), sleeper
+assert re.search(r" \([0-9]+ sleeper\)$", sleeper["stack"][-1]), sleeper
+assert any(re.search(r" \([0-9]+ MainThread\)$", row["stack"][-1]) for row in rows), rows
+PY
+}

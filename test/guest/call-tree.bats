@@ -160,6 +160,52 @@ PY
   [ "$(grep -cE '=>|<=' "$output")" = "$(wc -l <"$expected.functions")" ]
 }
 
+@test "pyflow with cfunctions has the functions in C that those of a file call, in pairs also where they raise" {
+  local output=$BATS_TEST_TMPDIR/output python file=$BATS_TEST_TMPDIR/in_c.py
+  cat >"$file" <<'PY'
+import math
+
+
+def key(value):
+    return math.floor(value)
+
+
+def calls():
+    sorted([2.5, 1.5], key=key)
+    try:
+        math.sqrt(-1)
+    except ValueError:
+        pass
+    "x".upper()
+
+
+calls()
+PY
+  for python in $(guest_pythons); do
+    echo "$python"
+    stap -o "$output" "$top/scripts/pyflow.stp" cfunctions '*/in_c.py:calls */in_c.py:key' -c "env LD_PRELOAD=$shim $python $file"
+    cat "$output"
+    diff - <(sed -nE "s,^ *[0-9]+ [^:]*:( *(=>|<=) .*) in $file:([0-9]+)\$,\1 \3,p" "$output") <<'EOF'
+ => calls 8
+  => builtins.sorted (C) 9
+   => key 4
+    => math.floor (C) 5
+    <= math.floor (C) 5
+   <= key 5
+   => key 4
+    => math.floor (C) 5
+    <= math.floor (C) 5
+   <= key 5
+  <= builtins.sorted (C) 9
+  => math.sqrt (C) 11
+  <= math.sqrt (C) 11
+  => upper (C) 14
+  <= upper (C) 14
+ <= calls 14
+EOF
+  done
+}
+
 @test "two sessions at once see the same, each all of it" {
   need_time
   local first=$BATS_TEST_TMPDIR/first second=$BATS_TEST_TMPDIR/second tracer

@@ -13,6 +13,11 @@ sampled_pythons() {
   if [ -n "${EVERY:-}${ONLY_PYTHONS:-}" ]; then pythons; else system_python; fi
 }
 
+# The samples in the stacks that match $1; false: none.
+samples() {
+  awk -v stack="$1" '{ count = $NF; sub(/ [0-9]+$/, "") } $0 ~ stack { sum += count } END { print sum + 0; exit !sum }' "$printed"
+}
+
 # With PYTHON_STAP_DEBUG the shim would say that it sets a hook: script() allows no message.
 @test "pyprof's stacks are all possible, its shares right, and no hook is set" {
   local python seconds=6 points=6
@@ -172,10 +177,30 @@ PY
   pid=$(start_in_guest "$BATS_TEST_TMPDIR/threads.py")
   script pydump -x "$pid"
   end_in_guest "$pid"
-  [ "$(grep -cE '^Thread [0-9]+ "(python[0-9.]+t?|Thread-[0-9] .*)", asleep$' "$printed")" = 4 ]
+  [ "$(grep -cE '^Thread [0-9]+ "Thread-[0-9]( \((waits|naps)\))?", asleep$' "$printed")" = 3 ]
+  [ "$(grep -cE '^Thread [0-9]+ "MainThread", asleep$' "$printed")" = 1 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 10, in naps$" "$printed")" = 2 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 6, in waits$" "$printed")" = 1 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 18, in <module>$" "$printed")" = 1 ]
+}
+
+@test "pyprof's stacks say which thread computes, in which class's method, and where the main thread collects garbage" {
+  local python mark class all
+  for python in $(sampled_pythons); do
+    echo "$python"
+    script pyprof 997 -G threads=1 -G qualified=1 -c "env LD_PRELOAD=$shim $python $top/test/workloads/named.py 4"
+    sed -i "s, ([^();]*/named.py),,g; s,^[^ ]* (,(," "$printed"
+    mark=';<GC>' class='Worker.'
+    ! "$python" -c "import sys; sys.exit(sys.version_info >= (3, 7) and 't' not in sys.abiflags)" || mark=''
+    "$python" -c "import sys; sys.exit(sys.version_info < (3, 11))" || class=''
+    samples "^\([0-9]+ worker:1\);[^;]*;[^;]*;[^;]*;${class}computes$"
+    samples "^\([0-9]+ MainThread\);<module>;collects$mark$"
+    all=$(samples "^\([0-9]+ MainThread\);<module>;collects")
+    # all that the function does is to collect
+    [ $(($(samples "^\([0-9]+ MainThread\);<module>;collects$mark$") * 10)) -ge $((all * 8)) ]
+    # the worker runs where the collections leave the GIL to it
+    refute grep -E 'worker:1.*<GC>|<GC>;' "$printed"
+  done
 }
 
 @test "pyprof's table of each second has the shares of functions" {

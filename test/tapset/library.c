@@ -237,6 +237,23 @@ void run_here(void)
     current->thread.fsbase = current->thread.tpidr_el0 = (unsigned long)thread_pointer();
 }
 
+/* A second passes. */
+void pass_second(void)
+{
+    jiffies += HZ;
+}
+
+/* For gc.callbacks: the stack of the thread that runs, with functions of the user's as of
+ * __python_stack_open_here(). */
+s64 taken;
+int taken_user;
+void take_stack(void *phase, void *info)
+{
+    (void)phase;
+    (void)info;
+    taken = __python_stack_take_and_hold_3("", 0, taken_user);
+}
+
 void set_target(int pid)
 {
     _stp_target = pid;

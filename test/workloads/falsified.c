@@ -53,6 +53,7 @@ static const struct {
     MEMBER_314(interpreter_frame.tlbc_index),
     MEMBER(code_object.filename),
     MEMBER(code_object.name),
+    MEMBER(code_object.qualname),
     MEMBER(code_object.linetable),
     MEMBER(code_object.firstlineno),
     MEMBER(code_object.argcount),

@@ -23,7 +23,7 @@ with open("/proc/self/mem", "rb", 0) as memory:
 """
 FREE_THREADED = "t" in sys.abiflags
 STACKS = """cookie version free_threaded thread_state.interp interpreter_frame.previous interpreter_frame.executable
-interpreter_frame.instr_ptr interpreter_frame.localsplus code_object.filename code_object.name code_object.linetable
+interpreter_frame.instr_ptr interpreter_frame.localsplus code_object.filename code_object.name code_object.qualname code_object.linetable
 code_object.firstlineno code_object.argcount code_object.localsplusnames code_object.localspluskinds
 code_object.co_code_adaptive pyobject.ob_type tuple_object.ob_item dict_object.ma_keys dict_object.ma_values""".split()
 if sys.version_info < (3, 14):

@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: MIT
 
 import ctypes
+import gc
 import mmap
 import os
 import platform
@@ -15,7 +16,7 @@ import threading
 import time
 
 ADDRESSES = (0x550070790000, 0x2070790000)
-MAGIC = 0x38707473
+MAGIC = 0x39707473
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -68,6 +69,8 @@ def check():
             ("name", word(id(code) + code_name), id(code.co_name)),
             ("size", code_size, type(code).__basicsize__),
             ("first line", struct.unpack("i", memory(id(code) + code_first_line, 4))[0], code.co_firstlineno))
+    code_qualname, = struct.unpack("H", memory(page_address() + 150, 2))
+    compare(("qualified", code_qualname and word(id(code) + code_qualname), id(code.co_qualname) if minor >= 11 else 0))
     table = code.co_linetable if minor >= 10 else code.co_lnotab
     compare(("lines", word(id(code) + code_lines), id(table)))
     # the caller stands at its call
@@ -124,6 +127,25 @@ def check_interpreter(state):
         compare(("enabled", struct.unpack("i", memory(gil, 4))[0] != 0, sys._is_gil_enabled()))
     if not gil_optional or sys._is_gil_enabled():
         compare(("holder", word(gil + gil_holder), state), ("switches", 0 < word(gil + gil_switches) < 100000, True))
+    check_collector(interpreter, gil)
+
+
+def check_collector(interpreter, gil):
+    interpreter_collecting, collecting_frame, gil_to_collecting = struct.unpack("2Ii", memory(page_address() + 152, 12))
+    compare(("collector", (interpreter_collecting != 0, gil_to_collecting != 0, collecting_frame != 0),
+             (False, False, False) if FREE_THREADED else (sys.version_info >= (3, 9), sys.version_info < (3, 9), sys.version_info >= (3, 15))))
+    if FREE_THREADED:
+        return
+    at = interpreter + interpreter_collecting if interpreter_collecting else gil + gil_to_collecting
+    seen = []
+
+    def collects(phase, info):
+        seen.append(struct.unpack("i", memory(at, 4))[0])
+
+    gc.callbacks.append(collects)
+    gc.collect(0)
+    gc.callbacks.remove(collects)
+    compare(("collecting", seen + [struct.unpack("i", memory(at, 4))[0]], [1, 1, 0]))
 
 
 def thread_pointer():

@@ -111,6 +111,8 @@ static void fill_in_code(PyObject *code)
     page.co_name = object_offset(py.code->co_name);
     page.co_linetable = object_offset(py.code->co_linetable);
     page.co_firstlineno = object_offset(py.code->co_firstlineno);
+    if (py.code->co_qualname)
+        page.co_qualname = object_offset(py.code->co_qualname);
     page.code_basicsize = (uint16_t)cpython_int_attr(cpython_type(code), "__basicsize__");
     if (py.minor >= 11)
         page.co_code_adaptive = page.code_basicsize;
@@ -129,6 +131,7 @@ static bool code_is_right(PyObject *code)
 {
     return has_attribute_at(code, page.co_filename, "co_filename") &&
            has_attribute_at(code, page.co_name, "co_name") &&
+           (!page.co_qualname || has_attribute_at(code, page.co_qualname, "co_qualname")) &&
            has_attribute_at(code, page.co_linetable,
                             py.code->lines == LINES_LNOTAB ? "co_lnotab" : "co_linetable") &&
            *(int *)((char *)code + page.co_firstlineno) == cpython_int_attr(code, "co_firstlineno");
@@ -216,6 +219,7 @@ static bool debug_offsets_agree(void)
            AGREES(dict_object.ma_values, page.ma_values) &&
            AGREES(code_object.filename, page.co_filename) &&
            AGREES(code_object.name, page.co_name) &&
+           AGREES(code_object.qualname, page.co_qualname) &&
            AGREES(code_object.linetable, page.co_linetable) &&
            AGREES(code_object.firstlineno, page.co_firstlineno) &&
            AGREES(code_object.argcount, page.co_argcount) &&
@@ -719,12 +723,57 @@ static bool find_gil(const PyThreadState *state, const PyInterpreterState *inter
     return true;
 }
 
+/* ---------------------------------------------------------------- the collector */
+
+/* Whether the int can be what it is thought to be: gc.callbacks may run now. */
+static bool is_flag(const char *at)
+{
+    int value = *(const int *)at;
+    return value == 0 || value == 1;
+}
+
+/* Finds the collector's state by its lists, which the module gc has. */
+static bool find_collector(const PyInterpreterState *interpreter)
+{
+    struct part part = {(const char *)interpreter,
+                        py.minor <= 11 ? page.interp_modules : INTERPRETER_WORDS * sizeof(void *)};
+    if (py.minor <= 8)
+        part = around_gil(interpreter);
+    PyObject *gc = py.PyDict_GetItemString(py.PyImport_GetModuleDict(), "gc"); /* by hooks/gc.c */
+    PyObject *garbage = gc ? py.PyObject_GetAttrString(gc, "garbage") : NULL;
+    PyObject *callbacks = garbage ? py.PyObject_GetAttrString(gc, "callbacks") : NULL;
+    py.PyErr_Clear();
+    size_t before = py.minor >= 15 ? offsetof(struct gc_runtime_state_315, garbage)
+                                   : offsetof(struct gc_runtime_state_37, garbage);
+    size_t at = callbacks ? find_word(part.start, part.size / sizeof(void *), garbage) : 0;
+    bool found = at > before && at + 2 * sizeof(void *) <= part.size &&
+                 read_word(part.start, (unsigned)(at + sizeof(void *))) == (char *)callbacks &&
+                 is_flag(part.start + at - before);
+    if (callbacks)
+        py.Py_DecRef(callbacks);
+    if (garbage)
+        py.Py_DecRef(garbage);
+    if (!found)
+        return false;
+    if (py.minor <= 8)
+        page.gil_to_collecting =
+            (int32_t)(part.start + at - before - (dict_type() + page.gil_from_dict_type));
+    else
+        page.interp_collecting = (uint32_t)(at - before);
+    if (py.minor >= 15)
+        page.interp_collecting_frame =
+            page.interp_collecting + offsetof(struct gc_runtime_state_315, frame);
+    return true;
+}
+
 bool offsets_fill_interpreter(PyThreadState *state)
 {
     const PyInterpreterState *interpreter = cpython_interpreter();
     page.tstate_interp = 0;
     page.interp_gil = 0;
     page.gil_size = 0;
+    page.interp_collecting = page.interp_collecting_frame = 0;
+    page.gil_to_collecting = 0;
     /* PyImport_GetModuleDict() aborts in an interpreter without modules. */
     if (!cpython_is_main() || cpython_is_finalizing())
         return false;
@@ -737,5 +786,7 @@ bool offsets_fill_interpreter(PyThreadState *state)
         lack("no tasks: the lists of asyncio's tasks are not where CPython's release has them");
     if (!find_gil(state, interpreter))
         lack("nothing of the GIL: it is not found");
+    else if (py.minor >= 7 && !py.free_threaded && !find_collector(interpreter))
+        lack("no <GC> in stacks: the collector's state is not found");
     return true;
 }

@@ -175,7 +175,8 @@ static void check_running(void)
 {
     static struct dentry name = {.d_name = {.name = (const unsigned char *)"python3"}};
     static struct file program = {.f_path = {.dentry = &name}};
-    void (*const strings[])(char *) = {python_funcname_0, python_filename_0, python_modulename_0};
+    void (*const strings[])(char *) = {python_funcname_0, python_filename_0, python_modulename_0,
+                                       python_thread_name_0};
     current_mm.exe_file = &program;
     strcpy(current->comm, "\033]0;x");
     jiffies += HZ;

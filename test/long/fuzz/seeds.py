@@ -40,7 +40,7 @@ class Memory:
 
 CODE_SIZE = 184  # of the type
 # struct offsets_page
-LAYOUT = "<I20s14Hi25H2xI2HIq3i2HI4x"
+LAYOUT = "<I20s14Hi25H2xI2HIq3i2HI2H2Ii4x"
 
 
 class Python:
@@ -120,7 +120,7 @@ class Python:
         filename = 112 if n >= 11 else 104 if n >= 8 else 96
         return struct.pack(
             LAYOUT,
-            0x38707473,
+            0x39707473,
             b"3.%d.1" % n,
             3 if n >= 11 else 2 if n == 10 else 1,
             0,
@@ -173,6 +173,11 @@ class Python:
             0,
             0,
             0,
+            0,
+            filename + 16 if n >= 11 else 0,
+            24 if n >= 9 else 0,
+            0,
+            32 if n in (7, 8) else 0,
         )
 
     def frames(self, names, table):
@@ -271,7 +276,7 @@ class Python:
         modules = self.modules_with(task) if task else self.globals(("sys", 0))
         gil = self.memory.put(bytes(208))
         self.gil_distance = 0 if self.minor >= 12 else gil - self.types["dict"]
-        interpreter = self.memory.words(0, modules, gil, *([0] * 400 if task else []))
+        interpreter = self.memory.words(0, modules, gil, 1, *([0] * 400 if task else []))
         head = struct.pack("<3Q", 0, 0, interpreter)
         frame = self.memory.put((head + bytes(at))[:at] + struct.pack("<Q", self.innermost))
         state = self.memory.put((head + bytes(cframe))[:cframe] + struct.pack("<Q", frame)) if cframe else frame
