@@ -411,10 +411,10 @@ timeline() {
   awk -F'\t' '$1 == "gil" && $4 == "computes" { waits += $5 } $1 == "arrow" { arrows++ }
     END { print waits, arrows; exit !(waits > 3 && arrows > 3) }' "$BATS_TEST_TMPDIR/slices"
   # what ends in the middle
-  has_slices 1 function is_killed - main
-  has_slices 1 function executes - main
-  has_slices 1 function exits - main
-  has_slices 1 function outlives - main
+  local name
+  for name in is_killed executes exits outlives; do
+    has_slices 1 function "$name" - -
+  done
   has_slices 1 state timer - outlives
 }
 
