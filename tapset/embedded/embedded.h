@@ -291,6 +291,7 @@ static struct python_sleep_time python_next_asleep(u32 *number);
 
 /* python_json.stp */
 static void python_json_print(const char *text, size_t length);
+static void python_json_print_us(const char *key, u64 ns);
 
 /* python_samples.stp.in */
 static struct python_sample *python_open_sample(void);

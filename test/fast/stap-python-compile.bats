@@ -55,6 +55,8 @@ load ../lib/launcher
     [ "${lines[*]:2}" = "$always${line#* =>}" ]
   done <<'LINES'
 pycalls cfunctions 7 => <-G> <__python_argument2=37> <cfunctions> <->
+pytrace system a.b* => <-G> <__python_argument2=612e622a> <system> <->
+pytrace a.b* => <-G> <__python_argument1=612e622a> <->
 pystat 2 => <-G> <__python_argument1=32> <->
 pydist a.b* => <-G> <__python_argument1=612e622a> <->
 pywatch f x.y => <-G> <__python_argument1=66> <-G> <__python_argument2=782e79> <-> <->
