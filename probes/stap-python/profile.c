@@ -468,8 +468,8 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof",
-                                   "+:ap:o:d:r:f:nti\1\2:\3:\4:\5:\6:", true, false};
+    const struct sampler record = {
+        "record", record_usage, "pyprof", "+:ap:o:d:r:f:nti\1\2:\3:\4:\5:\6:", true, false};
     return sample(&record, arguments, NULL, true);
 }
 

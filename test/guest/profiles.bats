@@ -235,6 +235,7 @@ PY
     "$top/build/stap-python" top -r 199 -- "$system" "$BATS_TEST_TMPDIR/x.py"
   echo "$output"
   [[ $output == *$'\nprinted\nstatus 0' ]]
+}
 
 # All of it runs where stap's probes are, with a module that is compiled here: a FIFO does not lead out of the guest.
 @test "record --push sends what pyprof samples in each interval" {
