@@ -91,10 +91,14 @@ assert stacks["g (b.py)", "f (a.py)", "<module> (a.py)", "python3"] == 40, stack
 assert sum(stacks.values()) == 106
 assert all(y == 64 + 16 * depth for depth, *_, y in frames)
 PY
+  # a page's table is the same
+  launcher record -f html --reverse -- python3 >"$(dir)/r.html"
+  launcher record -f html -- python3 >"$(dir)/x.html"
+  cmp <(sed -n '/<table/,$p' "$(dir)/r.html") <(sed -n '/<table/,$p' "$(dir)/x.html")
   refuses 2 'record: --reverse is for the formats svg and html' record --reverse -- python3
   refuses 2 'record: --reverse is for the formats svg and html' record --reverse -o x.pb.gz -- python3
   refuses 2 'record: --title is for the formats svg, html and speedscope' record --title x -- python3
-  refuses 2 'record: unknown option, or one without its value' top --title x -p 1
+  refuses 2 'top: unknown option, or one without its value' top --title x -p 1
 }
 
 @test "frames narrower than a tenth of a pixel are not drawn, and counted" {

@@ -227,6 +227,8 @@ static void write_legend(const struct layout *layout, FILE *output)
 void flamegraph_write_element(const struct profile *profile, const struct graph *graph,
                               FILE *output)
 {
+    if (graph->is_reversed)
+        profile = profile_reversed(profile);
     struct layout layout = layout_of(profile, graph);
     int height = TOP + (int)(layout.deepest + 1) * ROW + BOTTOM;
     const char *note = graph->note;
