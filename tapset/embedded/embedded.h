@@ -149,7 +149,7 @@ struct python_sample {
     /* The file whose text is in `file`, and its number and python_is_users_file(); 0: none of this sample. */
     unsigned long file_read;
     u32 file_number;
-    int file_is_users, file_has_separator;
+    int file_is_users, file_has_semicolon;
     char file[PYTHON_TEXT], name[PYTHON_TEXT], label[2 * PYTHON_TEXT + 40];
     size_t file_length, name_length;
     struct python_text writer; /* of these texts */
