@@ -204,6 +204,8 @@ start_other() {
   grep -qxF '1|1|1|secret = 1' text
 }
 
+is_in_folder() { [ "$(readlink "/proc/$1/cwd")" = "$here/folder" ]; }
+
 is_in_root() { [ "$(readlink "/proc/$1/root")" = "$here/root" ]; }
 
 @test "a program in another root names the files of its root, whatever links lead out of it" {
@@ -230,6 +232,17 @@ time.sleep(100)' &
   [ "$(grep -cxF '1|1|1|inside = 3' text)" = 2 ]
   grep -qF ': /app/up.py; its lines are not shown: No such file or directory' text
   refute grep -q outside text
+}
+
+@test "a relative name is one of the process's working directory" {
+  mkdir folder
+  echo 'x = 1' >folder/x.py
+  (cd folder && exec sleep 100) &
+  programs+=($!)
+  wait_for is_in_folder $!
+  printf 'python3 (%s/%s);f (x.py:1) 2\n' $! "$(id -u)" >samples
+  page -- python3 >text
+  grep -qxF '2|2|1|x = 1' text
 }
 
 @test "the same file of several processes is on the page once" {
