@@ -12,8 +12,8 @@ setup() {
 }
 
 # bats test_tags=slow
-@test "fuzzing finds nothing in what reads ELF files, descriptions, /proc, command lines, the memory of processes and their sleeps" {
-  timeout -k 5 300 "$top/test/long/fuzz/run" --seconds 1 elf ${EVERY:+proc objects descriptions words calls sleeps}
+@test "fuzzing finds nothing in what reads ELF files, profiles, descriptions, /proc, command lines, the memory of processes and their sleeps" {
+  timeout -k 5 300 "$top/test/long/fuzz/run" --seconds 1 elf profiles ${EVERY:+proc objects descriptions words calls sleeps}
 }
 
 # bats test_tags=slow

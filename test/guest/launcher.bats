@@ -79,3 +79,44 @@ SH
   refute grep -q Tracing "$folder/output"
   grep -q PAUSE "$folder/output"
 }
+
+# All with EVERY=1, else those that the others are made like.
+@test "stap-python record samples a program into each format" {
+  local suffix
+  for suffix in pb.gz svg ${EVERY:+html json folded txt}; do
+    timeout -k 5 300 "$launcher" record -r 49 -n -o "$folder/x.$suffix" -- "$system" "$top/test/workloads/inner.py" 3
+    "$system" - "$top" "$folder/x.$suffix" <<'PY'
+import json
+import os
+import sys
+
+top, path = sys.argv[1:]
+sys.path.insert(0, top + "/test/lib")
+import profiles
+
+program = top + "/test/workloads/inner.py"
+if path.endswith(".pb.gz"):
+    samples, types, rest = profiles.from_pprof(path)
+    assert types[1] == ("cpu", "nanoseconds") and rest[12] == 10**9 // 49, (types, rest)
+    assert rest[10] >= 3 * 10**9 and abs(rest[9] / 1e9 - os.stat(path).st_mtime) < 86400, rest
+    assert all(labels["pid"] == labels["tid"] > 1 and labels["program"] for stack, values, labels in samples)
+    lines = open(program).read().splitlines()
+    placed = [place for stack, *_ in samples for place in stack if place[1] == program]
+    assert any("range(20000)" in lines[line - 1] for name, file, line, mapping in placed if name == "spins"), placed
+    stacks = {tuple(place[0] for place in stack): values[0] for stack, values, labels in samples}
+elif path.endswith((".svg", ".html")):
+    text = open(path, encoding="utf-8").read()
+    graph = profiles.Page(text).graph if path.endswith(".html") else text.encode()
+    stacks = profiles.stacks_of_frames(profiles.from_svg(graph))
+    assert "49 Hz, %d samples" % sum(stacks.values()) in text and program + " 3</text>" in text
+elif path.endswith(".json"):
+    frames = [frame["name"] for frame in json.load(open(path))["shared"]["frames"]]
+    stacks = {tuple(frames): 300}
+else:
+    stacks = profiles.folded(path, bytes.decode)
+names = {name.split(" (")[0] for stack in stacks for name in stack}
+assert {"<module>", "spins", "sums"} <= names and any("crc32" in name for name in names), names
+assert sum(stacks.values()) > 30, stacks
+PY
+  done
+}
