@@ -166,6 +166,8 @@ start_other() {
   local pid
   echo 'secret = 1' >secret.py
   chmod 600 secret.py
+  echo 'secret = 3' >roots.py
+  chmod 640 roots.py
   mkdir private
   chmod 700 private
   echo 'secret = 2' >private/open.py
@@ -176,13 +178,13 @@ start_other() {
   echo 'for_all = 4' >all.py
   start_other sleep 100
   pid=$!
-  for name in secret.py private/open.py link.py group.py all.py; do
+  for name in secret.py roots.py private/open.py link.py group.py all.py; do
     echo "python3 ($pid/65534);f ($here/$name:1) 1"
   done >samples
   page -- python3 >text
   cat text
   refute grep -r 'secret = ' x.html
-  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 3 ]
+  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 4 ]
   grep -qxF '1|1|1|for_the_group = 3' text
   grep -qxF '1|1|1|for_all = 4' text
   # after its end, its groups are unknown; another process's user is not that of the samples
@@ -190,11 +192,11 @@ start_other() {
   wait "$pid" || true
   page -- python3 >text
   refute grep -r 'secret = ' x.html
-  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 4 ]
+  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 5 ]
   sed -i "s/($pid\//($$\//" samples
   page -- python3 >text
   refute grep -r 'secret = ' x.html
-  # a root that is no process's
+  # the first name of a stack may be no process
   printf '(other);f (%s:1) 1\n' "$here/secret.py" >samples
   page -- python3 >text
   refute grep -r 'secret = ' x.html
