@@ -166,6 +166,8 @@ start_other() {
   local pid
   echo 'secret = 1' >secret.py
   chmod 600 secret.py
+  echo 'secret = 3' >roots.py
+  chmod 640 roots.py
   mkdir private
   chmod 700 private
   echo 'secret = 2' >private/open.py
@@ -176,13 +178,13 @@ start_other() {
   echo 'for_all = 4' >all.py
   start_other sleep 100
   pid=$!
-  for name in secret.py private/open.py link.py group.py all.py; do
+  for name in secret.py roots.py private/open.py link.py group.py all.py; do
     echo "python3 ($pid/65534);f ($here/$name:1) 1"
   done >samples
   page -- python3 >text
   cat text
   refute grep -r 'secret = ' x.html
-  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 3 ]
+  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 4 ]
   grep -qxF '1|1|1|for_the_group = 3' text
   grep -qxF '1|1|1|for_all = 4' text
   # after its end, its groups are unknown; another process's user is not that of the samples
@@ -190,11 +192,11 @@ start_other() {
   wait "$pid" || true
   page -- python3 >text
   refute grep -r 'secret = ' x.html
-  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 4 ]
+  [ "$(grep -c 'its lines are not shown: Permission denied' text)" = 5 ]
   sed -i "s/($pid\//($$\//" samples
   page -- python3 >text
   refute grep -r 'secret = ' x.html
-  # a root that is no process's
+  # the first name of a stack may be no process
   printf '(other);f (%s:1) 1\n' "$here/secret.py" >samples
   page -- python3 >text
   refute grep -r 'secret = ' x.html
@@ -203,6 +205,8 @@ start_other() {
   page -- python3 >text
   grep -qxF '1|1|1|secret = 1' text
 }
+
+is_in_folder() { [ "$(readlink "/proc/$1/cwd")" = "$here/folder" ]; }
 
 is_in_root() { [ "$(readlink "/proc/$1/root")" = "$here/root" ]; }
 
@@ -230,6 +234,17 @@ time.sleep(100)' &
   [ "$(grep -cxF '1|1|1|inside = 3' text)" = 2 ]
   grep -qF ': /app/up.py; its lines are not shown: No such file or directory' text
   refute grep -q outside text
+}
+
+@test "a relative name is one of the process's working directory" {
+  mkdir folder
+  echo 'x = 1' >folder/x.py
+  (cd folder && exec sleep 100) &
+  programs+=($!)
+  wait_for is_in_folder $!
+  printf 'python3 (%s/%s);f (x.py:1) 2\n' $! "$(id -u)" >samples
+  page -- python3 >text
+  grep -qxF '2|2|1|x = 1' text
 }
 
 @test "the same file of several processes is on the page once" {
