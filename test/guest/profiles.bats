@@ -193,10 +193,14 @@ PY
   local folder=$BATS_TEST_TMPDIR/server n
   mkdir "$folder"
   echo takes >"$folder/mode"
-  # until the server has the second interval
+  # until the server has three more intervals; on a slow machine there are some before it begins
   cat >"$BATS_TEST_TMPDIR/spins.py" <<'PY'
 import os
 import sys
+
+
+def intervals():
+    return sum(name.endswith(".body") for name in os.listdir(sys.argv[1]))
 
 
 def spin():
@@ -205,7 +209,8 @@ def spin():
 
 
 def main():
-    while not os.path.exists(sys.argv[1]):
+    end = intervals() + 3
+    while intervals() < end:
         spin()
 
 
@@ -232,19 +237,19 @@ SH
     /usr/bin/python3 "$1/test/workloads/pyroscope.py" "$2/server" 2>/dev/null &
     until [ -s "$2/server/port" ]; do sleep 0.1; done
     STAP=$2/stap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 --service spins \
-      -- "$3" "$2/spins.py" "$2/server/2.body"
+      -- "$3" "$2/spins.py" "$2/server"
     kill $!' sh "$top" "$BATS_TEST_TMPDIR" "$system" >"$printed" 2>&1
   cat "$printed" "$folder"/*.path
-  grep -qE "^stap-python: record: profiles sent to http://127.0.0.1:$(<"$folder/port")/ingest: [2-9]" "$printed"
-  for n in 1 2; do
-    "$system" "$top/test/workloads/pyroscope.py" decode "$folder/$n.body" >"$folder/$n.txt"
-    cat "$folder/$n.txt"
-    grep -qx 'period 52631578' "$folder/$n.txt"
-    sed -E 's/.*name=spins%7Bhost%3D[^%]*%2Cpid%3D([0-9]+)%7D&from=([0-9]+)&until=([0-9]+)&.*/\1 \2 \3/' "$folder/$n.path" >"$folder/$n.numbers"
-  done
-  grep -qE '(^|;)<module>;main;spin [1-9]' "$folder/2.txt"
-  # an interval begins where the one before ends; both have the same process
-  paste -d' ' "$folder/1.numbers" "$folder/2.numbers" | awk '{ print; exit !($1 == $4 && $3 == $5 && $3 - $2 > 1e9 && $6 > $5) }'
+  for n in "$folder"/*.body; do
+    "$system" "$top/test/workloads/pyroscope.py" decode "$n"
+  done >"$folder/decoded"
+  cat "$folder/decoded"
+  [ "$(grep -cx 'period 52631578' "$folder/decoded")" -ge 3 ]
+  grep -qE '(^|;)<module>;main;spin [1-9]' "$folder/decoded"
+  # an interval begins where the one before ends, and all have the same process; one whose answer is late may be there twice
+  for n in "$folder"/*.path; do
+    sed -E 's/.*name=spins%7Bhost%3D[^%]*%2Cpid%3D([0-9]+)%7D&from=([0-9]+)&until=([0-9]+)&.*/\1 \2 \3/' "$n" && echo
+  done | grep . | sort -u | awk '{ print } $3 <= $2 || (NR > 1 && ($1 != pid || $2 != until)) { bad = 1 } { pid = $1; until = $3 } END { exit bad || NR < 2 }'
 }
 
 @test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
