@@ -239,9 +239,37 @@ PY
 
 # All of it runs where stap's probes are, with a module that is compiled here: a FIFO does not lead out of the guest.
 @test "record --push sends what pyprof samples in each interval" {
+  need_time
   local folder=$BATS_TEST_TMPDIR/server n
   mkdir "$folder"
   echo takes >"$folder/mode"
+  # until the server has two intervals, and one of them has spin()
+  cat >"$BATS_TEST_TMPDIR/spins.py" <<'PY'
+import glob
+import gzip
+import sys
+import time
+
+
+def spin():
+    for number in range(100000):
+        number * number
+
+
+def main():
+    taken = set()
+    seen = False
+    while len(taken) < 2 or not seen:
+        spin()
+        time.sleep(0.05)
+        for path in set(glob.glob(sys.argv[1] + "/*.body")) - taken:
+            taken.add(path)
+            with gzip.open(path) as file:
+                seen = seen or b"spin" in file.read()
+
+
+main()
+PY
   (cd "$BATS_TEST_TMPDIR" && stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -p4 -m pushed "$top/scripts/pyprof.stp" 19)
   cat >"$BATS_TEST_TMPDIR/stap" <<'SH'
 #!/bin/sh
@@ -257,27 +285,25 @@ done
 exec staprun "$@" "${0%/*}/pushed.ko" $globals
 SH
   chmod +x "$BATS_TEST_TMPDIR/stap"
+  # a server that is too slow for what is sent at the end is not an error here
   # shellcheck disable=SC2016
   "$top/test/vm/guest" exec -- sh -c '
-    /usr/bin/python3 "$1/test/workloads/pyroscope.py" "$2/server" &
+    /usr/bin/python3 "$1/test/workloads/pyroscope.py" "$2/server" 2>/dev/null &
     until [ -s "$2/server/port" ]; do sleep 0.1; done
-    STAP=$2/stap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 -- "$3" "$1/test/workloads/sampled.py" 5
-    status=$?
-    kill $!
-    exit $status' sh "$top" "$BATS_TEST_TMPDIR" "$system" >"$printed" 2>&1 || {
-    cat "$printed"
-    false
-  }
+    STAP=$2/stap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 --service spins \
+      -- "$3" "$2/spins.py" "$2/server"
+    kill $!' sh "$top" "$BATS_TEST_TMPDIR" "$system" >"$printed" 2>&1
   cat "$printed" "$folder"/*.path
-  grep -qx "stap-python: record: profiles sent to http://127.0.0.1:$(<"$folder/port")/ingest: [3-9]" "$printed"
   for n in "$folder"/*.body; do
-    "$system" "$top/test/workloads/pyroscope.py" decode "$n" >"$n.txt"
-    grep -qx 'period 52631578' "$n.txt"
-    grep -qE '^<module>;main;run;.*;spin [1-9]' "$n.txt"
-  done
-  # an interval begins where the one before ends; all have the same process
-  sed -E 's/.*pid%3D([0-9]+)%7D&from=([0-9]+)&until=([0-9]+)&.*/\1 \2 \3\n/' "$folder"/*.path | sed '/^$/d' |
-    awk '$3 <= $2 || (NR > 1 && ($1 != pid || $2 != until)) { print; bad = 1 } { pid = $1; until = $3 } END { exit bad || NR < 3 }'
+    /usr/bin/python3 "$top/test/lib/profiles.py" raw "$n"
+  done >"$folder/decoded"
+  cat "$folder/decoded"
+  [ "$(grep -c 'period 52631578$' "$folder/decoded")" -ge 2 ]
+  grep -qE '(^|;)<module> [^;]*;main [^;]*;spin [^;]*:[0-9]+ [1-9]' "$folder/decoded"
+  # an interval begins where the one before ends, and all have the same process; one whose answer is late may be there twice
+  for n in "$folder"/*.path; do
+    sed -E 's/.*name=spins%7Bhost%3D[^%]*%2Cpid%3D([0-9]+)%7D&from=([0-9]+)&until=([0-9]+)&.*/\1 \2 \3/' "$n" && echo
+  done | grep . | sort -u | awk '{ print } $3 <= $2 || (NR > 1 && ($1 != pid || $2 != until)) { bad = 1 } { pid = $1; until = $3 } END { exit bad || NR < 2 }'
 }
 
 @test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
