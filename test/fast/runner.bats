@@ -180,3 +180,54 @@ TABLE
     column=$((column + 1))
   done
 }
+
+@test "the checker of pytrace's timeline objects to what Perfetto would drop or show wrong" {
+  python3 - "$top/test/lib/timeline.py" "$BATS_TEST_TMPDIR/trace" <<'PY'
+import copy
+import json
+import subprocess
+import sys
+
+
+def track(tid, name):
+    return dict(ph="M", ts=0, pid=1, tid=tid, name="thread_name", args={"name": name})
+
+
+whole = [
+    track(1, "a"), track(2, "b"), track(5000001, "a state"),
+    dict(ph="B", ts=1, pid=1, tid=1, name="f", cat="x.py"),
+    dict(ph="X", ts=1, dur=1, pid=1, tid=5000001, name="CPU 0", cat="state"),
+    dict(ph="X", ts=2, dur=2, pid=1, tid=5000001, name="timer", cat="state"),
+    dict(ph="B", ts=2, pid=1, tid=2, name="futex", cat="system call"),
+    dict(ph="s", ts=2, pid=1, tid=2, name="GIL", cat="gil", id=1),
+    dict(ph="f", ts=3, pid=1, tid=1, name="GIL", cat="gil", id=1),
+    dict(ph="E", ts=3, pid=1, tid=2),
+    dict(ph="E", ts=4, pid=1, tid=1, name="f"),
+]
+
+
+def accepts(change):
+    events = copy.deepcopy(whole)
+    change(events)
+    with open(sys.argv[2], "w") as file:
+        json.dump(events, file)
+    return not subprocess.call([sys.executable, sys.argv[1], sys.argv[2]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+assert accepts(lambda events: None)
+for name, change in {
+    "no end": lambda events: events.pop(),
+    "two ends": lambda events: events.append(dict(events[-1], ts=5)),
+    "another's end": lambda events: events[-1].update(name="g"),
+    "an overlap": lambda events: events[5].update(ts=1.5),
+    "a gap": lambda events: events[5].update(ts=2.5),
+    "back in time": lambda events: events.insert(4, dict(events[3], ph="i", ts=0.5)),
+    "no beginning of an arrow": lambda events: events.pop(7),
+    "no end of an arrow": lambda events: events.pop(8),
+    "an arrow from nowhere": lambda events: events[7].update(ts=3.5),
+    "an arrow back in time": lambda events: events[8].update(ts=1.5),
+    "a track without a name": lambda events: events.pop(1),
+}.items():
+    assert not accepts(change), name
+PY
+}

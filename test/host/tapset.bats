@@ -230,6 +230,19 @@ EOF
   done
 }
 
+@test "pytrace without system has the probes of functions alone" {
+  local words probes=$BATS_TEST_TMPDIR/probes others='^perf|^process\.(syscall|end)|generation:|typename:'
+  for words in '' x.y system 'system x.y'; do
+    # shellcheck disable=SC2086
+    stap -p2 "$top/scripts/pytrace.stp" $words | sed -n '/^# probes/,$p' >"$probes"
+    grep -q funcname: "$probes"
+    case $words in
+      system*) [ "$(grep -oE "$others" "$probes" | sort -u | wc -l)" = 5 ] ;;
+      *) refute grep -E "$others" "$probes" ;;
+    esac
+  done
+}
+
 @test "pyaudit has the flags of open() that this machine has, and those of others by their architecture" {
   "$top/test/lib/kernel-tree" "$BATS_TEST_TMPDIR/tree"
   open_flags "$BATS_TEST_TMPDIR/tree" | sort -k2 >"$BATS_TEST_TMPDIR/flags"
