@@ -228,6 +228,8 @@ static int python_is_code(struct python_frames *frames);
 static __always_inline struct python_step python_step_of(const struct python_frames *frames);
 static __always_inline void python_set_step(struct python_frames *frames, const struct python_step *step);
 static __always_inline int python_get_step(struct python_step *step, const struct offsets_page *layout, unsigned long code_type);
+static __always_inline int python_get_position(struct python_code_position *place, const struct python_step *step, const struct offsets_page *layout);
+static __always_inline int python_get_bytes_hash(u64 *hash, unsigned long from, unsigned long size);
 static __always_inline int python_open_memory(void);
 static __always_inline void python_close_memory(void);
 #endif
@@ -264,7 +266,9 @@ static enum python_frame_status python_begin_sample(struct python_sample *sample
 static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash);
 static u64 python_sample_key(struct python_sample *sample);
 static size_t python_sample_str(struct python_sample *sample, char *to, int room, unsigned long object);
+static __always_inline u64 python_place_hash(const struct python_code_position *place, u64 key);
 static u64 python_sample_place(struct python_sample *sample, u64 key);
+static __always_inline bool python_use_table(struct python_sample *sample, unsigned long used);
 static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned long used);
 static int python_sample_line(struct python_sample *sample, u64 *place, u32 *used);
 static void python_begin_printing(struct python_text *text, char *buffer, int size);

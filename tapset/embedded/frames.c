@@ -277,6 +277,51 @@ failed:
     return 0;
 }
 
+/* As python_frame_position() of the step, while the process's memory is open.  False also in a free-threaded build. */
+static __always_inline int python_get_position(struct python_code_position *place, const struct python_step *step,
+                                               const struct offsets_page *layout)
+{
+    unsigned long frame = python_user_address(step->frame), code = python_user_address(step->code), table, instr;
+    if (layout->co_tlbc)
+        return 0;
+    unsafe_get_user(table, (const unsigned long __user *)(code + layout->co_linetable), failed);
+    table = python_user_address(table) + layout->ob_base_offset;
+    unsafe_get_user(place->size, (const unsigned long __user *)(table + offsetof(struct PyVarObject_head, ob_size)), failed);
+    unsafe_get_user(place->first_line, (const int __user *)(code + layout->co_firstlineno), failed);
+    place->table = table + sizeof(struct PyBytesObject);
+    if (layout->lines == LINES_LOCATIONS) {
+        unsafe_get_user(instr, (const unsigned long __user *)(frame + layout->frame_instr_ptr), failed);
+        place->offset = instr - code - layout->co_code_adaptive;
+        return instr != 0;
+    }
+    unsafe_get_user(place->offset, (const int __user *)(frame + layout->frame_instr_ptr), failed);
+    if (layout->lines == LINES_LINETABLE && place->offset > 0)
+        place->offset *= 2;
+    return 1;
+failed:
+    return 0;
+}
+
+/* Adds the bytes to the hash as python_hash_bytes(), while the process's memory is open.  Reads up to seven bytes more.
+ * from: python_user_address() and a bit more. */
+static __always_inline int python_get_bytes_hash(u64 *hash, unsigned long from, unsigned long size)
+{
+    u64 word;
+    if (size > U16_MAX / 2)
+        return 0;
+    for (; size > sizeof word; from += sizeof word, size -= sizeof word) {
+        unsafe_get_user(word, (const u64 __user *)from, failed);
+        *hash = python_hash_mix(*hash, word);
+    }
+    if (size) {
+        unsafe_get_user(word, (const u64 __user *)from, failed);
+        *hash = python_hash_mix(*hash, word & python_first_bytes(size));
+    }
+    return 1;
+failed:
+    return 0;
+}
+
 static __always_inline struct python_step python_step_of(const struct python_frames *frames)
 {
     return (struct python_step){.frame = frames->frame, .code = frames->code, .back = frames->back, .name = frames->name,

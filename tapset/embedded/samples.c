@@ -85,24 +85,35 @@ static size_t python_sample_str(struct python_sample *sample, char *to, int room
     return text->at - to;
 }
 
+static __always_inline u64 python_place_hash(const struct python_code_position *place, u64 key)
+{
+    return python_hash_mix(key, (u64)place->first_line << 32 | (u32)place->offset);
+}
+
 /* Reads the position of the frame, for the two functions below.  Returns a hash of the position and the code's key,
  * without the line table; 0: unreadable. */
 static u64 python_sample_place(struct python_sample *sample, u64 key)
 {
     struct python_code_position *place = &sample->place;
     if (python_frame_position(&sample->frames.layout, sample->frames.frame, sample->frames.code, place))
-        return python_hash_mix(key, (u64)place->first_line << 32 | (u32)place->offset);
+        return python_place_hash(place, key);
     place->size = 0;
     return 0;
+}
+
+/* Whether so many bytes of the line table are there and in the budget. */
+static __always_inline bool python_use_table(struct python_sample *sample, unsigned long used)
+{
+    if (used > sample->place.size || used > sample->budget)
+        return false;
+    sample->budget -= used;
+    return true;
 }
 
 /* Adds the first so many bytes of the line table to that hash; 0: unreadable, or over budget. */
 static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned long used)
 {
-    if (used > sample->place.size || used > sample->budget)
-        return 0;
-    sample->budget -= used;
-    return python_hash_bytes(hash, sample->place.table, used);
+    return python_use_table(sample, used) ? python_hash_bytes(hash, sample->place.table, used) : 0;
 }
 
 /* The line of the position, or of the def.  *used: how many bytes of the line table determine the line.  *place, the hash of
