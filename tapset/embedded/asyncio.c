@@ -730,7 +730,7 @@ static void python_print_running(struct python_task_reader *tasks, struct python
     unsigned long task = python_running_task(tasks, &future), last;
     enum python_frame_status found;
     s64 depth = min_t(s64, list->depth, PYTHON_STACK);
-    int ended = 0;
+    int ended = 0, in_jit;
     if (!task)
         return;
     if (list->running_count < PYTHON_RUNNING)
@@ -740,12 +740,14 @@ static void python_print_running(struct python_task_reader *tasks, struct python
     python_put_number(&tasks->text, 0, thread->pid);
     python_puts(&tasks->text, python_is_running(thread) ? "\n" : ", asleep\n");
     last = python_task_frame(tasks, task);
-    for (found = python_enter_frames(tasks); found == PYTHON_FRAME_OK && !ended; found = python_next_frame(&tasks->frames)) {
+    found = python_enter_frames(tasks);
+    in_jit = tasks->frames.in_jit;
+    for (; found == PYTHON_FRAME_OK && !ended; in_jit = 0, found = python_next_frame(&tasks->frames)) {
         if (depth-- <= 0) {
             python_puts(&tasks->text, "...\n");
             break;
         }
-        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget, 0);
+        python_put_frame(&tasks->text, &tasks->frames.layout, tasks->frames.frame, tasks->frames.code, &tasks->budget, in_jit);
         ended = tasks->frames.frame == last;
     }
     if (found == PYTHON_FRAME_UNKNOWN && !ended)

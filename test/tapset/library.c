@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -102,6 +103,15 @@ s64 interrupt_kernel(s64 stack, unsigned long own, unsigned long count)
     kernel_addresses_count = own + count;
     __python_stack_add_interrupted_3(stack, 1, 1);
     return innermost(stack);
+}
+
+/* Whether a word that is never NULL, a thread state's interpreter, is read as that of the JIT. */
+void pretend_jit(int on)
+{
+    struct offsets_page *page = (struct offsets_page *)OFFSETS_ADDRESS;
+    if (mprotect(page, PAGE_SIZE, PROT_READ | PROT_WRITE) != 0)
+        abort();
+    page->tstate_current_executor = on ? 16 : 0;
 }
 
 /* ---------------------------------------------------------------- the threads */
