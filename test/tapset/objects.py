@@ -191,7 +191,7 @@ def sample_reads(style):
 
 def reads():
     "Once known, names need no more reads of a frame than what tells that they are the same, also with lines."
-    for style, most in (0, 4), (1, 10):
+    for style, most in (0, 4), (1, 13):  # words of the line table among them
         counts = [recursive(100, lambda: sample_reads(style)) for _ in range(2)]
         print("%d reads, then %d" % tuple(counts))
         if counts[1] > most * 106:

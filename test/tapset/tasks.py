@@ -81,16 +81,17 @@ def trigger(blocks, running):
     library.take_reads()
     # in print_python_tasks() of the library there is one thread, and no kernel that knows its number
     count = library.print_python_tasks_1(ctypes.c_longlong(64)); reads = library.take_reads()
-    printed = library.take_printed().decode("utf-8")
-    blocks, printed = (re.sub("running in thread .*", "running", text) for text in ("\n".join(blocks), printed))
+    plain = library.take_printed().decode("utf-8")
+    blocks, printed = (re.sub("running in thread .*", "running", text) for text in ("\n".join(blocks), plain))
     compare(tasks.comparable(blocks.split("\n\n")), tasks.comparable(one for one in printed.split("\n\n") if one))
     compare(blocks.count("Task "), count)
-    # in code of the JIT the line of what runs may be an earlier one
+    # in code of the JIT the line of what runs in a thread may be an earlier one
     library.pretend_jit(1)
     library.print_python_tasks_1(ctypes.c_longlong(64))
     marked = library.take_printed().decode("utf-8")
     library.pretend_jit(0)
-    compare(*(re.sub(", line .*?, in", "", text) for text in (re.sub("(running.*\nFile.*)", r"\1 [jit]", printed), re.sub("running in thread .*", "running", marked))))
+    expected = re.sub("(running in thread.*\nFile.*)", r"\1 [jit]", plain)
+    compare(*(re.sub(", line .*?, in", "", text) for text in (expected, marked)))
     most = max(most, reads // count)
 
 
