@@ -1,4 +1,5 @@
-# What scripts print for flame graphs: folded stacks, and files for speedscope.
+# What scripts print for flame graphs: folded stacks, and files for speedscope.  And pywall, whose sums are held against a
+# program's own clocks.
 #
 # SPDX-License-Identifier: MIT
 
@@ -47,6 +48,43 @@ PY
 # The same numbers once more, for speedscope: the arguments of __python_stacks_print().
 also_speedscope() {
   echo "probe end(2) { __python_stacks_print(\"script\", 1, $1, 3000, \"\") }"
+}
+
+@test "pywall's sums are each thread's wall time and CPU time, and say what it waited for" {
+  script pywall -E "$(also_speedscope '"microseconds", 0, 1, 1000')" \
+    -c "env LD_PRELOAD=$shim $system $top/test/workloads/wall.py 3" >"$BATS_TEST_TMPDIR/all" || {
+    cat "$BATS_TEST_TMPDIR/all"
+    return 1
+  }
+  grep '^{"function"' "$BATS_TEST_TMPDIR/all" >"$BATS_TEST_TMPDIR/said"
+  check_graph microseconds "$BATS_TEST_TMPDIR/said" <<'PY'
+with open(sys.argv[3]) as file:
+    *threads, whole = map(json.loads, file)
+all_cpu = 0
+for said in threads:
+    own = {stack: number / 1e6 for stack, number in lines.items() if stack[0].endswith("(%d)" % said["tid"])}
+    is_asleep = lambda stack: stack[-1].startswith("[") and stack[-1] not in ("[no Python]", "[exit]", "[unknown]")
+    cpu = sum(number for stack, number in own.items() if not is_asleep(stack))
+    kinds = collections.Counter()
+    for stack, number in own.items():
+        kinds[stack[-1] if is_asleep(stack) else "CPU" if stack[-1][0] != "[" else stack[-1]] += number
+    print(said, sum(own.values()), dict(kinds))
+    assert (said["end"] - said["begin"]) * 0.99 <= sum(own.values()) <= (said["after"] - said["before"]) * 1.01
+    assert said["cpu"] * 0.99 <= cpu
+    # the end of a thread is no longer a part of its process's time
+    all_cpu += cpu - kinds["[exit]"]
+print(whole, all_cpu)
+assert all_cpu <= whole["cpu"] * 1.01
+# a thread may begin to sleep when a part of its time is over
+slept = of("naps", "[timer]")
+assert slept > 0 and slept + of("naps", "[run queue]") + of("naps", "[GIL]") >= threads[0]["naps"] * 0.95e6
+assert of("reads_a_pipe", "[pipe [%d]]" % whole["pipe"]) > 0
+assert of("computes", "[GIL]") > 0 and of("runs_threads", "[lock]") > 0
+# the stacks divide the time on a CPU: these three do nothing else
+for name in "computes", "computes_in_c":
+    cpu = sum(said["cpu"] * 1e6 for said in threads if said["function"] == name)
+    assert cpu * 0.9 <= of(name, name + " (") <= cpu * 1.1, (name, cpu)
+PY
 }
 
 @test "pyblocked's folded stacks end with what was waited for" {

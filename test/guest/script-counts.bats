@@ -294,6 +294,7 @@ pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyprof|200|ERROR: pyprof: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
 pyprof|-G live=1 -G speedscope=1|ERROR: pyprof: either live=1 or speedscope=1
 pyprof|-G top=3001|ERROR: pyprof: top must be 1 to 3000, not 3001
+pywall|200|ERROR: pywall: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
 pyexc|-G live=1 -G folded=1|ERROR: pyexc: either live=1 or folded=1
 pymalloc|-G json=1 -G speedscope=1|ERROR: pymalloc: either speedscope=1 or json=1
 pygil|4711|ERROR: pygil takes no arguments, but was given "4711"
