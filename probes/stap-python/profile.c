@@ -1,6 +1,6 @@
 /*
- * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof and
- * pydump, and draw flame graphs.
+ * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof,
+ * pywall and pydump, and draw flame graphs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -119,7 +119,9 @@ static const char record_usage[] =
     "flamegraph.pl\n"
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
-    "  -t, --threads          each thread apart\n";
+    "  -t, --threads          each thread apart\n"
+    "  -w, --wall             the time asleep, too, each thread apart, in microseconds: the script "
+    "pywall\n";
 
 static const char top_usage[] =
     "usage: stap-python top [-r N] [-d S] -p PID\n"
@@ -155,6 +157,7 @@ struct line {
     size_t count;
     char *rate, *duration, *output;
     bool draws; /* a flame graph */
+    bool wall;  /* runs pywall in place of pyprof */
 };
 
 static void add(struct line *line, char *word)
@@ -223,9 +226,12 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case 'i':
         die(USAGE,
-            "%s: samples are of threads on a CPU: stap-python pyblocked shows where threads "
-            "sleep, and stap-python dump the stacks of all, once",
+            "%s: samples are of threads on a CPU: stap-python record --wall has the time asleep, "
+            "too, and stap-python dump the stacks of all threads, once",
             sampler->name);
+    case 'w':
+        line->wall = true;
+        break;
     default:
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
             sampler->name, sampler->name);
@@ -267,7 +273,8 @@ static void add_duration(struct line *line, bool shows)
 /* Runs the script: as a child for a flame graph, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
-    char *path = script_file(sampler->script), *program = NULL, *folded = NULL;
+    char *path = script_file(line->wall ? "pywall" : sampler->script), *program = NULL,
+         *folded = NULL;
     int output = -1;
     if (line->draws)
         program = flamegraph_program();
@@ -290,15 +297,12 @@ static int run(const struct sampler *sampler, struct line *line)
 /* shows: whether to print the progress, which would disturb a table. */
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
 {
-    static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"duration", required_argument, NULL, 'd'},
-                                            {"rate", required_argument, NULL, 'r'},
-                                            {"format", required_argument, NULL, 'f'},
-                                            {"native", no_argument, NULL, 'n'},
-                                            {"threads", no_argument, NULL, 't'},
-                                            {"idle", no_argument, NULL, 'i'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"pid", required_argument, NULL, 'p'},      {"output", required_argument, NULL, 'o'},
+        {"duration", required_argument, NULL, 'd'}, {"rate", required_argument, NULL, 'r'},
+        {"format", required_argument, NULL, 'f'},   {"native", no_argument, NULL, 'n'},
+        {"threads", no_argument, NULL, 't'},        {"idle", no_argument, NULL, 'i'},
+        {"wall", no_argument, NULL, 'w'},           {NULL, 0, NULL, 0}};
     struct line line = {.count = 0};
     int letter, count = 0;
     bool chosen = false;
@@ -327,7 +331,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti", true};
+    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:ntiw", true};
     return sample(&record, arguments, NULL, true);
 }
 

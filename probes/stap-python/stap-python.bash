@@ -75,7 +75,7 @@ _stap_python() {
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
           record-f | record--format) words='folded raw speedscope flamegraph' ;;
-          record*) words+=' --output --format --native --threads' ;;
+          record*) words+=' --output --format --native --threads --wall' ;;
         esac
         ;;
       doctor)
