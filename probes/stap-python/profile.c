@@ -1,6 +1,6 @@
 /*
- * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof and
- * pydump, and the samples into other formats.
+ * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof,
+ * pywall and pydump, and the samples into other formats.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -97,6 +97,8 @@ static const char record_usage[] =
     "  -n, --native           with the function in C that the Python function was in, and its "
     "library\n"
     "  -t, --threads          each thread apart\n"
+    "  -w, --wall             the time asleep, too, each thread apart, in microseconds: the script "
+    "pywall\n"
     "      --push URL         to the Pyroscope at this URL, as pprof profiles, while it samples\n"
     "      --every S          a profile for each S seconds (10)\n"
     "      --service NAME     the service of the profiles (the name of each program)\n"
@@ -150,6 +152,7 @@ struct line {
     char *command; /* as it is shown */
     enum format format;
     bool reverses, all, by_thread; /* all: Pythons */
+    bool wall;                     /* runs pywall in place of pyprof */
     struct push push;
 };
 
@@ -232,9 +235,12 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case 'i':
         die(USAGE,
-            "%s: samples are of threads on a CPU: stap-python pyblocked shows where threads "
-            "sleep, and stap-python dump the stacks of all, once",
+            "%s: samples are of threads on a CPU: stap-python record --wall has the time asleep, "
+            "too, and stap-python dump the stacks of all threads, once",
             sampler->name);
+    case 'w':
+        line->wall = true;
+        break;
     default:
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
             sampler->name, sampler->name);
@@ -309,8 +315,10 @@ static char *default_title(const struct line *line)
 static void write_format(const struct profile *profile, const struct line *line, FILE *output)
 {
     struct graph graph = {.title = line->title, .is_reversed = line->reverses};
-    graph.note = format("%s%u Hz, %llu samples", line->reverses ? "from the inside out; " : "",
-                        profile->rate, (unsigned long long)profile->stacks[0].total[0]);
+    const char *order = line->reverses ? "from the inside out; " : "";
+    unsigned long long total = profile->stacks[0].total[0];
+    graph.note = line->wall ? format("%s%llu ms of wall time", order, total / 1000)
+                            : format("%s%u Hz, %llu samples", order, profile->rate, total);
     if (line->format == SVG)
         flamegraph_write(profile, &graph, output);
     else if (line->format == HTML)
@@ -331,6 +339,10 @@ static void convert(const struct line *line, const char *folded, int output)
     char *kept = folder;
     folder = NULL; /* stays if a line here is the last */
     profile->rate = line->rate ? (unsigned)atoi(line->rate) : 99;
+    if (line->wall) {
+        profile->unit = "microseconds";
+        profile->rate = 1000000;
+    }
     profile_read(profile, 0, "record", folded);
     profile_sum(profile);
     FILE *file = fdopen(output, "w");
@@ -352,10 +364,12 @@ static int run_and_convert(const char *path, struct line *line, int output)
     char *folded = new_folded();
     if (!line->title)
         line->title = default_title(line);
-    if (line->format == PPROF || line->format == SOURCES) {
-        add_two(line, "-G", line->format == PPROF ? "record=1" : "record=2");
+    if (line->wall && line->format == SOURCES)
+        die(USAGE, "record: the format sources is for samples: leave out --wall");
+    if (line->format == PPROF || line->format == SOURCES)
         add_two(line, "-G", "lines=1");
-    }
+    if (!line->wall && (line->format == PPROF || line->format == SOURCES))
+        add_two(line, "-G", line->format == PPROF ? "record=1" : "record=2");
     add_two(line, "-o", for_stap(folded));
     if (line->rate)
         add(line, line->rate);
@@ -371,10 +385,10 @@ static int run_and_convert(const char *path, struct line *line, int output)
 /* Runs the script as a child, and sends its profiles. */
 static int run_and_push(const char *path, struct line *line)
 {
-    if (line->output || line->format != UNKNOWN_FORMAT || line->by_thread || line->reverses ||
-        line->title)
+    if (line->output || line->format != UNKNOWN_FORMAT || line->by_thread || line->wall ||
+        line->reverses || line->title)
         die(USAGE, "record: --push sends profiles: leave out --output, --format, --threads, "
-                   "--reverse and --title");
+                   "--wall, --reverse and --title");
     push_prepare(&line->push);
     char *fifo = new_folded();
     add_two(line, "-G", format("every=%s", line->every ? line->every : "10"));
@@ -387,7 +401,7 @@ static int run_and_push(const char *path, struct line *line)
 /* Runs the script: as a child if its output is converted or sent, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
-    char *path = script_file(sampler->script);
+    char *path = script_file(line->wall ? "pywall" : sampler->script);
     int output = STDOUT_FILENO;
     if (line->push.url)
         return run_and_push(path, line);
@@ -427,6 +441,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         {"native", no_argument, NULL, 'n'},
         {"threads", no_argument, NULL, 't'},
         {"idle", no_argument, NULL, 'i'},
+        {"wall", no_argument, NULL, 'w'},
         {"reverse", no_argument, NULL, REVERSE},
         {"title", required_argument, NULL, TITLE},
         {"all", no_argument, NULL, 'a'},
@@ -469,7 +484,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 int record_main(char **arguments)
 {
     const struct sampler record = {
-        "record", record_usage, "pyprof", "+:ap:o:d:r:f:nti\1\2:\3:\4:\5:\6:", true, false};
+        "record", record_usage, "pyprof", "+:ap:o:d:r:f:ntiw\1\2:\3:\4:\5:\6:", true, false};
     return sample(&record, arguments, NULL, true);
 }
 

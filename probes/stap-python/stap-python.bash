@@ -75,7 +75,7 @@ _stap_python() {
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
           record-f | record--format) words='flamegraph folded html pprof raw sources speedscope svg' ;;
-          record*) words+=' --output --format --native --threads --reverse --title --all --push --every --service --push-auth-file' ;;
+          record*) words+=' --output --format --native --threads --wall --reverse --title --all --push --every --service --push-auth-file' ;;
         esac
         ;;
       diff)

@@ -134,6 +134,14 @@ enum {
     PYTHON_ADDRESSES = 97,
 };
 
+/* The form of a frame's name in a stack. */
+enum {
+    PYTHON_PLAIN,     /* f (x.py) */
+    PYTHON_WITH_LINE, /* f (x.py:3) */
+    PYTHON_TRACE,     /* File "x.py", line 3, in f */
+    PYTHON_IN_JIT = 4, /* with one of the last two: the line may be an earlier one, and " [jit]" follows */
+};
+
 /* What a probe reads, and what it writes to do so: each running probe has its own, by python_open_sample(). */
 struct python_sample {
     int taken;                         /* a probe has it */
@@ -285,7 +293,11 @@ static int python_is_running(struct task_struct *thread);
 /* python_calls.stp */
 static unsigned python_task_state(const struct task_struct *task);
 static int python_leaves_cpu(void);
+static u64 python_queued_time(const struct task_struct *task);
+static int python_begin_sleep_at(u32 stack, bool queued, u64 since, u64 cpu, u64 queued_time);
 static int python_begin_sleep(u32 stack, bool queued);
+static u64 python_cpu_now(void);
+static bool python_is_kept(void);
 static struct python_sleep_time python_end_sleep(void);
 static struct python_sleep_time python_next_asleep(u32 *number);
 
@@ -310,8 +322,10 @@ static const char *python_stack_text(s64 number);
 static u32 python_name_number(const char *text, size_t length);
 static u32 python_rare_name_number(const char *text, size_t length);
 static u32 python_make_stack_of(u32 outer, u32 name);
+static u32 python_make_stack(u32 outer, const char *text, size_t length);
 static s64 python_number_names(u32 outer, const u32 *names, u32 *paths, int count, void (*hold)(u32 number));
 static void python_add_to_stack(u32 number, u64 count, u64 a, u64 b, u64 c, u64 d);
+static void python_ref_stack(s64 note, int by);
 static void python_note_stack(u32 number);
 static void python_drop_stack(u32 number);
 static void python_keep_stack(u32 number);

@@ -295,7 +295,7 @@ samples() {
   [ "${lines[*]:1}" = "<$top/scripts/$1.stp> $always${2:+ $2}" ]
 }
 
-@test "record, top and dump run pyprof and pydump, with the options of py-spy's commands" {
+@test "record, top and dump run pyprof, pywall and pydump, with the options of py-spy's commands" {
   local pid preload="$env_program 'LD_PRELOAD=$top/build/libpython-stap.so.0'"
   fake_stap
   LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
@@ -307,6 +307,7 @@ samples() {
   samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-G> <seconds=10> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
     record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
   samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
+  samples pywall "<-G> <speedscope=1> <-x> <$pid> <49>" record --wall -f speedscope -r 49 -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <seconds=2> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
   samples pydump "<-x> <$pid>" dump -p "$pid"
@@ -317,12 +318,13 @@ samples() {
   refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
   refuses 2 'dump: name a process by -p PID \(see' dump true
   refuses 2 "dump: '1x' is not a PID" dump -p 1x
+  refuses 2 'top: unknown option, or one without its value' top --wall -p "$pid"
   refuses 2 'top: unknown option, or one without its value' top -o file -p "$pid"
   refuses 2 'record: unknown option, or one without its value' record -p
   refuses 2 "record: the rate must be a number from 1 on, not '0'" record -r 0 -p "$pid"
   refuses 2 "record: the duration, in seconds, must be a number from 1 on, not '1.5'" record -d 1.5 -p "$pid"
   refuses 2 'record: the format is folded \(or raw\), flamegraph \(or svg\), html, sources, speedscope or pprof, not .png.$' record -f png -p "$pid"
-  refuses 2 'record: samples are of threads on a CPU: stap-python pyblocked shows where .*, and stap-python dump' record --idle -p "$pid"
+  refuses 2 'record: samples are of threads on a CPU: stap-python record --wall has the time asleep, too, and stap-python dump' record --idle -p "$pid"
   refuses 1 'record: cannot write /nonexistent/file: No such file or directory' record -o /nonexistent/file -p "$pid"
   refuses 1 '4194305: no such process' dump -p 4194305
 }

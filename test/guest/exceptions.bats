@@ -54,5 +54,5 @@ raised() {
 
 @test "pyexc refuses a number of rows that it can't print" {
   need_time
-  refuses 'pyexc: top must be 1 to 1000, not 0' pyexc -G top=0
+  refuses 'pyexc: top must be 1 to 1000, not 1001' pyexc -G top=1001
 }

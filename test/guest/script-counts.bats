@@ -288,7 +288,7 @@ pygc|7x|ERROR: pygc: MIN_US is a number of microseconds, not "7x"
 pytasks|-G top=0|ERROR: pytasks: top must be 1 to 1000, not 0
 pytasks|5|ERROR: pytasks takes no arguments, but was given "5"
 pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
-pysyscalls|-G top=0|ERROR: pysyscalls: top must be 1 to 2000, not 0
+pysyscalls|-G top=2001|ERROR: pysyscalls: top must be 1 to 2000, not 2001
 pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyprof|200|ERROR: pyprof: HZ must be 10, 19, 49, 99, 100, 199, 499, 997 or 1000, not "200"
@@ -297,11 +297,14 @@ pyprof|-G record=1 -G live=1|ERROR: pyprof: record=1 is for lines of stacks, wit
 pyprof|-G every=5 -G live=1|ERROR: pyprof: every is not for live=1, speedscope=1 and record=1
 pyprof|-G every=-1|ERROR: pyprof: every must be 0 or more, not -1
 pyprof|-G top=3001|ERROR: pyprof: top must be 1 to 3000, not 3001
+pywall|200|ERROR: pywall: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
+pyexc|-G live=1 -G folded=1|ERROR: pyexc: either live=1 or folded=1
+pymalloc|-G json=1 -G speedscope=1|ERROR: pymalloc: either speedscope=1 or json=1
 pygil|4711|ERROR: pygil takes no arguments, but was given "4711"
 pygil|-G top=201|ERROR: pygil: top must be 1 to 200, not 201
 pygil|-G json=1 -G folded=1|ERROR: pygil: either folded=1 or json=1
 pyheap|-G bytes=0|ERROR: python_memory_period(): the distance must be 1 to 1073741824 bytes, not 0
-pyheap|-G folded=1 -G json=1|ERROR: pyheap: folded=1 goes with neither json=1 nor every
+pyheap|-G folded=1 -G every=1|ERROR: pyheap: every is not for folded=1 and speedscope=1
 pymalloc|8|ERROR: pymalloc takes no arguments, but was given "8"
 pyaudit|-p2 (|regex compilation error
 REFUSED

@@ -274,15 +274,20 @@ def room():
 
 # The stack of a sleep that has ended, its time, and the one on the run queue; of those that last, with their number.
 def slept():
-    three = (ctypes.c_ulonglong * 3)()
-    library.end_sleep(three)
-    return list(three)
+    return ended_sleep()[:3]
 
 
 def asleep(number=0):
-    three = (ctypes.c_ulonglong * 3)()
-    number = library.next_asleep(three, number)
-    return [number] + list(three)
+    five = (ctypes.c_ulonglong * 5)()
+    number = library.next_asleep(five, number)
+    return [number] + five[:3]
+
+
+# With all time off a CPU, and the time on one that was not counted before.
+def ended_sleep():
+    five = (ctypes.c_ulonglong * 5)()
+    library.end_sleep(five)
+    return list(five)
 
 
 def sleeps():
@@ -324,6 +329,16 @@ def sleeps():
     library.pass_(80, 0)
     library.pass_(20, 20)
     expect([6, 80, 0], slept())
+    # a sample counts a part of the time on a CPU; what an interrupt takes is off it
+    expect(1, library.begin_sleep(6, 1))
+    library.queue(1)
+    library.pass_(80, 0)
+    library.queue(0)
+    library.pass_(25, 20)
+    expect(20, library.count_cpu())
+    library.pass_(30, 30)
+    expect([6, 80, 0, 85, 30], ended_sleep())
+    expect([0] * 5, ended_sleep())
 
 
 def printed(stack, what="stack_print", *more):
@@ -398,13 +413,16 @@ def speedscope():
             ask("__python_stack_add", stack, 10**7 * (1 + at * (1 - 2 * time)) + 10**9 * time, 0, 0, 0, 0)
         count = ask("__python_stacks_sort", -1)
         stacks = [ask("__python_stack_at", i) for i in range(count)]
-        ask("__python_speedscope_write", "it's \"pyprof\"", len(names), 99)
+        ask("__python_speedscope_frames", len(names))
+        ask("__python_speedscope_samples", "it's \"pyprof\"", "microseconds", len(names), 1000000, 99)
         file = json.loads(library.take_printed().decode())
         frames = [frame["name"] for frame in file["shared"]["frames"]]
         profile, = file["profiles"]
         expect(["sampled", "microseconds", "it's \"pyprof\"", 0], [profile[key] for key in ("type", "unit", "name", "startValue")])
         expect(sum(profile["weights"]), profile["endValue"])
         expect([of("count", stack) * 1000000 // 99 for stack in stacks[:len(names)]], profile["weights"])
+        ask("__python_speedscope_samples", "", "bytes", 0, 1, 1)
+        expect(True, b',"unit":"bytes",' in library.take_printed())
         expect(len(frames), len(set(frames)))
         expect(set(range(len(frames))), set(sum(profile["samples"], [])))
         expect({text for name, text in JSON if name} | {"speed\x1b;\\377"}, set(frames))

@@ -88,7 +88,7 @@ s64 interrupt_at(s64 stack, unsigned long address)
     interrupted.user_mode_p = 1;
     interrupted.uregs = &regs;
     interrupted.kregs = NULL;
-    __python_stack_add_interrupted_3(stack, 1, 1);
+    __python_stack_add_interrupted_4(stack, 1, 1, 0);
     return innermost(stack);
 }
 
@@ -101,7 +101,7 @@ s64 interrupt_kernel(s64 stack, unsigned long own, unsigned long count)
     for (unsigned long i = 0; i < own + count; i++)
         kernel_addresses[i] = 1000 + (i - own) * 10;
     kernel_addresses_count = own + count;
-    __python_stack_add_interrupted_3(stack, 1, 1);
+    __python_stack_add_interrupted_4(stack, 1, 1, 0);
     return innermost(stack);
 }
 
@@ -218,11 +218,18 @@ static void put_slept(u64 *to, struct python_sleep_time sleep)
     to[0] = sleep.stack;
     to[1] = sleep.slept;
     to[2] = sleep.queued;
+    to[3] = sleep.off;
+    to[4] = sleep.ran;
 }
 
 void end_sleep(u64 *to)
 {
     put_slept(to, python_end_sleep());
+}
+
+u64 count_cpu(void)
+{
+    return python_count_cpu(python_cpu_now());
 }
 
 unsigned next_asleep(u64 *to, unsigned number)

@@ -287,6 +287,72 @@ static void of_no_call(void)
     }
 }
 
+/* ---------------------------------------------------------------- wall time */
+
+/* Nanoseconds pass, of some of which the thread is on a CPU, and for others waits for one. */
+static void pass(u64 ns, u64 on_cpu, u64 queued)
+{
+    now_ns += ns;
+    current->se.sum_exec_runtime += on_cpu;
+    current->sched_info.run_delay += queued;
+}
+
+static void expect_sum(const char *names, u64 expected)
+{
+    for (u32 number = 1; number < python_used_stacks; number++) {
+        printed_length = 0;
+        __python_stack_print_1(number);
+        if (strcmp(printed, names) == 0 && python_stacks[number].sums[0] == expected)
+            return;
+    }
+    printf("no \"%s\" with %llu\n", names, (unsigned long long)expected);
+    failed = 1;
+}
+
+/* A thread's first sample, a sleep, a preemption and its end: each nanosecond is in one stack. */
+static void of_wall(void)
+{
+    const char *root = "p (7)";
+    current->__state = 1;
+    current->flags = PF_FORKNOEXEC;
+    open_as(&pipe_end, &own, S_IFIFO);
+    system_call.number = SYS_read;
+    system_call.arguments[0] = 5;
+    now_ns = python_wall_began = 500;
+    current->start_time = 1000;
+    __python_wall_switch_4(root, PYTHON_PLAIN, 0, 1);
+    failed |= python_is_kept() || __python_wall_open_3(root, PYTHON_PLAIN, 0) != -1;
+    pass(4500000, 300000, 50000);
+    failed |= !python_begin_wall(root, 300000) || !python_is_kept();
+    s64 stack = __python_wall_open_3(root, PYTHON_PLAIN, 0);
+    __python_stack_add_6(stack, 1, __python_wall_cpu_0(), 0, 0, 0);
+    __python_stack_close_1(stack);
+    pass(1000000, 900000, 0);
+    __python_wall_switch_4(root, PYTHON_PLAIN, 0, 1);
+    pass(2300000, 300000, 200000);
+    current->on_rq = 1;
+    __python_wall_switch_4(root, PYTHON_PLAIN, 0, 1);
+    pass(600500, 100500, 450000); /* and an interrupt */
+    current->on_rq = 0;
+    current->__state = TASK_DEAD;
+    current->flags |= PF_EXITING;
+    __python_wall_switch_4(root, PYTHON_PLAIN, 0, 1);
+    failed |= python_is_kept();
+    expect_sum("p (7);[no Python]", 1500000);
+    expect_sum("p (7);[no Python];[other]", 4500000 + 1000000 - 500 - 1200000 - 50000);
+    expect_sum("p (7);[no Python];[pipe [77]]", 1800000);
+    expect_sum("p (7);[no Python];[run queue]", 750000);
+    expect_sum("p (7);[exit]", 100500);
+    __python_wall_end_0();
+    expect_sum("p (7);[exit]", 100500);
+    for (u32 number = 1; number < python_used_stacks; number++) {
+        failed |= (python_stacks[number].held & ~PYTHON_KEPT) >
+                  (number == python_threads[1].asleep_stack);
+        python_stacks[number].count = python_stacks[number].sums[0] = 0;
+    }
+    current->flags = 0;
+}
+
 /* What becomes of kinds in the table of stacks. */
 static void of_names(void)
 {
@@ -299,7 +365,8 @@ static void of_names(void)
     system_call.number = SYS_read;
     system_call.arguments[0] = 5;
     for (int i = 0; i < 4; i++) {
-        stack = python_stack_of_sleep(&sample, (u32)outer, i == 3, i < 2 ? i : PYTHON_SAY_WHICH);
+        stack =
+            python_stack_of_sleep(&sample, (u32)outer, i == 3, false, i < 2 ? i : PYTHON_SAY_WHICH);
         __python_sleep_kind_1(text, stack);
         __python_sleep_which_1(other, stack);
         failed |= strcmp(text, kinds[i]) || strcmp(other, files[i]);
@@ -330,6 +397,7 @@ int main(void)
     of_polls();
     of_other_calls();
     of_no_call();
+    of_wall();
     of_names();
     puts(failed ? "not as expected" : "all as expected");
     return failed;

@@ -75,6 +75,7 @@ struct writer {
     /* Tables of texts, whose numbers are those of strings, and from 1 on those of functions and
      * mappings. */
     struct profile *strings, *functions, *mappings;
+    bool of_samples; /* else the values are microseconds */
 };
 
 static uint32_t number_in(struct profile *table, const char *text)
@@ -165,9 +166,11 @@ static void put_sample(struct writer *writer, const struct stack *stack)
          at = &profile->stacks[at->outer])
         put_varint(&writer->inner, at->name + 1);
     put_part(&writer->part, SAMPLE_LOCATION, &writer->inner);
-    put_varint(&writer->inner, samples);
+    if (writer->of_samples)
+        put_varint(&writer->inner, samples);
     if (profile->rate)
-        put_varint(&writer->inner, samples * SECOND / profile->rate);
+        put_varint(&writer->inner, samples / profile->rate * SECOND +
+                                       samples % profile->rate * SECOND / profile->rate);
     put_part(&writer->part, SAMPLE_VALUE, &writer->inner);
     if (root) {
         struct program_ids ids = program_ids(root);
@@ -196,9 +199,11 @@ static void put_profile(struct writer *writer)
     const struct profile *profile = writer->profile;
     number_in(writer->strings, "");
     number_in(writer->mappings, first_program(profile));
-    put_type(writer, PROFILE_SAMPLE_TYPE, "samples", "count");
+    const char *type = writer->of_samples ? "cpu" : "wall";
+    if (writer->of_samples)
+        put_type(writer, PROFILE_SAMPLE_TYPE, "samples", "count");
     if (profile->rate)
-        put_type(writer, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+        put_type(writer, PROFILE_SAMPLE_TYPE, type, "nanoseconds");
     for (size_t i = 1; i < profile->stack_count; i++)
         if (profile->stacks[i].own[0])
             put_sample(writer, &profile->stacks[i]);
@@ -211,7 +216,7 @@ static void put_profile(struct writer *writer)
     if (profile->length)
         put_number(&writer->all, PROFILE_DURATION, profile->length);
     if (profile->rate) {
-        put_type(writer, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
+        put_type(writer, PROFILE_PERIOD_TYPE, type, "nanoseconds");
         put_number(&writer->all, PROFILE_PERIOD, SECOND / profile->rate);
     }
     for (size_t i = 0; i < writer->strings->name_count; i++) {
@@ -224,6 +229,7 @@ static void put_profile(struct writer *writer)
 void profile_write_pprof(const struct profile *profile, FILE *output)
 {
     struct writer writer = {.profile = profile,
+                            .of_samples = strcmp(profile->unit, "samples") == 0,
                             .strings = profile_new(),
                             .functions = profile_new(),
                             .mappings = profile_new()};

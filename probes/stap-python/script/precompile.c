@@ -32,8 +32,8 @@ static const char usage[] =
     "From then on they start at once, until the kernel, SystemTap or the scripts change. What "
     "stap\n"
     "has compiled serves for all values of -G, -x, -c, -o and of most arguments; not for a REGEX,\n"
-    "and for pyprof's HZ only 99. pywatch with more than one EXPRESSION is compiled when it first\n"
-    "runs.\n"
+    "and for HZ of pyprof and pywall only 99. pywatch with more than one EXPRESSION is compiled\n"
+    "when it first runs.\n"
     "\n"
     "The exit status is 1 if a script could not be compiled.\n";
 

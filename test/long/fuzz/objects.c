@@ -119,7 +119,7 @@ static void check_interrupted(void)
     s64 stack = __python_stack_open_3(0, "program", "f");
     interrupted.user_mode_p = 1;
     interrupted.uregs = &regs;
-    __python_stack_add_interrupted_3(stack, 1, 1);
+    __python_stack_add_interrupted_4(stack, 1, 1, 0);
     __python_stack_close_1(stack);
     check_effort(5000, "__python_stack_add_interrupted");
 }
@@ -300,7 +300,8 @@ static void check_stacks(const uint8_t *data, size_t size)
         __python_json_print_names_2(__python_stack_at_1(number), 0);
         check_json_array(printed);
         printed_length = 0;
-        __python_speedscope_write_3(name, number, 99);
+        __python_speedscope_frames_1(number);
+        __python_speedscope_samples_5(name, "none", number, 1, 1);
         __python_histogram_print_json_1(__python_stack_at_1(number));
         char *string = room();
         __python_stack_name_2(string, __python_stack_at_1(number), (signed char)sum);
