@@ -62,8 +62,9 @@ int ps_main(char **arguments);
 /* ---------------------------------------------------------------- record, top, dump */
 
 /* `stap-python record`, `top` and `dump`: run the scripts pyprof, pywall and pydump, with the
- * options that py-spy's commands of these names have.  They return only if the samples were converted to another
- * format than the folded one, or top has a screen: else script_main() replaces this program. */
+ * options that py-spy's commands of these names have.  They return only if the samples were
+ * converted to another format than the folded one, or top has a screen: else script_main() replaces
+ * this program. */
 int record_main(char **arguments);
 int top_main(char **arguments);
 int dump_main(char **arguments);

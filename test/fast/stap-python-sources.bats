@@ -1,7 +1,7 @@
 # stap-python record -f sources: a page of source files with the samples beside each line, with a fake stap.
 #
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2154 # said: test/lib/launcher.bash
+# shellcheck disable=SC2154,SC2030,SC2031 # said: test/lib/launcher.bash; programs: each test has its own
 
 load ../lib/helper
 load ../lib/launcher

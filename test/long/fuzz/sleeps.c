@@ -112,7 +112,8 @@ static void check_text(const char *text, size_t room)
 static void check_names(struct python_sample *sample, bool queued, enum python_detail detail)
 {
     char kind[MAXSTRINGLEN], which[MAXSTRINGLEN];
-    u32 stack = python_stack_of_sleep(sample, python_make_stack(0, "outer", 5), queued, false, detail);
+    u32 stack =
+        python_stack_of_sleep(sample, python_make_stack(0, "outer", 5), queued, false, detail);
     if (!stack)
         return;
     __python_sleep_kind_1(kind, stack);
