@@ -98,18 +98,25 @@ int flamegraph_draw(const char *program, char **stap, const char *folded, int ou
 
 /* ---------------------------------------------------------------- options */
 
+/* The options that name processes; letters as getopt() has them, for options without one. */
+#define TARGETS_USAGE \
+    "  -p, --pid PID          the process; several: -p PID,PID, or -p again\n" \
+    "      --name PATTERN     the Pythons that stap-python attach --name finds; may be repeated\n" \
+    "      --children         with the descendants of these processes that are Pythons\n" \
+    "      --all              all Pythons that you may inspect\n"
+#define TARGETS_LETTERS "p:\1:\2\3"
+enum { NAME = '\1', CHILDREN, ALL, DEPTH };
+
 static const char record_usage[] =
-    "usage: stap-python record [OPTION...] -p PID\n"
+    "usage: stap-python record [OPTION...] -p PID|--name PATTERN|--all\n"
     "       stap-python record [OPTION...] -- CMD...\n"
     "\n"
-    "Samples where a Python process, and what it starts, uses the CPU, until it ends or Ctrl-C, "
+    "Samples where Python processes, and what they start, use the CPU, until CMD ends or Ctrl-C, "
     "and\n"
-    "prints its stacks. The shim is loaded into the process if it lacks it. It is the script "
+    "prints their stacks. The shim is loaded into a process that lacks it. It is the script "
     "pyprof:\n"
-    "stap-python pyprof --help.\n"
-    "\n"
-    "  -p, --pid PID          the process\n"
-    "  -o, --output FILE      to this file\n"
+    "stap-python pyprof --help. Of several processes each stack begins with its process.\n"
+    "\n" TARGETS_USAGE "  -o, --output FILE      to this file\n"
     "  -d, --duration S       for so many seconds\n"
     "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
     "(99)\n"
@@ -122,26 +129,26 @@ static const char record_usage[] =
     "  -t, --threads          each thread apart\n";
 
 static const char top_usage[] =
-    "usage: stap-python top [-r N] [-d S] -p PID\n"
-    "       stap-python top [-r N] [-d S] -- CMD...\n"
+    "usage: stap-python top [OPTION...] -p PID|--name PATTERN|--all\n"
+    "       stap-python top [OPTION...] -- CMD...\n"
     "\n"
-    "Samples where a Python process, and what it starts, uses the CPU, and prints a table of\n"
-    "functions each second. The shim is loaded into the process if it lacks it. It is the script\n"
+    "Samples where Python processes, and what they start, use the CPU, and prints a table of\n"
+    "functions each second. The shim is loaded into a process that lacks it. It is the script\n"
     "pyprof: stap-python pyprof --help.\n"
-    "\n"
-    "  -p, --pid PID          the process\n"
-    "  -d, --duration S       for so many seconds\n"
+    "\n" TARGETS_USAGE "  -d, --duration S       for so many seconds\n"
     "  -r, --rate N           samples a second on each CPU: 10, 49, 99, 100, 199, 499, 997, 1000 "
     "(99)\n";
 
 static const char dump_usage[] =
-    "usage: stap-python dump -p PID\n"
+    "usage: stap-python dump [OPTION...] -p PID|--name PATTERN|--all\n"
     "\n"
-    "Prints the Python stacks of all threads of a process, once. The shim is loaded into the "
-    "process\n"
-    "if it lacks it. It is the script pydump: stap-python pydump --help.\n"
-    "\n"
-    "  -p, --pid PID          the process\n";
+    "Prints the Python stacks of all threads of processes, and their asyncio tasks, once. The "
+    "shim\n"
+    "is loaded into a process that lacks it. It is the script pydump: stap-python pydump --help.\n"
+    "\n" TARGETS_USAGE
+    "  -l, --locals           with the variables of each function, cut at 100 characters\n"
+    "  -j, --json             a document of JSON\n"
+    "      --depth N          the innermost N functions of each thread and task, up to 1000 (64)\n";
 
 /* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
@@ -151,10 +158,13 @@ struct sampler {
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
-    char *words[32];
+    char *words[64];
     size_t count;
-    char *rate, *duration, *output;
-    bool draws; /* a flame graph */
+    char *rate, *duration, *output; /* rate: also the depth of dump */
+    bool draws;                     /* a flame graph */
+    struct attach_request targets;
+    bool has_x; /* -x is among the words, for one target */
+    size_t x_at;
 };
 
 static void add(struct line *line, char *word)
@@ -199,9 +209,30 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
 {
     switch (letter) {
     case 'p':
-        if (!parse_pid(optarg))
-            die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
-        add_two(line, "-x", optarg);
+        targets_add_pids(sampler->name, &line->targets, optarg);
+        if (targets_are_one(&line->targets)) {
+            line->has_x = true;
+            line->x_at = line->count;
+            add_two(line, "-x", optarg);
+        }
+        break;
+    case NAME:
+        targets_add_name(&line->targets, optarg);
+        break;
+    case CHILDREN:
+        line->targets.children = true;
+        break;
+    case ALL:
+        line->targets.all = true;
+        break;
+    case 'l':
+        add_two(line, "-G", "locals=1");
+        break;
+    case 'j':
+        add_two(line, "-G", "json=1");
+        break;
+    case DEPTH:
+        line->rate = number_for(sampler, "the depth", optarg);
         break;
     case 'o':
         line->output = optarg;
@@ -230,6 +261,31 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
             sampler->name, sampler->name);
     }
+}
+
+/* Whether the options name processes; exits if they contradict each other. */
+static bool has_targets(const struct sampler *sampler, const struct attach_request *request)
+{
+    bool named = request->pid_count || request->name_count;
+    if (request->all ? named || request->children : request->children && !named)
+        die(USAGE, "%s: --all stands alone, and --children with -p or --name", sampler->name);
+    return named || request->all;
+}
+
+/* For several processes: adds what names them, in place of -x. */
+static void add_targets(const struct sampler *sampler, struct line *line)
+{
+    struct texts words = {0};
+    if (line->has_x) {
+        line->count -= 2;
+        memmove(line->words + line->x_at, line->words + line->x_at + 2,
+                (line->count - line->x_at) * sizeof *line->words);
+    }
+    size_t count = targets_prepare(sampler->name, &line->targets, &words);
+    for (size_t i = 0; i < words.count; i++)
+        add(line, words.all[i]);
+    if (count > 1 && strcmp(sampler->name, "record") == 0)
+        add_two(line, "-G", "by_process=1");
 }
 
 /* Opens the file for the results, before minutes of sampling: path may be unwritable. */
@@ -291,6 +347,12 @@ static int run(const struct sampler *sampler, struct line *line)
 static int sample(const struct sampler *sampler, char **arguments, char *global, bool shows)
 {
     static const struct option options[] = {{"pid", required_argument, NULL, 'p'},
+                                            {"name", required_argument, NULL, NAME},
+                                            {"children", no_argument, NULL, CHILDREN},
+                                            {"all", no_argument, NULL, ALL},
+                                            {"locals", no_argument, NULL, 'l'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"depth", required_argument, NULL, DEPTH},
                                             {"output", required_argument, NULL, 'o'},
                                             {"duration", required_argument, NULL, 'd'},
                                             {"rate", required_argument, NULL, 'r'},
@@ -301,7 +363,6 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
                                             {NULL, 0, NULL, 0}};
     struct line line = {.count = 0};
     int letter, count = 0;
-    bool chosen = false;
     help_if_asked(arguments, sampler->usage);
     while (arguments[count])
         count++;
@@ -311,12 +372,14 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         if (line.count > 16)
             die(USAGE, "%s: too many options", sampler->name);
         add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line);
-        chosen |= letter == 'p';
     }
     char **command = arguments - 1 + optind;
+    bool chosen = has_targets(sampler, &line.targets);
     if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
         die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
             sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    if (chosen && !targets_are_one(&line.targets))
+        add_targets(sampler, &line);
     add_duration(&line, shows);
     if (*command)
         add_two(&line, "-c", command_of(command));
@@ -327,18 +390,19 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage, "pyprof", "+:p:o:d:r:f:nti", true};
+    const struct sampler record = {"record", record_usage, "pyprof",
+                                   "+:" TARGETS_LETTERS "o:d:r:f:nti", true};
     return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
-    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true};
+    const struct sampler top = {"top", top_usage, "pyprof", "+:" TARGETS_LETTERS "d:r:", true};
     return sample(&top, arguments, "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false};
-    return sample(&dump, arguments, NULL, false);
+    const struct sampler dump = {"dump", dump_usage, "pydump", "+:" TARGETS_LETTERS "lj\4:", false};
+    return sample(&dump, arguments, "tasks=1", false);
 }

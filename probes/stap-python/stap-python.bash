@@ -71,11 +71,12 @@ _stap_python() {
       record | top | dump)
         case ${COMP_WORDS[COMP_CWORD - 1]} in
           -p | --pid) words=$(_stap_python_pids) ;;
-          *) words=--pid && [ "${COMP_WORDS[1]}" = dump ] || words='--pid --rate --duration' ;;
+          *) words='--pid --name --children --all' && [ "${COMP_WORDS[1]}" != dump ] || words+=' --locals --json --depth' ;;
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
           record-f | record--format) words='folded raw speedscope flamegraph' ;;
-          record*) words+=' --output --format --native --threads' ;;
+          record*) words+=' --rate --duration --output --format --native --threads' ;;
+          top*) words+=' --rate --duration' ;;
         esac
         ;;
       doctor)

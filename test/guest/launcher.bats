@@ -79,3 +79,69 @@ SH
   refute grep -q Tracing "$folder/output"
   grep -q PAUSE "$folder/output"
 }
+
+@test "record takes all workers of a service, those that it had before included, and what they start, and no other Python" {
+  local words workers
+  cat >"$folder/prefork.py" <<'PY'
+import os
+import sys
+import time
+
+
+def spin():
+    while True:
+        pass
+
+
+def first():
+    if os.fork() == 0:
+        grandchild()
+    spin()
+
+
+def grandchild():
+    spin()
+
+
+def second():
+    spin()
+
+
+for work in [first, second] if len(sys.argv) == 1 else []:
+    if os.fork() == 0:
+        work()
+while len(sys.argv) == 1:
+    time.sleep(1)
+spin()
+PY
+  # what stap would be given
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\n[ "$1" != --version ] || echo "Systemtap translator/driver (version 4.8/0.188)"\nprintf "<%%s>\\n" "$@"\n' >"$folder/stap"
+  chmod +x "$folder/stap"
+  # shellcheck disable=SC2016
+  run "$top/test/vm/guest" exec -- sh -c 'exec 2>"$2/said"
+    LD_PRELOAD=$4 setsid timeout --foreground 300 "$1" "$2/prefork.py" other >/dev/null 2>&1 &
+    setsid timeout --foreground 300 "$1" "$2/prefork.py" >/dev/null 2>&1 &
+    until parent=$(pgrep -o -fx "[^ ]*python[^ ]* $2/prefork.py") && [ "$(pgrep -fxc "[^ ]*python[^ ]* $2/prefork.py")" = 4 ]; do sleep 1; done
+    echo "parent $parent"
+    for worker in $(pgrep -P "$parent"); do echo "worker $worker"; done
+    STAP=$2/stap "$3" record -p "$parent" --children -d 5' sh "$system" "$folder" "$launcher" "$top/build/libpython-stap.so.0"
+  echo "$output"
+  cat "$folder/said"
+  words=$(sed -nE 's/^<__python_targets1=(.*)>$/\1/p' <<<"$output")
+  workers=$(sed -n 's/^worker //p' <<<"$output" | paste -sd_)
+  [ "$(tr _ '\n' <<<"$words" | wc -l)" = 4 ]
+  [[ _${words}_ == *"_$(sed -n 's/^parent //p' <<<"$output")_"* ]]
+  grep -qx '<by_process=1>' <<<"$output"
+  # the workers alone are targets enough: what they have started belongs to them
+  run stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$folder/profile" "$top/scripts/pyprof.stp" 199 \
+    -G "__python_targets1=$workers" -G by_process=1 -G seconds=5
+  "$top/test/vm/guest" exec -- pkill -f "$folder/prefork.py"
+  echo "$output"
+  cat "$folder/profile"
+  [ "$(grep -cE ';first \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]
+  [ "$(grep -cE ';second \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]
+  [ "$(grep -cE ';first \([^;]*;grandchild \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]
+  [ "$(grep -E ';spin \(' "$folder/profile" | sed -E 's/^[^(]*\(([0-9]+)\).*/\1/' | sort -u | wc -l)" = 3 ]
+  refute grep -E '<module> \([^;]*;spin' "$folder/profile"
+}
