@@ -104,8 +104,8 @@ int flamegraph_draw(const char *program, char **stap, const char *folded, int ou
     "      --name PATTERN     the Pythons that stap-python attach --name finds; may be repeated\n" \
     "      --children         with the descendants of these processes that are Pythons\n" \
     "      --all              all Pythons that you may inspect\n"
-#define TARGETS_LETTERS "p:\1:\2\3"
-enum { NAME = '\1', CHILDREN, ALL, DEPTH };
+#define TARGETS_LETTERS "p:\21:\22\23"
+enum { NAME = '\21', CHILDREN, ALL, DEPTH };
 
 static const char record_usage[] =
     "usage: stap-python record [OPTION...] -p PID|--name PATTERN|--all\n"
@@ -378,6 +378,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
     if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
         die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
             sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    script_has_children(sampler->name);
     if (chosen && !targets_are_one(&line.targets))
         add_targets(sampler, &line);
     add_duration(&line, shows);
@@ -403,6 +404,7 @@ int top_main(char **arguments)
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:" TARGETS_LETTERS "lj\4:", false};
+    const struct sampler dump = {"dump", dump_usage, "pydump",
+                                 "+:" TARGETS_LETTERS "lj\24:", false};
     return sample(&dump, arguments, "tasks=1", false);
 }

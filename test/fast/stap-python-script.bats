@@ -361,6 +361,9 @@ PY
     record -p "$pid" -t --pid "$parent" -d 3 -p "$pid"
   samples pyprof "<-G> <__python_targets1=${parent}_$worker> <-G> <live=1>" top --children -p "$parent"
   samples pydump "<-G> <__python_targets1=${parent}_$worker> <-G> <tasks=1>" dump --name "$BATS_TEST_TMPDIR/prefork.py*"
+  # of one process a warning says what is beside it, and how to see that
+  samples pyprof "<-x> <$parent>" record -p "$parent"
+  [ "$(<"$said")" = "stap-python: -p does not trace the 1 Python that $parent has already started: to see it, stap-python record --children -p $parent" ]
   # one line each for those that are left out, and the others go on
   samples pydump "<-G> <__python_targets1=$pid> <-G> <tasks=1>" dump -p "4194301,$pid,$other"
   [ "$(grep -c . "$said")" = 2 ]

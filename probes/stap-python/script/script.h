@@ -114,6 +114,9 @@ void script_attach(const struct script_probes *script, pid_t pid);
 /* The same; also warns of Pythons beside the process that stap does not trace. */
 void script_prepare_target(const struct script_probes *script, pid_t pid);
 
+/* What script_prepare_target() warns of then names this command's -p and --children. */
+void script_has_children(const char *command);
+
 /* Prints on stderr how many Pythons run that this user may inspect, and how many of them have the
  * script's markers. */
 void script_list_running(const struct script_probes *script);
