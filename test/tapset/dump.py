@@ -15,11 +15,11 @@ has_gil = not (hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled())
 outer = "of the module"
 
 
-def dump(depth=64, locals=1, tasks=1, as_json=1, keeps_gil=True):
+def dump(depth=64, locals=1, tasks=1, as_json=1, processes=0, keeps_gil=True):
     library.run_here()
     function = (ctypes.PyDLL if keeps_gil else ctypes.CDLL)(sys.argv[1]).__python_dump_5
     function.restype = ctypes.c_longlong
-    function(*(ctypes.c_longlong(one) for one in (depth, locals, tasks, as_json, 0)))
+    function(*(ctypes.c_longlong(one) for one in (depth, locals, tasks, as_json, processes)))
     text = library.take_printed().decode("utf-8")
     # a process behind the first one begins with a comma
     return json.loads(('{"processes":[' + text[1:] if text[0] == "," else text) + "]}") if as_json else text
@@ -74,6 +74,8 @@ def check_values():
     at = lines.index("    outer = 'of the module'")
     assert lines[0].startswith("Thread ") and lines[1].startswith('File "') and lines[1].endswith(", in dump"), lines
     assert any(line.endswith(", in <module>") for line in lines[:at]), lines
+    check("several", ['Process 1 ""', "", 'Thread 1 "MainThread", running, has the GIL' if has_gil else 'Thread 1 "MainThread", running'],
+          dump(as_json=0, processes=1).split("\n")[:3])
 
 
 async def waits(what):
