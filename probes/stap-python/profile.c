@@ -64,19 +64,27 @@ static enum format format_of_file(const char *path)
 
 /* ---------------------------------------------------------------- options */
 
+/* The options that name processes; letters as getopt() has them, for options without one. */
+#define TARGETS_USAGE \
+    "  -p, --pid PID          the process; several: -p PID,PID, or -p again\n" \
+    "      --name PATTERN     the Pythons that stap-python attach --name finds; may be repeated\n" \
+    "      --children         with the descendants of these processes that are Pythons\n" \
+    "      --all              all Pythons that you may inspect; record and top: all that run " \
+    "with\n" \
+    "                         the shim, also such as start later\n"
+#define TARGETS_LETTERS "p:\21:\22\23"
+enum { NAME = '\21', CHILDREN, ALL, DEPTH };
+
 static const char record_usage[] =
-    "usage: stap-python record [OPTION...] -p PID\n"
+    "usage: stap-python record [OPTION...] -p PID|--name PATTERN|--all\n"
     "       stap-python record [OPTION...] -- CMD...\n"
-    "       stap-python record [OPTION...] --all\n"
     "\n"
-    "Samples where a Python process, and what it starts, uses the CPU, until it ends or Ctrl-C, "
+    "Samples where Python processes, and what they start, use the CPU, until CMD ends or Ctrl-C, "
     "and\n"
-    "prints its stacks. The shim is loaded into the process if it lacks it. It is the script "
+    "prints their stacks. The shim is loaded into a process that lacks it. It is the script "
     "pyprof:\n"
-    "stap-python pyprof --help.\n"
-    "\n"
-    "  -p, --pid PID          the process\n"
-    "  -a, --all              every Python on the machine that runs with the shim\n"
+    "stap-python pyprof --help. Of several processes each stack begins with its process.\n"
+    "\n" TARGETS_USAGE
     "  -o, --output FILE      to this file; .svg, .html, .json (speedscope) and .pb.gz (pprof) "
     "at its end\n"
     "                         are formats\n"
@@ -112,28 +120,28 @@ static const char record_usage[] =
     "dropped, and exits with 1 if any were dropped.\n";
 
 static const char top_usage[] =
-    "usage: stap-python top [-r N] [-d S] -p PID\n"
-    "       stap-python top [-r N] [-d S] -- CMD...\n"
+    "usage: stap-python top [OPTION...] -p PID|--name PATTERN|--all\n"
+    "       stap-python top [OPTION...] -- CMD...\n"
     "\n"
-    "Samples where a Python process, and what it starts, uses the CPU, and prints a table of\n"
-    "functions each second. The shim is loaded into the process if it lacks it. It is the script\n"
+    "Samples where Python processes, and what they start, use the CPU, and prints a table of\n"
+    "functions each second. The shim is loaded into a process that lacks it. It is the script\n"
     "pyprof: stap-python pyprof --help. On a terminal the table is a screen with keys: o, t and f\n"
     "order it by own samples, by total ones and by function, p pauses, q ends, ? shows the keys.\n"
     "What CMD prints follows at the end, and CMD reads nothing then.\n"
-    "\n"
-    "  -p, --pid PID          the process\n"
-    "  -d, --duration S       for so many seconds\n"
+    "\n" TARGETS_USAGE "  -d, --duration S       for so many seconds\n"
     "  -r, --rate N           samples a second on each CPU: 10, 19, 49, 99, 100, 199, 499, 997, "
     "1000 (99)\n";
 
 static const char dump_usage[] =
-    "usage: stap-python dump -p PID\n"
+    "usage: stap-python dump [OPTION...] -p PID|--name PATTERN|--all\n"
     "\n"
-    "Prints the Python stacks of all threads of a process, once. The shim is loaded into the "
-    "process\n"
-    "if it lacks it. It is the script pydump: stap-python pydump --help.\n"
-    "\n"
-    "  -p, --pid PID          the process\n";
+    "Prints the Python stacks of all threads of processes, and their asyncio tasks, once. The "
+    "shim\n"
+    "is loaded into a process that lacks it. It is the script pydump: stap-python pydump --help.\n"
+    "\n" TARGETS_USAGE
+    "  -l, --locals           with the variables of each function, cut at 100 characters\n"
+    "  -j, --json             a document of JSON\n"
+    "      --depth N          the innermost N functions of each thread and task, up to 1000 (64)\n";
 
 /* A command, the script that it runs, and its options as getopt()'s letters. */
 struct sampler {
@@ -146,13 +154,14 @@ enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
-    char *words[40];
+    char *words[64];
     size_t count;
-    char *rate, *duration, *output, *pid, *title, *every;
-    char *command; /* as it is shown */
+    char *rate, *duration, *output, *pid, *title, *every; /* rate: also the depth of dump */
+    char *command;                                        /* as it is shown */
+    struct attach_request targets;
     enum format format;
-    bool reverses, all, by_thread; /* all: Pythons */
-    bool wall;                     /* runs pywall in place of pyprof */
+    bool reverses, by_thread;
+    bool wall; /* runs pywall in place of pyprof */
     struct push push;
 };
 
@@ -188,10 +197,26 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
 {
     switch (letter) {
     case 'p':
-        if (!parse_pid(optarg))
-            die(USAGE, "%s: '%s' is not a PID", sampler->name, optarg);
+        targets_add_pids(sampler->name, &line->targets, optarg);
         line->pid = optarg;
-        add_two(line, "-x", optarg);
+        break;
+    case NAME:
+        targets_add_name(&line->targets, optarg);
+        break;
+    case CHILDREN:
+        line->targets.children = true;
+        break;
+    case ALL:
+        line->targets.all = true;
+        break;
+    case 'l':
+        add_two(line, "-G", "locals=1");
+        break;
+    case 'j':
+        add_two(line, "-G", "json=1");
+        break;
+    case DEPTH:
+        line->rate = number_for(sampler, "the depth", optarg);
         break;
     case 'o':
         line->output = optarg;
@@ -218,9 +243,6 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
     case TITLE:
         line->title = optarg;
         break;
-    case 'a':
-        line->all = true;
-        break;
     case PUSH:
         line->push.url = optarg;
         break;
@@ -245,6 +267,32 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
             sampler->name, sampler->name);
     }
+}
+
+/* Whether the options name processes; exits if they contradict each other. */
+static bool has_targets(const struct sampler *sampler, const struct attach_request *request)
+{
+    bool named = request->pid_count || request->name_count;
+    if (request->all ? named || request->children : request->children && !named)
+        die(USAGE, "%s: --all stands alone, and --children with -p or --name", sampler->name);
+    return named || request->all;
+}
+
+/* Adds what names the processes.  record and top --all need no names: they see every shim. */
+static void add_targets(const struct sampler *sampler, struct line *line)
+{
+    struct texts words = {0};
+    bool is_dump = strcmp(sampler->script, "pydump") == 0;
+    if (targets_are_one(&line->targets))
+        return add_two(line, "-x", line->pid);
+    line->pid = NULL;
+    if (line->targets.all && !is_dump)
+        return;
+    size_t count = targets_prepare(sampler->name, &line->targets, &words);
+    for (size_t i = 0; i < words.count; i++)
+        add(line, words.all[i]);
+    if (count > 1 && strcmp(sampler->name, "record") == 0 && !line->wall)
+        add_two(line, "-G", "by_process=1");
 }
 
 /* Opens the file for the results, before minutes of sampling: path may be unwritable. */
@@ -306,8 +354,10 @@ static char *new_folded(void)
 /* "python3 x.py", or "python3 x.py (PID 12)". */
 static char *default_title(const struct line *line)
 {
+    if (!line->pid && line->targets.all)
+        return "all Pythons";
     if (!line->pid)
-        return line->command ? line->command : "all Pythons";
+        return line->command ? line->command : "several processes";
     char *command = proc_command_line(parse_pid(line->pid));
     return *command ? format("%s (PID %s)", command, line->pid) : format("PID %s", line->pid);
 }
@@ -434,6 +484,9 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 {
     static const struct option options[] = {
         {"pid", required_argument, NULL, 'p'},
+        {"name", required_argument, NULL, NAME},
+        {"children", no_argument, NULL, CHILDREN},
+        {"all", no_argument, NULL, ALL},
         {"output", required_argument, NULL, 'o'},
         {"duration", required_argument, NULL, 'd'},
         {"rate", required_argument, NULL, 'r'},
@@ -444,15 +497,16 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         {"wall", no_argument, NULL, 'w'},
         {"reverse", no_argument, NULL, REVERSE},
         {"title", required_argument, NULL, TITLE},
-        {"all", no_argument, NULL, 'a'},
         {"push", required_argument, NULL, PUSH},
         {"every", required_argument, NULL, EVERY},
         {"service", required_argument, NULL, SERVICE},
         {"push-auth-file", required_argument, NULL, PUSH_AUTH_FILE},
+        {"locals", no_argument, NULL, 'l'},
+        {"json", no_argument, NULL, 'j'},
+        {"depth", required_argument, NULL, DEPTH},
         {NULL, 0, NULL, 0}};
     struct line line = {.format = UNKNOWN_FORMAT};
     int letter, count = 0;
-    bool chosen = false;
     help_if_asked(arguments, sampler->usage);
     while (arguments[count])
         count++;
@@ -462,13 +516,15 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         if (line.count > 16)
             die(USAGE, "%s: too many options", sampler->name);
         add_option(sampler, strchr(sampler->letters, letter) ? letter : '?', &line);
-        chosen |= letter == 'p';
     }
     char **command = arguments - 1 + optind;
-    if (chosen + (*command != NULL) + line.all != 1 || (*command && !sampler->runs_commands))
-        die(USAGE, "%s: name a process by -p PID%s%s (see stap-python %s --help)", sampler->name,
-            sampler->runs_commands ? ", or a command behind --" : "",
-            strchr(sampler->letters, 'a') ? ", or all Pythons by --all" : "", sampler->name);
+    bool chosen = has_targets(sampler, &line.targets);
+    if (chosen == (*command != NULL) || (*command && !sampler->runs_commands))
+        die(USAGE, "%s: name a process by -p PID%s (see stap-python %s --help)", sampler->name,
+            sampler->runs_commands ? ", or a command behind --" : "", sampler->name);
+    script_has_children(sampler->name);
+    if (chosen)
+        add_targets(sampler, &line);
     add_duration(&line, shows);
     for (char **word = command; *word; word++)
         line.command = format("%s%s%s", line.command ? line.command : "", line.command ? " " : "",
@@ -483,19 +539,22 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {
-        "record", record_usage, "pyprof", "+:ap:o:d:r:f:ntiw\1\2:\3:\4:\5:\6:", true, false};
+    const struct sampler record = {"record", record_usage,
+                                   "pyprof", "+:" TARGETS_LETTERS "o:d:r:f:ntiw\1\2:\3:\4:\5:\6:",
+                                   true,     false};
     return sample(&record, arguments, NULL, true);
 }
 
 int top_main(char **arguments)
 {
-    const struct sampler top = {"top", top_usage, "pyprof", "+:p:d:r:", true, top_has_screen()};
+    const struct sampler top = {
+        "top", top_usage, "pyprof", "+:" TARGETS_LETTERS "d:r:", true, top_has_screen()};
     return sample(&top, arguments, top.has_screen ? "live=2" : "live=1", false);
 }
 
 int dump_main(char **arguments)
 {
-    const struct sampler dump = {"dump", dump_usage, "pydump", "+:p:", false, false};
-    return sample(&dump, arguments, NULL, false);
+    const struct sampler dump = {
+        "dump", dump_usage, "pydump", "+:" TARGETS_LETTERS "lj\24:", false, false};
+    return sample(&dump, arguments, "tasks=1", false);
 }

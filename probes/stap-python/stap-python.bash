@@ -71,11 +71,12 @@ _stap_python() {
       record | top | dump)
         case ${COMP_WORDS[COMP_CWORD - 1]} in
           -p | --pid) words=$(_stap_python_pids) ;;
-          *) words=--pid && [ "${COMP_WORDS[1]}" = dump ] || words='--pid --rate --duration' ;;
+          *) words='--pid --name --children --all' && [ "${COMP_WORDS[1]}" != dump ] || words+=' --locals --json --depth' ;;
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
           record-f | record--format) words='flamegraph folded html pprof raw sources speedscope svg' ;;
-          record*) words+=' --output --format --native --threads --wall --reverse --title --all --push --every --service --push-auth-file' ;;
+          record*) words+=' --rate --duration --output --format --native --threads --wall --reverse --title --push --every --service --push-auth-file' ;;
+          top*) words+=' --rate --duration' ;;
         esac
         ;;
       diff)

@@ -31,6 +31,7 @@ struct python_task_reader {
     unsigned long state, interpreter; /* the thread's PyThreadState, and its PyInterpreterState */
     struct python_awaitable_type kinds[8]; /* cache of python_awaitable_type() */
     unsigned looked; /* types that were read for kinds */
+    int json;        /* what a task does is written as JSON */
 };
 
 /* Up to 3.10 a generator's frame is a PyFrameObject; from 3.11 on it is a part of the generator. */
@@ -612,13 +613,26 @@ struct python_list {
     unsigned long running[PYTHON_RUNNING]; /* tasks that were printed as running in a thread */
     int running_count, printed;            /* printed: of all tasks */
     s64 depth;
+    int is_cut; /* there may be tasks that were not found */
+    void (*each)(struct python_task_reader *tasks, struct python_list *list, unsigned long task); /* for the others */
 };
 
-static void python_put_quoted_name(struct python_text *text, unsigned long name)
+static void python_put_quoted_name(struct python_task_reader *tasks, unsigned long name)
 {
-    python_puts(text, "\"");
-    python_put_task_name(text, name);
-    python_puts(text, "\"");
+    if (tasks->json)
+        python_open_string(&tasks->text);
+    else
+        python_puts(&tasks->text, "\"");
+    python_put_task_name(&tasks->text, name);
+    if (tasks->json)
+        python_close_string(&tasks->text);
+    else
+        python_puts(&tasks->text, "\"");
+}
+
+static void python_put_either(struct python_task_reader *tasks, const char *text, const char *json)
+{
+    python_puts(&tasks->text, tasks->json ? json : text);
 }
 
 /* Writes a future or task that is awaited, unless it is done. */
@@ -628,13 +642,26 @@ static void python_put_wait(struct python_task_reader *tasks, unsigned long obje
     struct python_type type;
     if (!python_read_future(tasks, &future, object) || !future.pending)
         return;
-    python_puts(&tasks->text, *count ? ", " : ", waits for ");
+    if (!*count)
+        python_put_either(tasks, ", waits for ", "\"waits\",\"waits_for\":[");
+    else
+        python_put_either(tasks, ", ", ",");
     if (*count >= PYTHON_ITEMS)
-        python_puts(&tasks->text, "...");
-    else if (future.is_task)
-        python_put_quoted_name(&tasks->text, future.name);
-    else if (python_read_type(&type, object, tasks->text.shift))
-        python_put_class_name(&tasks->text, python_type_address(object, tasks->text.shift), &type);
+        python_put_either(tasks, "...", "{\"more\":true}");
+    else if (future.is_task) {
+        python_put_either(tasks, "", "{\"task\":");
+        python_put_quoted_name(tasks, future.name);
+        python_put_either(tasks, "", "}");
+    } else {
+        python_put_either(tasks, "", "{\"class\":");
+        if (tasks->json)
+            python_open_string(&tasks->text);
+        if (python_read_type(&type, object, tasks->text.shift))
+            python_put_class_name(&tasks->text, python_type_address(object, tasks->text.shift), &type);
+        if (tasks->json)
+            python_close_string(&tasks->text);
+        python_put_either(tasks, "", "}");
+    }
     ++*count;
 }
 
@@ -649,6 +676,8 @@ static int python_put_waits(struct python_task_reader *tasks, unsigned long obje
     else
         while (count <= PYTHON_ITEMS && (item = python_next_item(tasks, &items)))
             python_put_wait(tasks, item, &count);
+    if (count)
+        python_put_either(tasks, "", "]");
     return count;
 }
 
@@ -696,16 +725,16 @@ static void python_put_state(struct python_task_reader *tasks, const struct pyth
     struct python_future waits;
     unsigned long children;
     if (chain->runs)
-        python_puts(&tasks->text, ", running");
+        python_put_either(tasks, ", running", "\"running\",\"waits_for\":[]");
     else if (!task->waits || (python_read_future(tasks, &waits, task->waits) && !waits.pending))
-        python_puts(&tasks->text, ", ready");
+        python_put_either(tasks, ", ready", "\"ready\",\"waits_for\":[]");
     else if (!waits.is_task && python_awaitable_type(tasks, task->waits).kind != PYTHON_KIND_OTHER &&
              /* asyncio.tasks._GatheringFuture */
              ((python_attribute(&tasks->text, task->waits, "_children", 9, &children) == PYTHON_LOOKUP_OK && python_put_waits(tasks, children)) ||
               python_put_waits_of_frame(tasks, chain)))
         return;
     else if (!python_put_waits(tasks, task->waits))
-        python_puts(&tasks->text, ", waits for <unknown>");
+        python_put_either(tasks, ", waits for <unknown>", "\"waits\",\"waits_for\":null");
 }
 
 /* ---------------------------------------------------------------- the list of all tasks */
@@ -713,7 +742,7 @@ static void python_put_state(struct python_task_reader *tasks, const struct pyth
 static void python_begin_task(struct python_task_reader *tasks, unsigned long name)
 {
     python_puts(&tasks->text, "Task ");
-    python_put_quoted_name(&tasks->text, name);
+    python_put_quoted_name(tasks, name);
 }
 
 static void python_end_task(struct python_task_reader *tasks, struct python_list *list)
@@ -755,16 +784,21 @@ static void python_print_running(struct python_task_reader *tasks, struct python
     python_end_task(tasks, list);
 }
 
-/* Prints a task, unless it is done or was printed as running in a thread. */
+/* Whether a task is neither done nor printed as running in a thread, and may be printed. */
+static int python_is_to_print(struct python_task_reader *tasks, struct python_list *list, struct python_future *future, unsigned long task)
+{
+    int i;
+    for (i = 0; i < list->running_count; i++)
+        if (list->running[i] == task)
+            return 0;
+    return list->printed < PYTHON_TASKS && python_read_future(tasks, future, task) && future->is_task && future->pending;
+}
+
 static void python_print_task(struct python_task_reader *tasks, struct python_list *list, unsigned long task)
 {
     struct python_future future;
     struct python_await_chain chain;
-    int i;
-    for (i = 0; i < list->running_count; i++)
-        if (list->running[i] == task)
-            return;
-    if (list->printed >= PYTHON_TASKS || !python_read_future(tasks, &future, task) || !future.is_task || !future.pending)
+    if (!python_is_to_print(tasks, list, &future, task))
         return;
     python_follow_awaits(tasks, &chain, future.coroutine);
     python_begin_task(tasks, future.name);
@@ -774,7 +808,7 @@ static void python_print_task(struct python_task_reader *tasks, struct python_li
     python_end_task(tasks, list);
 }
 
-/* Prints the tasks of a set, or of a WeakSet. */
+/* Goes through the tasks of a set, or of a WeakSet. */
 static void python_print_set(struct python_task_reader *tasks, struct python_list *list, unsigned long set, int weak)
 {
     struct python_items items;
@@ -783,10 +817,10 @@ static void python_print_set(struct python_task_reader *tasks, struct python_lis
         return;
     while ((item = python_next_item(tasks, &items)))
         /* wr_object is behind the head (Include/weakrefobject.h, Include/cpython/weakrefobject.h) */
-        python_print_task(tasks, list, weak ? python_word(item + tasks->text.shift + sizeof(struct PyObject_head)) : item);
+        list->each(tasks, list, weak ? python_word(item + tasks->text.shift + sizeof(struct PyObject_head)) : item);
 }
 
-/* 3.14 and later: prints the tasks of a linked list, whose node (Include/internal/pycore_llist.h) is a part of each task. */
+/* 3.14 and later: goes through the tasks of a linked list, whose node (Include/internal/pycore_llist.h) is a part of each task. */
 static void python_print_linked(struct python_task_reader *tasks, struct python_list *list, unsigned long head)
 {
     int within = tasks->frames.layout.ob_base_offset + asyncio_offsets[tasks->minor].task_node;
@@ -794,43 +828,54 @@ static void python_print_linked(struct python_task_reader *tasks, struct python_
     while (next != head) {
         if (!next || !python_use_budget(&tasks->text) || python_word(next + sizeof(u64)) != at ||
             python_awaitable_type(tasks, next - within).kind != PYTHON_KIND_TASK) {
-            python_puts(&tasks->text, "<unknown>\n");
+            list->is_cut = 1;
             return;
         }
-        python_print_task(tasks, list, next - within);
+        list->each(tasks, list, next - within);
         at = next;
         next = python_word(at);
     }
 }
 
 /* 3.14 and later: each thread state has a list of the tasks that were made in its thread, the interpreter one of those of
- * ended threads.  Thread states begin with prev and next (Include/cpython/pystate.h). */
-static void python_print_lists(struct python_task_reader *tasks, struct python_list *list)
+ * ended threads.  Thread states begin with prev and next (Include/cpython/pystate.h).  Without those of these states. */
+static void python_print_lists(struct python_task_reader *tasks, struct python_list *list, const unsigned long *but, int but_count)
 {
     const struct offsets_page *layout = &tasks->frames.layout;
     unsigned long state;
-    int direction, count = 0;
+    int direction, count = 0, i;
     if (!layout->tstate_tasks_head || !layout->interp_tasks_head) {
-        python_puts(&tasks->text, "<unknown>\n");
+        list->is_cut = 1;
         return;
     }
     for (direction = 1; direction >= 0; direction--)
         for (state = direction ? tasks->state : python_word(tasks->state); state && count++ < PYTHON_TASKS;
-             state = python_word(state + direction * sizeof(u64)))
-            python_print_linked(tasks, list, state + layout->tstate_tasks_head);
+             state = python_word(state + direction * sizeof(u64))) {
+            for (i = 0; i < but_count && but[i] != state; i++)
+                ;
+            if (i == but_count)
+                python_print_linked(tasks, list, state + layout->tstate_tasks_head);
+        }
     python_print_linked(tasks, list, tasks->interpreter + layout->interp_tasks_head);
+}
+
+/* Up to 3.13: goes through the tasks in the sets of asyncio.tasks. */
+static void python_print_sets(struct python_task_reader *tasks, struct python_list *list)
+{
+    if (asyncio_offsets[tasks->minor].tasks_format == TASKS_SCHEDULED) {
+        python_print_set(tasks, list, python_asyncio_item(tasks, "_scheduled_tasks", PYTHON_HINT_TASKS), 1);
+        python_print_set(tasks, list, python_asyncio_item(tasks, "_eager_tasks", PYTHON_HINT_EAGER), 0);
+    } else
+        python_print_set(tasks, list, python_asyncio_item(tasks, "_all_tasks", PYTHON_HINT_TASKS), 1);
 }
 
 static void python_print_waiting_tasks(struct python_task_reader *tasks, struct python_list *list)
 {
     if (asyncio_offsets[tasks->minor].tasks_format == TASKS_LINKED)
-        python_print_lists(tasks, list);
-    else if (asyncio_offsets[tasks->minor].tasks_format == TASKS_SCHEDULED) {
-        python_print_set(tasks, list, python_asyncio_item(tasks, "_scheduled_tasks", PYTHON_HINT_TASKS), 1);
-        python_print_set(tasks, list, python_asyncio_item(tasks, "_eager_tasks", PYTHON_HINT_EAGER), 0);
-    } else
-        python_print_set(tasks, list, python_asyncio_item(tasks, "_all_tasks", PYTHON_HINT_TASKS), 1);
-    if (tasks->text.effort <= 0)
+        python_print_lists(tasks, list, NULL, 0);
+    else
+        python_print_sets(tasks, list);
+    if (tasks->text.effort <= 0 || list->is_cut)
         python_puts(&tasks->text, "<unknown>\n");
     python_flush(&tasks->text);
 }
@@ -839,7 +884,7 @@ static void python_print_waiting_tasks(struct python_task_reader *tasks, struct 
 static int python_print_tasks(s64 depth)
 {
     char buffer[128];
-    struct python_list list = {.depth = depth};
+    struct python_list list = {.depth = depth, .each = python_print_task};
     struct python_task_reader tasks;
     struct task_struct *thread;
     struct python_text text;
@@ -866,4 +911,211 @@ static int python_print_tasks(s64 depth)
     if (entered)
         python_print_waiting_tasks(&tasks, &list);
     return list.printed;
+}
+
+/* ---------------------------------------------------------------- tasks by thread, for dump.c */
+
+enum { PYTHON_LOOPS = 16 };
+struct python_dumped_tasks {
+    struct python_task_reader tasks;
+    struct python_list list;
+    struct python_dump *dump;
+    struct python_await_chain chain;
+    char buffer[512];
+    int readable;                       /* this CPython's tasks can be read */
+    unsigned long states[PYTHON_TASKS]; /* 3.14 and later: thread states whose tasks were printed */
+    int state_count;
+    unsigned long loops[PYTHON_LOOPS]; /* up to 3.13: the loops of tasks, with the identifiers of their threads (0: none) */
+    u64 threads[PYTHON_LOOPS];
+    int loop_count, loop; /* loop: that of which tasks are printed; -1: of those whose thread was not printed */
+    u32 printed_loops;    /* a bit for each */
+    int count;            /* the tasks that were printed below this thread, or for the process */
+};
+static struct python_dumped_tasks python_dumped;
+
+/* The loop of a task: in C the first member behind the head (FutureObj_HEAD); 0: unknown. */
+static unsigned long python_loop_of(struct python_task_reader *tasks, unsigned long task)
+{
+    struct python_awaitable_type kind = python_awaitable_type(tasks, task);
+    unsigned long loop;
+    if (kind.kind == PYTHON_KIND_TASK)
+        return python_word(task + tasks->frames.layout.ob_base_offset + sizeof(struct PyObject_head));
+    return python_attribute(&tasks->text, task, "_loop", 5, &loop) == PYTHON_LOOKUP_OK ? loop : 0;
+}
+
+/* The place of a loop in python_dumped.loops; -1: not there. */
+static int python_loop_place(unsigned long loop)
+{
+    int i;
+    for (i = 0; i < python_dumped.loop_count; i++)
+        if (python_dumped.loops[i] == loop)
+            return i;
+    return -1;
+}
+
+/* Notes the loop of a task. */
+static void python_note_loop(struct python_task_reader *tasks, struct python_list *list, unsigned long task)
+{
+    unsigned long loop = python_loop_of(tasks, task), number;
+    s64 thread = 0;
+    (void)list;
+    if (!loop || python_dumped.loop_count == PYTHON_LOOPS || python_loop_place(loop) >= 0)
+        return;
+    if (python_attribute(&tasks->text, loop, "_thread_id", 10, &number) != PYTHON_LOOKUP_OK ||
+        !python_int_of(number, &thread, tasks->text.shift))
+        thread = 0;
+    python_dumped.loops[python_dumped.loop_count] = loop;
+    python_dumped.threads[python_dumped.loop_count++] = thread;
+}
+
+/* Begins a task; indented below its thread. */
+static void python_dump_task_head(struct python_task_reader *tasks, unsigned long name)
+{
+    if (!python_dumped.count++ && python_dumped.loop < 0)
+        python_put_either(tasks, "Tasks whose thread is not known, or runs no Python code:\n", "");
+    python_put_either(tasks, "  Task ", python_dumped.count > 1 ? ",\n  {\"name\":" : "\n  {\"name\":");
+    python_put_quoted_name(tasks, name);
+    python_put_either(tasks, "", ",\"state\":");
+}
+
+static void python_dump_task_end(struct python_task_reader *tasks, struct python_list *list)
+{
+    python_put_either(tasks, "", "}");
+    python_flush(&tasks->text);
+    list->printed++;
+}
+
+/* Prints the frames of python_dumped.chain, the innermost first. */
+static void python_dump_chain(struct python_task_reader *tasks)
+{
+    const struct python_await_chain *chain = &python_dumped.chain;
+    struct python_dump *dump = python_dumped.dump;
+    enum python_frame_status found = PYTHON_FRAME_NONE;
+    int at, count = 0, most = min_t(s64, dump->depth, PYTHON_CHAIN);
+    python_put_either(tasks, "", ",\"frames\":[");
+    for (at = chain->count - 1; at >= 0 && found == PYTHON_FRAME_NONE; at--) {
+        if (most-- <= 0)
+            found = PYTHON_FRAME_OK;
+        else if (!python_chain_frame(tasks, chain, at))
+            found = PYTHON_FRAME_UNKNOWN;
+        else
+            python_dump_frame(dump, &tasks->text, &tasks->frames, 0, "  ", &count);
+    }
+    python_dump_stack_end(dump, &tasks->text, found, "  ");
+}
+
+/* Prints a task, if it belongs to python_dumped.loop. */
+static void python_dump_task(struct python_task_reader *tasks, struct python_list *list, unsigned long task)
+{
+    struct python_future future;
+    int place;
+    list->is_cut |= list->printed >= PYTHON_TASKS;
+    if (!python_is_to_print(tasks, list, &future, task))
+        return;
+    if (python_dumped.loop_count) {
+        place = python_loop_place(python_loop_of(tasks, task));
+        if (python_dumped.loop >= 0 ? place != python_dumped.loop : place >= 0 && python_dumped.printed_loops & 1U << place)
+            return;
+    }
+    python_follow_awaits(tasks, &python_dumped.chain, future.coroutine);
+    python_dump_task_head(tasks, future.name);
+    python_put_state(tasks, &future, &python_dumped.chain);
+    python_put_either(tasks, "\n", "");
+    python_dump_chain(tasks);
+    python_dump_task_end(tasks, list);
+}
+
+/* Prints the task that runs in the thread, with the thread's stack up to the task's coroutine. */
+static void python_dump_running(struct python_task_reader *tasks, struct python_list *list)
+{
+    struct python_future future;
+    unsigned long task = python_running_task(tasks, &future), last;
+    if (!task)
+        return;
+    if (list->running_count < PYTHON_RUNNING)
+        list->running[list->running_count++] = task;
+    last = python_task_frame(tasks, task);
+    python_dump_task_head(tasks, future.name);
+    python_put_either(tasks, ", running\n", "\"running\",\"waits_for\":[]");
+    python_dump_stack(python_dumped.dump, &tasks->text, python_enter_frames(tasks), &tasks->frames, last, "  ");
+    python_dump_task_end(tasks, list);
+}
+
+/* Begins with the tasks of a process. */
+static void python_dump_begin_tasks(struct python_dump *dump)
+{
+    struct python_task_reader *tasks = &python_dumped.tasks;
+    struct task_struct *thread;
+    struct python_text text;
+    memset(&python_dumped, 0, sizeof python_dumped);
+    python_dumped.dump = dump;
+    python_dumped.readable = python_begin_tasks(tasks, PYTHON_TASKS_EFFORT);
+    tasks->json = dump->json;
+    python_begin_printing(&text, python_dumped.buffer, sizeof python_dumped.buffer);
+    text.layout = tasks->text.layout;
+    text.effort = tasks->text.effort;
+    tasks->text = text;
+    if (!python_dumped.readable || asyncio_offsets[tasks->minor].tasks_format == TASKS_LINKED)
+        return;
+    python_dumped.list.each = python_note_loop;
+    for_each_thread(current, thread)
+        if (python_enter_thread(tasks, thread)) {
+            python_print_sets(tasks, &python_dumped.list);
+            return;
+        }
+}
+
+/* Up to 3.13: prints the tasks of the loops that the thread runs. */
+static void python_dump_loops(struct python_task_reader *tasks, struct python_list *list)
+{
+    u64 thread = python_word(tasks->state + asyncio_offsets[tasks->minor].thread_id);
+    int i;
+    for (i = 0; i < python_dumped.loop_count; i++)
+        if (thread && python_dumped.threads[i] == thread) {
+            python_dumped.loop = i;
+            python_dumped.printed_loops |= 1U << i;
+            python_print_sets(tasks, list);
+        }
+}
+
+/* Prints the tasks of a thread. */
+static void python_dump_tasks_of(struct task_struct *thread)
+{
+    struct python_task_reader *tasks = &python_dumped.tasks;
+    struct python_list *list = &python_dumped.list;
+    list->each = python_dump_task;
+    python_dumped.count = python_dumped.loop = 0;
+    python_put_either(tasks, "", ",\"tasks\":[");
+    if (python_dumped.readable && python_enter_thread(tasks, thread)) {
+        python_dump_running(tasks, list);
+        if (asyncio_offsets[tasks->minor].tasks_format != TASKS_LINKED)
+            python_dump_loops(tasks, list);
+        else if (tasks->frames.layout.tstate_tasks_head && python_dumped.state_count < PYTHON_TASKS) {
+            python_dumped.states[python_dumped.state_count++] = tasks->state;
+            python_print_linked(tasks, list, tasks->state + tasks->frames.layout.tstate_tasks_head);
+        }
+    }
+    python_put_either(tasks, "", "]");
+    python_flush(&tasks->text);
+}
+
+/* Prints the tasks of no thread that was printed, and whether these are all. */
+static void python_dump_other_tasks(void)
+{
+    struct python_task_reader *tasks = &python_dumped.tasks;
+    struct python_list *list = &python_dumped.list;
+    python_dumped.count = 0;
+    python_dumped.loop = -1;
+    python_put_either(tasks, "", ",\"tasks\":[");
+    if (python_dumped.readable && tasks->state) {
+        if (asyncio_offsets[tasks->minor].tasks_format == TASKS_LINKED)
+            python_print_lists(tasks, list, python_dumped.states, python_dumped.state_count);
+        else
+            python_print_sets(tasks, list);
+    }
+    list->is_cut |= tasks->text.effort <= 0;
+    python_put_either(tasks, list->is_cut ? "There may be more tasks.\n" : "", "]");
+    python_put_either(tasks, python_dumped.count || list->is_cut ? "\n" : "",
+                      python_dumped.readable && !list->is_cut ? ",\"all_tasks\":true" : ",\"all_tasks\":false");
+    python_flush(&tasks->text);
 }

@@ -42,7 +42,10 @@ struct python_type {
 /* A text that is being written: a string of limited length, or a small buffer that is printed whenever it is full. */
 struct python_text {
     char *start, *at, *end; /* behind end is room for a NUL */
-    int print;              /* it is a buffer to print */
+    enum python_print {
+        PYTHON_PRINT = 1,  /* it is a buffer to print */
+        PYTHON_PRINT_JSON, /* and what is written now is within a string of JSON */
+    } print;
     int full;               /* a piece had no room; later ones are dropped */
     int reserve;            /* bytes behind end, for python_put_last() */
     unsigned shift;         /* python_ob_base_offset() */
@@ -123,6 +126,17 @@ struct python_step {
     u64 name_hash, file_hash;
 };
 
+/* ---------------------------------------------------------------- variables.c */
+
+/* The variables of a frame are numbered.  Up to 3.10: the function's own, arguments first, in the order of the signature;
+ * cells, which inner functions use, too; free variables, of outer functions.  From 3.11 on cells may be among the others:
+ * names[0] has all, and kinds has the kind of each. */
+struct python_variables {
+    unsigned long frame, names[3], kinds;
+    u64 counts[3];
+    u32 flags, arguments, keyword_arguments;
+};
+
 /* ---------------------------------------------------------------- samples.c */
 
 enum {
@@ -171,6 +185,25 @@ struct python_sample {
     unsigned long addresses[PYTHON_ADDRESSES];
 };
 
+/* ---------------------------------------------------------------- dump.c */
+
+/* Limits: characters of a value; objects, entries and items for one value, and for those of a process. */
+enum { PYTHON_VALUE = 100, PYTHON_VALUE_EFFORT = 500, PYTHON_DUMP_EFFORT = 100000 };
+
+/* What a dump prints, and where it is. */
+struct python_dump {
+    int taken; /* a probe has it */
+    s64 depth;
+    int locals, tasks, json;
+    int processes;               /* there may be several, and each has a head */
+    int printed;                 /* the processes that were printed */
+    int threads;                 /* of this process, that were printed */
+    int effort;                  /* what is left of PYTHON_DUMP_EFFORT */
+    unsigned long budget;        /* for line tables */
+    struct python_frames frames; /* with the layout */
+    char buffer[512], value[4 * PYTHON_VALUE + sizeof "..."];
+};
+
 /* ---------------------------------------------------------------- functions */
 
 /* memory.c */
@@ -193,6 +226,8 @@ static void python_flush(struct python_text *text);
 static void python_put(struct python_text *text, const char *bytes, int count);
 static void python_puts(struct python_text *text, const char *string);
 static void python_put_last(struct python_text *text, const char *string);
+static void python_open_string(struct python_text *text);
+static void python_close_string(struct python_text *text);
 static void python_put_number(struct python_text *text, int negative, u64 value);
 static void python_put_character(struct python_text *text, u32 c, char quote);
 
@@ -230,6 +265,7 @@ static unsigned long python_generator_name(unsigned long object, unsigned shift)
 
 /* frames.c */
 static int python_read_layout(struct offsets_page *layout);
+static int python_frame_line(const struct offsets_page *layout, unsigned long frame, unsigned long code, int *line, unsigned long *budget);
 static int python_frame_position(const struct offsets_page *layout, unsigned long frame, unsigned long code, struct python_code_position *place);
 static int python_place_line(const struct offsets_page *layout, const struct python_code_position *place, int *line, unsigned long *used, unsigned long *budget);
 static void python_put_attribute(struct python_text *text, unsigned long object);
@@ -252,6 +288,10 @@ static enum python_frame_status python_thread_frame(struct python_frames *frames
 static enum python_frame_status python_first_frame(struct python_frames *frames, unsigned long frame);
 
 /* variables.c */
+static int python_find_variables(struct python_variables *variables, const struct python_frames *frames);
+static u64 python_variables_count(const struct python_variables *variables);
+static unsigned long python_variable_name(const struct python_variables *variables, u64 number);
+static enum python_lookup python_variable(const struct python_variables *variables, const struct offsets_page *layout, u64 number, unsigned long *value);
 static enum python_lookup python_variable_named(struct python_text *text, const struct python_frames *frames, const char *name, int length, unsigned long *value);
 static void python_repr_text(char *to, unsigned long object);
 static void python_exception_text(char *to, unsigned long object);
@@ -270,6 +310,7 @@ static unsigned long python_futex(void);
 static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches);
 static int python_cannot_have_had_gil(unsigned long known, u64 switches);
 static unsigned long python_has_gil(void);
+static int python_state_has_gil(const struct offsets_page *layout, unsigned long state);
 static void python_warn_no_gil(void);
 
 /* threads.c */
@@ -289,6 +330,21 @@ static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned 
 static int python_sample_line(struct python_sample *sample, u64 *place, u32 *used);
 static void python_begin_printing(struct python_text *text, char *buffer, int size);
 static int python_is_running(struct task_struct *thread);
+static void python_put_comm(struct python_text *text, struct task_struct *thread);
+static void python_put_quoted_thread(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread, int json);
+
+/* asyncio.c */
+static void python_dump_begin_tasks(struct python_dump *dump);
+static void python_dump_tasks_of(struct task_struct *thread);
+static void python_dump_other_tasks(void);
+
+/* dump.c */
+static void python_dump_frame(struct python_dump *dump, struct python_text *text, const struct python_frames *frames, int in_jit, const char *indent, int *count);
+static void python_dump_stack_end(struct python_dump *dump, struct python_text *text, enum python_frame_status found, const char *indent);
+static void python_dump_stack(struct python_dump *dump, struct python_text *text, enum python_frame_status found, struct python_frames *frames, unsigned long last, const char *indent);
+static int python_dump_process(struct python_dump *dump);
+static int python_dump_take(void);
+static void python_dump_give_back(void);
 
 /* python_calls.stp */
 static unsigned python_task_state(const struct task_struct *task);

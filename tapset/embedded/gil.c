@@ -108,6 +108,17 @@ static unsigned long python_has_gil(void)
                gil.address : 0;
 }
 
+/* Whether the thread with this PyThreadState holds the GIL; -1: unknown, or there is no GIL. */
+static int python_state_has_gil(const struct offsets_page *layout, unsigned long state)
+{
+    struct python_gil gil = {.address = python_gil_address(layout, state)};
+    u32 enabled = 1;
+    if (!gil.address || !python_read_gil(&gil, layout) ||
+        (layout->gil_enabled && (!python_read(&enabled, gil.address, sizeof enabled) || !enabled)))
+        return -1;
+    return gil.holder == state;
+}
+
 /* Whether the process is one of a free-threaded build, and runs without a GIL now. */
 static int python_gil_is_off(void)
 {

@@ -224,9 +224,32 @@ static void python_flush(struct python_text *text)
     text->at = text->start;
 }
 
+/* Writes bytes as they are within a string of JSON. */
+static void python_put_json(struct python_text *text, const char *bytes, int count)
+{
+    enum { LONGEST = 6 };
+    int i;
+    for (i = 0; i < count; i++) {
+        u8 byte = bytes[i];
+        if (text->end - text->at < LONGEST)
+            python_flush(text);
+        if (byte < 0x20 || byte == 0x7f)
+            text->at += scnprintf(text->at, LONGEST + 1, "\\u%04x", byte);
+        else {
+            if (byte == '"' || byte == '\\')
+                *text->at++ = '\\';
+            *text->at++ = byte;
+        }
+    }
+}
+
 /* Writes all of the bytes, or none of them. */
 static void python_put(struct python_text *text, const char *bytes, int count)
 {
+    if (text->print == PYTHON_PRINT_JSON) {
+        python_put_json(text, bytes, count);
+        return;
+    }
     if (text->print && text->end - text->at < count)
         python_flush(text);
     if (text->full || text->end - text->at < count) {
@@ -240,6 +263,21 @@ static void python_put(struct python_text *text, const char *bytes, int count)
 static void python_puts(struct python_text *text, const char *string)
 {
     python_put(text, string, strlen(string));
+}
+
+/* Begin and end a string of JSON, in a text that is printed. */
+static void python_open_string(struct python_text *text)
+{
+    python_puts(text, "\"");
+    text->print = PYTHON_PRINT_JSON;
+    text->raw = 1;
+}
+
+static void python_close_string(struct python_text *text)
+{
+    text->print = PYTHON_PRINT;
+    text->raw = 0;
+    python_puts(text, "\"");
 }
 
 /* Writes the word for which python_begin() has reserved room. */

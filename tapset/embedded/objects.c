@@ -118,6 +118,7 @@ static int python_put_characters(struct python_text *text, unsigned long object,
                                  unsigned most)
 {
     struct python_bytes bytes = {0};
+    const char *end = text->print == PYTHON_PRINT_JSON ? text->start : text->end; /* where characters are written as they are */
     unsigned kind, i;
     u64 count;
     if (!python_find_characters(&bytes, &count, &kind, object, base))
@@ -132,7 +133,7 @@ static int python_put_characters(struct python_text *text, unsigned long object,
             python_puts(text, i == most ? "..." : "<unknown>");
             break;
         }
-        if (character >= ' ' && character <= '~' && character != '\\' && character != quote && text->at < text->end && !text->full)
+        if (character >= ' ' && character <= '~' && character != '\\' && character != quote && text->at < end && !text->full)
             *text->at++ = character;
         else
             python_put_character(text, character, quote);

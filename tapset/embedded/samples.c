@@ -163,7 +163,7 @@ static void python_begin_printing(struct python_text *text, char *buffer, int si
     memset(text, 0, sizeof *text);
     text->start = text->at = buffer;
     text->end = buffer + size - 1;
-    text->print = 1;
+    text->print = PYTHON_PRINT;
     text->shift = python_ob_base_offset();
 }
 
@@ -177,6 +177,33 @@ static int python_is_running(struct task_struct *thread)
 #endif
 }
 
+/* Writes a thread's name in the kernel. */
+static void python_put_comm(struct python_text *text, struct task_struct *thread)
+{
+    char comm[sizeof thread->comm], *c;
+    memcpy(comm, thread->comm, sizeof comm);
+    comm[sizeof comm - 1] = '\0';
+    for (c = comm; *c; c++)
+        python_put_character(text, (unsigned char)*c < 0x80 ? *c : '?', 0);
+}
+
+/* Writes a thread's name in quotes, that of threading or, where threading has none, of the kernel; json: as a string of
+ * JSON. */
+static void python_put_quoted_thread(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread, int json)
+{
+    if (json)
+        python_open_string(text);
+    else
+        python_puts(text, "\"");
+    if (!python_put_thread_name(text, layout, thread))
+        python_put_comm(text, thread);
+    text->layout = NULL; /* that was python_put_thread_name()'s */
+    if (json)
+        python_close_string(text);
+    else
+        python_puts(text, "\"");
+}
+
 /* Prints a thread of this process and its stack; false: no Python frames. */
 static int python_print_thread(struct task_struct *thread, const struct offsets_page *layout, s64 depth,
                                unsigned long *budget)
@@ -184,19 +211,15 @@ static int python_print_thread(struct task_struct *thread, const struct offsets_
     struct python_frames frames = {.layout = *layout};
     enum python_frame_status found = python_thread_frame(&frames, thread);
     struct python_text text;
-    char buffer[128], comm[sizeof thread->comm];
-    const char *c;
+    char buffer[128];
     if (found == PYTHON_FRAME_NONE)
         return 0;
     python_begin_printing(&text, buffer, sizeof buffer);
     python_puts(&text, "Thread ");
     python_put_number(&text, 0, thread->pid);
-    python_puts(&text, " \"");
-    memcpy(comm, thread->comm, sizeof comm);
-    comm[sizeof comm - 1] = '\0';
-    for (c = python_put_thread_name(&text, layout, thread) ? "" : comm; *c; c++)
-        python_put_character(&text, (unsigned char)*c < 0x80 ? *c : '?', 0);
-    python_puts(&text, python_is_running(thread) ? "\", running\n" : "\", asleep\n");
+    python_puts(&text, " ");
+    python_put_quoted_thread(&text, layout, thread, 0);
+    python_puts(&text, python_is_running(thread) ? ", running\n" : ", asleep\n");
     python_put_frames(&text, found, &frames, depth, budget);
     python_puts(&text, "\n");
     python_flush(&text);

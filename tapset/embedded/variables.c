@@ -8,15 +8,6 @@
 
 /* ---------------------------------------------------------------- variables */
 
-/* The variables of a frame are numbered.  Up to 3.10: the function's own, arguments first, in the order of the signature;
- * cells, which inner functions use, too; free variables, of outer functions.  From 3.11 on cells may be among the others:
- * names[0] has all, and kinds has the kind of each. */
-struct python_variables {
-    unsigned long frame, names[3], kinds;
-    u64 counts[3];
-    u32 flags, arguments, keyword_arguments;
-};
-
 /* False: the frame's variables can't be read. */
 static int python_find_variables(struct python_variables *variables, const struct python_frames *frames)
 {

@@ -272,7 +272,7 @@ function define(text,  id, head, pieces) {
   head = substr(text, 1, index(text, "{") - 1)
   if (head !~ /(^| )(probe|function) /)
     return
-  if (head ~ /(^|[?] )probe (never|__python[a-z_.]* \?) ?$/) # a handler, which defines no name
+  if (head ~ /(^|[?] )probe (never|begin\(-?[0-9]+\)|__python[a-z_.]* \?) ?$/) # a handler, which defines no name
     return
   if (head ~ /^probe [A-Za-z_][A-Za-z0-9_.]* ?\+?= ?[^= ][^=]*$/) {
     split(head, pieces, / ?\+?= ?/)

@@ -137,9 +137,11 @@ completions() {
   printf '#!/bin/sh\nprintf "web.service enabled\\nwebhook@.service static\\n"\n' >"$BATS_TEST_TMPDIR/bin/systemctl"
   chmod +x "$BATS_TEST_TMPDIR/bin/systemctl"
   [ "$(PATH=$BATS_TEST_TMPDIR/bin:$PATH completions 'stap-python enable --service we' | paste -sd' ')" = 'web.service webhook@.service' ]
-  completions 'stap-python record --n' | grep -qx -- --native
+  [ "$(completions 'stap-python record --n')" = $'--name\n--native' ]
+  [ "$(completions 'stap-python dump -p 1 --')" = $'--pid\n--name\n--children\n--all\n--locals\n--json\n--depth' ]
+  [ "$(completions 'stap-python top -p 1 --')" = $'--pid\n--name\n--children\n--all\n--rate\n--duration' ]
   [ "$(completions 'stap-python record --push' | paste -sd' ')" = '--push --push-auth-file' ]
-  [ "$(completions 'stap-python record --format s' | paste -sd' ')" = 'speedscope svg' ]
+  [ "$(completions 'stap-python record --format s' | paste -sd' ')" = 'sources speedscope svg' ]
   completions 'stap-python diff --f' | grep -qx -- --format
   completions 'stap-python diff -f j' | grep -qx json
   completions 'stap-python pycalls --b' | grep -qx -- --backend

@@ -310,7 +310,9 @@ samples() {
   samples pywall "<-x> <$pid> <49>" record --wall -r 49 -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <seconds=2> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
-  samples pydump "<-x> <$pid>" dump -p "$pid"
+  samples pydump "<-x> <$pid> <-G> <tasks=1>" dump -p "$pid"
+  samples pydump "<-G> <__python_argument1=35> <-x> <$pid> <-G> <locals=1> <-G> <json=1> <-G> <tasks=1> <->" \
+    dump -p "$pid" --locals --json --depth 5
   samples pydump "<-G> <__python_argument1=35> <-x> <$pid> <->" pydump -x "$pid" 5
   refuses 2 "pydump: wrong argument 'five'; it takes \[DEPTH\] " pydump -x "$pid" five
   refuses 2 'pydump: name a process by -x PID \(see stap-python pydump --help\)' pydump "$pid"
@@ -318,7 +320,9 @@ samples() {
   refuses 2 'record: name a process by -p PID, or a command behind --' record -p "$pid" -- true
   refuses 2 'dump: name a process by -p PID \(see' dump true
   refuses 2 "dump: '1x' is not a PID" dump -p 1x
+  refuses 2 "dump: the depth must be a number from 1 on, not '0'" dump --depth 0 -p "$pid"
   refuses 2 'top: unknown option, or one without its value' top --wall -p "$pid"
+  refuses 2 'top: unknown option, or one without its value' top --locals -p "$pid"
   refuses 2 'top: unknown option, or one without its value' top -o file -p "$pid"
   refuses 2 'record: unknown option, or one without its value' record -p
   refuses 2 "record: the rate must be a number from 1 on, not '0'" record -r 0 -p "$pid"
@@ -327,6 +331,54 @@ samples() {
   refuses 2 'record: samples are of threads on a CPU: stap-python record --wall has the time asleep, too, and stap-python dump' record --idle -p "$pid"
   refuses 1 'record: cannot write /nonexistent/file: No such file or directory' record -o /nonexistent/file -p "$pid"
   refuses 1 '4194305: no such process' dump -p 4194305
+}
+
+@test "record, top and dump take several processes, by PIDs and by name, with the children that they have" {
+  local pid parent worker other
+  fake_stap
+  cat >"$BATS_TEST_TMPDIR/prefork.py" <<'PY'
+import os
+import time
+
+if os.fork() == 0:
+    os.execv("/usr/bin/python3", ["python3", __file__ + ".worker", "-"])
+time.sleep(60)
+PY
+  echo 'import time; time.sleep(60)' >"$BATS_TEST_TMPDIR/prefork.py.worker"
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  pid=$!
+  LD_PRELOAD=$shim /usr/bin/python3 "$BATS_TEST_TMPDIR/prefork.py" &
+  parent=$!
+  sleep 60 &
+  other=$!
+  programs+=("$pid" "$parent" "$other")
+  wait_for runs "$pid" /usr/bin/python3
+  wait_for pgrep -f "^python3 $BATS_TEST_TMPDIR/prefork.py.worker"
+  worker=$(pgrep -f "^python3 $BATS_TEST_TMPDIR/prefork.py.worker")
+  programs+=("$worker")
+  wait_for runs "$worker" /usr/bin/python3
+  # a profile of several has each process apart
+  samples pyprof "<-G> <__python_targets1=${pid}_$parent> <-G> <by_process=1>" record -p "$pid,$parent"
+  samples pyprof "<-G> <threads=1> <-G> <__python_targets1=${pid}_$parent> <-G> <by_process=1> <-G> <seconds=3>" \
+    record -p "$pid" -t --pid "$parent" -d 3 -p "$pid"
+  samples pyprof "<-G> <__python_targets1=${parent}_$worker> <-G> <live=1>" top --children -p "$parent"
+  samples pydump "<-G> <__python_targets1=${parent}_$worker> <-G> <tasks=1>" dump --name "$BATS_TEST_TMPDIR/prefork.py*"
+  # of one process a warning says what is beside it, and how to see that
+  samples pyprof "<-x> <$parent>" record -p "$parent"
+  [ "$(<"$said")" = "stap-python: -p does not trace the 1 Python that $parent has already started: to see it, stap-python record --children -p $parent" ]
+  # one line each for those that are left out, and the others go on
+  samples pydump "<-G> <__python_targets1=$pid> <-G> <tasks=1>" dump -p "4194301,$pid,$other"
+  [ "$(grep -c . "$said")" = 2 ]
+  grep -qx 'stap-python: dump: 4194301: no such process' "$said"
+  grep -qx "stap-python: dump: $other: it does not run CPython" "$said"
+  samples pyprof "<-G> <__python_targets1=$pid>" record -p "$pid,$other"
+  run launcher dump -p "4194301,$other"
+  [ "$status ${lines[*]}" = "1 stap-python: dump: 4194301: no such process stap-python: dump: $other: it does not run CPython stap-python: dump: no process is left" ]
+  run launcher top --name "$BATS_TEST_TMPDIR/nothing"
+  [[ $status == 1 && ${lines[*]} == *"stap-python: top: no such Python runs"* ]]
+  refuses 2 'record: --all stands alone, and --children with -p or --name' record --all -p "$pid"
+  refuses 2 'top: --all stands alone, and --children with -p or --name' top --children
+  refuses 2 "top: '' is not a PID" top -p "$pid,"
 }
 
 @test "on a terminal record says how far it is" {

@@ -221,6 +221,10 @@ pythons_from() {
   each_runs tasks.py
 }
 
+@test "a dump of threads has the variables, the GIL and the tasks that Python has, as text and as JSON, in each CPython" {
+  each_runs dump.py
+}
+
 @test "the tasks of asyncio, their stacks and which awaits which are those of python -m asyncio ps" {
   pythons_from 14
   [ "$pythons" ] || skip "needs CPython 3.14 or later"

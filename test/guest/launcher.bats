@@ -130,3 +130,83 @@ assert sum(stacks.values()) > 30, stacks
 PY
   done
 }
+
+@test "record takes all workers of a service, those that it had before included, and what they start, and no other Python" {
+  local words workers other
+  cat >"$folder/prefork.py" <<'PY'
+import os
+import sys
+import time
+
+
+def spin(name):
+    while not os.path.exists(__file__ + ".go"):
+        time.sleep(0.1)
+    end = time.process_time() + 1
+    while time.process_time() < end:
+        pass
+    open(__file__ + "." + name, "w").close()
+    time.sleep(3000)
+
+
+def first():
+    if os.fork() == 0:
+        grandchild()
+    spin("first")
+
+
+def grandchild():
+    spin("grandchild")
+
+
+def second():
+    spin("second")
+
+
+for work in [first, second] if len(sys.argv) == 1 else []:
+    if os.fork() == 0:
+        work()
+spin("parent" if len(sys.argv) == 1 else "other")
+PY
+  cat >"$folder/go.sh" <<'SH'
+: >"$1.go"
+for name in first second grandchild parent other; do
+  until [ -e "$1.$name" ]; do sleep 0.2; done
+done
+SH
+  # what stap would be given
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\n[ "$1" != --version ] || echo "Systemtap translator/driver (version 4.8/0.188)"\nprintf "<%%s>\\n" "$@"\n' >"$folder/stap"
+  chmod +x "$folder/stap"
+  # shellcheck disable=SC2016
+  run "$top/test/vm/guest" exec -- sh -c 'exec 2>"$2/said"
+    LD_PRELOAD=$4 setsid timeout --foreground 3000 "$1" "$2/prefork.py" other >/dev/null 2>&1 &
+    echo "other $!"
+    setsid timeout --foreground 3000 "$1" "$2/prefork.py" >/dev/null 2>&1 &
+    until parent=$(pgrep -o -fx "[^ ]*python[^ ]* $2/prefork.py") && [ "$(pgrep -fxc "[^ ]*python[^ ]* $2/prefork.py")" = 4 ]; do sleep 1; done
+    echo "parent $parent"
+    for worker in $(pgrep -P "$parent"); do echo "worker $worker"; done
+    # on a busy machine a thread may reach no safe point in time
+    until STAP=$2/stap "$3" record -p "$parent" --children -d 5 >"$2/words" && grep -q "^<__python_targets1=.*_.*_.*_" "$2/words"; do sleep 1; done
+    cat "$2/words"' sh "$system" "$folder" "$launcher" "$top/build/libpython-stap.so.0"
+  echo "$output"
+  cat "$folder/said"
+  words=$(sed -nE 's/^<__python_targets1=(.*)>$/\1/p' <<<"$output")
+  workers=$(sed -n 's/^worker //p' <<<"$output" | paste -sd_)
+  other=$(sed -n 's/^other //p' <<<"$output")
+  [ "$(tr _ '\n' <<<"$words" | wc -l)" = 4 ]
+  [[ _${words}_ == *"_$(sed -n 's/^parent //p' <<<"$output")_"* ]]
+  grep -qx '<by_process=1>' <<<"$output"
+  # the workers alone are targets enough: what they have started belongs to them
+  run stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$folder/profile" "$top/scripts/pyprof.stp" 199 \
+    -G "__python_targets1=$workers" -G by_process=1 -c "sh $folder/go.sh $folder/prefork.py"
+  # shellcheck disable=SC2086
+  "$top/test/vm/guest" exec -- kill "$other" ${words//_/ }
+  echo "$output"
+  cat "$folder/profile"
+  [ "$(grep -cE ';first \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]
+  [ "$(grep -cE ';second \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]
+  [ "$(grep -cE ';first \([^;]*;grandchild \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]
+  [ "$(grep -E ';spin \(' "$folder/profile" | sed -E 's/^[^(]*\(([0-9]+)\).*/\1/' | sort -u | wc -l)" = 3 ]
+  refute grep -E '<module> \([^;]*;spin' "$folder/profile"
+}

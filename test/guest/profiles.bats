@@ -203,6 +203,57 @@ PY
   done
 }
 
+@test "pydump has the variables, each thread's tasks and several processes in one document of JSON" {
+  local pids
+  cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
+import asyncio
+import threading
+import time
+
+
+def naps(seconds):
+    time.sleep(seconds)
+
+
+async def fetch(name):
+    await asyncio.sleep(1000)
+
+
+async def main():
+    await asyncio.gather(*(asyncio.ensure_future(fetch(name)) for name in ["first", "second"]))
+
+
+threading.Thread(target=naps, args=(600,), daemon=True).start()
+asyncio.get_event_loop().run_until_complete(main())
+PY
+  cp "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py"
+  mapfile -t pids < <(start_in_guest "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py")
+  script_says pydump -G json=1 -G tasks=1 -G locals=1 -G "__python_targets1=${pids[0]}_${pids[1]}_999999"
+  end_in_guest "${pids[@]}"
+  # of what isn't there a line says so, and the others are printed
+  [ "$(grep -c 'no Python stack in process ' "$printed.said")" = 1 ]
+  grep -q 'no Python stack in process 999999: ' "$printed.said"
+  /usr/bin/python3 - "$printed" "${pids[@]}" <<'PY'
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    processes = json.load(file)["processes"]
+assert sorted(one["pid"] for one in processes) == sorted(int(pid) for pid in sys.argv[2:]), processes
+for one in processes:
+    loop, naps = sorted(one["threads"], key=lambda thread: thread["frames"][0]["function"] == "naps")
+    assert loop["tid"] == one["pid"] and loop["whole"] and one["all_tasks"] and one["all_locals"] and one["all_threads"], one
+    assert loop["name"] == "MainThread" and naps["name"].startswith("Thread-1"), one
+    assert naps["state"] == "asleep" and naps["frames"][0]["locals"] == {"seconds": "600"}, naps
+    assert loop["frames"][-1]["function"] == "<module>" and naps["tasks"] == one["tasks"] == [], one
+    main, = (task for task in loop["tasks"] if task["frames"][-1]["function"] == "main")
+    fetches = [task for task in loop["tasks"] if task is not main]
+    assert sorted(task["task"] for task in main["waits_for"]) == sorted(task["name"] for task in fetches), loop["tasks"]
+    assert sorted(task["frames"][-1]["locals"]["name"] for task in fetches) == ["'first'", "'second'"], fetches
+    assert all(task["state"] == "waits" and task["waits_for"] == [{"class": "Future"}] for task in fetches), fetches
+PY
+}
+
 @test "pyprof's table of each second has the shares of functions" {
   need_time
   script pyprof -G live=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/sampled.py 4"

@@ -70,13 +70,18 @@ static bool is_among(pid_t pid, const pid_t *pids, size_t count)
     return false;
 }
 
-static void add(struct attach_targets *targets, const struct process *process, bool is_named)
+static void add_target(struct attach_targets *targets, struct attach_target target)
 {
     targets->all = reallocarray(targets->all, targets->count + 1, sizeof *targets->all);
     if (!targets->all)
         abort();
-    targets->all[targets->count++] = (struct attach_target){
-        process->pid, process->start, is_named, process->shim, process_is_detached(process)};
+    targets->all[targets->count++] = target;
+}
+
+static void add(struct attach_targets *targets, const struct process *process, bool is_named)
+{
+    add_target(targets, (struct attach_target){process->pid, process->start, is_named,
+                                               process->shim, process_is_detached(process)});
 }
 
 static void add_named(struct attach_targets *targets, const struct attach_request *request)
@@ -218,6 +223,7 @@ static int act_in_child(const struct action *action, const struct attach_target 
 struct done {
     struct attach_target *all;
     size_t count, succeeded, refused;
+    struct attach_targets successes;
 };
 
 static bool is_done(const struct done *done, const struct attach_target *chosen)
@@ -244,25 +250,45 @@ static bool act_on_chosen(const struct action *action, struct done *done,
         done->all[done->count++] = *chosen;
         int outcome = act_in_child(action, chosen);
         done->succeeded += outcome == DONE;
+        if (outcome == DONE)
+            add_target(&done->successes, *chosen);
         done->refused += outcome == REFUSED;
         some = true;
     }
     return some;
 }
 
-static bool act_on_many(const struct action *action, const struct attach_request *request)
+/* Returns how many processes are hidden. */
+static size_t act_in_rounds(const struct action *action, const struct attach_request *request,
+                            struct done *done)
 {
     enum { ROUNDS = 5 };
-    struct done done = {0};
     struct attach_targets targets = attach_find_targets(request);
     size_t hidden = targets.hidden;
-    for (int round = 0; round < ROUNDS && act_on_chosen(action, &done, &targets, round > 0);
-         round++)
+    for (int round = 0; round < ROUNDS && act_on_chosen(action, done, &targets, round > 0); round++)
         if (request->all || request->name_count || request->children)
             targets = attach_find_targets(request);
         else
             break;
     processes_warn_of_hidden(hidden);
+    return hidden;
+}
+
+struct attach_targets attach_request_to(const struct action *action,
+                                        const struct attach_request *request)
+{
+    struct done done = {0};
+    size_t hidden = act_in_rounds(action, request, &done);
+    if (!done.succeeded)
+        die(FAILED, "%s: %s%s", action->name, done.count ? "no process is left" : action->none,
+            hidden ? ", as far as can be seen" : "");
+    return done.successes;
+}
+
+static bool act_on_many(const struct action *action, const struct attach_request *request)
+{
+    struct done done = {0};
+    size_t hidden = act_in_rounds(action, request, &done);
     if (!done.count) {
         const char *seen = hidden ? ", as far as can be seen" : "";
         if (!request->all || !action->none_is_fine)

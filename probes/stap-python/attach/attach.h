@@ -96,6 +96,11 @@ struct action {
     bool one_is_enough; /* with --all, one success is a success */
 };
 
+/* Acts on the processes of the request, and returns those on which that succeeded.  An error line
+ * says why it failed on another one.  Exits with an error line if it succeeded on none. */
+struct attach_targets attach_request_to(const struct action *action,
+                                        const struct attach_request *request);
+
 /* Acts on the processes that the arguments name (NULL-terminated): PIDs, --children, --name
  * PATTERN, or --all.  Returns the exit status, or exits with an error line. */
 int attach_many(const struct action *action, char **arguments);

@@ -100,6 +100,8 @@ struct stap_arguments stap_arguments(char **words)
             all.script = argument.value;
         else if (argument.option == 'r')
             all.kernel = argument.value;
+        else if (argument.option == 'G' && is_targets_global(argument.value))
+            all.has_targets = true;
         else if (argument.option == 'G')
             all.globals[globals++] = (char *)argument.value;
         else if (argument.option == 'l' || argument.option == 'L')
@@ -309,7 +311,7 @@ void script_check_arguments(const struct script_header *head,
     const char *all = usage_of(head, &needs_process);
     struct usage_word word = {.next = all};
     bool more = next_usage_word(&word);
-    if (needs_process && !arguments->target && arguments->is_run)
+    if (needs_process && !arguments->target && !arguments->has_targets && arguments->is_run)
         die(USAGE, "%s: name a process by -x PID (see stap-python %s --help)", head->name,
             head->name);
     for (char **global = arguments->globals; *global; global++)

@@ -183,7 +183,7 @@ static void look_at_processes(const char *code, const struct stap_arguments *giv
         script_prepare_target(&script, parse_pid(given->target));
     else if (given->command)
         warn_of_other_python_in(given->command);
-    else if (!given->target)
+    else if (!given->target && !given->has_targets)
         script_list_running(&script);
 }
 

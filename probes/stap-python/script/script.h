@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "attach/inject.h"
+#include "lib/util.h"
+
 /* ---------------------------------------------------------------- stap arguments */
 
 struct stap_argument {
@@ -27,6 +30,7 @@ bool next_stap_argument(struct stap_argument *argument);
 
 struct stap_arguments {
     const char *target;  /* value of -x, or NULL */
+    bool has_targets;    /* several, by targets_prepare() */
     const char *command; /* value of -c, or NULL */
     const char *kernel;  /* value of -r, or NULL */
     const char *script;  /* value of -e, or NULL */
@@ -110,9 +114,33 @@ void script_attach(const struct script_probes *script, pid_t pid);
 /* The same; also warns of Pythons beside the process that stap does not trace. */
 void script_prepare_target(const struct script_probes *script, pid_t pid);
 
+/* What script_prepare_target() warns of then names this command's -p and --children. */
+void script_has_children(const char *command);
+
 /* Prints on stderr how many Pythons run that this user may inspect, and how many of them have the
  * script's markers. */
 void script_list_running(const struct script_probes *script);
+
+/* ---------------------------------------------------------------- several processes */
+
+/* command: of stap-python, for its error lines. */
+
+/* Adds PIDs, separated by commas, or a pattern as attach --name takes it.  Exits with an error line
+ * if a word is not a PID. */
+void targets_add_pids(const char *command, struct attach_request *request, const char *list);
+void targets_add_name(struct attach_request *request, char *pattern);
+
+/* Whether the request is one PID, for which -x serves. */
+bool targets_are_one(const struct attach_request *request);
+
+/* Loads the shim into each process of the request, and adds the script's options that name them.
+ * Returns how many there are.  An error line says why one is left out.  Exits with an error line if
+ * none is left, or they are too many. */
+size_t targets_prepare(const char *command, const struct attach_request *request,
+                       struct texts *words);
+
+/* Whether a value of -G is one of those options. */
+bool is_targets_global(const char *word);
 
 /* ---------------------------------------------------------------- --backend bpftrace */
 

@@ -99,6 +99,21 @@ static unsigned pythons_beside(const struct processes *processes, pid_t pid)
     return pythons;
 }
 
+/* The command whose --children is the cure, or NULL. */
+static const char *with_children;
+
+void script_has_children(const char *command)
+{
+    with_children = command;
+}
+
+/* How to see a process and the Pythons that it has started. */
+static char *cure(pid_t pid)
+{
+    return with_children ? format("stap-python %s --children -p %d", with_children, pid)
+                         : format("stap-python attach --children %d, then leave out -x", pid);
+}
+
 /* Warns if pid's parent runs the same program: pid is then one of several workers, and which of
  * them does the work is unknown. */
 static void say_what_works_beside(pid_t pid)
@@ -115,9 +130,9 @@ static void say_what_works_beside(pid_t pid)
     unsigned pythons = pythons_beside(&processes, pid);
     if (pythons > 1) { /* the parent is one of them */
         pythons--;
-        warn("-x traces %d alone, not the %u other Python%s of its parent %d: to see all, "
-             "stap-python attach --children %d, then leave out -x",
-             pid, pythons, pythons == 1 ? "" : "s", master, master);
+        warn("%s traces %d alone, not the %u other Python%s of its parent %d: to see all, %s",
+             with_children ? "-p" : "-x", pid, pythons, pythons == 1 ? "" : "s", master,
+             cure(master));
     }
 }
 
@@ -129,9 +144,9 @@ static void say_what_is_left_out(pid_t pid)
     processes_choose_descendants(&processes);
     unsigned pythons = pythons_beside(&processes, pid);
     if (pythons)
-        warn("-x does not trace the %u Python%s that %d has already started: to see %s, "
-             "stap-python attach --children %d, then leave out -x",
-             pythons, pythons == 1 ? "" : "s", pid, pythons == 1 ? "it" : "them", pid);
+        warn("%s does not trace the %u Python%s that %d has already started: to see %s, %s",
+             with_children ? "-p" : "-x", pythons, pythons == 1 ? "" : "s", pid,
+             pythons == 1 ? "it" : "them", cure(pid));
 }
 
 /* Warns if tracers don't see the loaded shim; exits if no native marker serves the script either.

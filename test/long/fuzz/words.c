@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "attach/attach.h"
 #include "fuzz.h"
 #include "lib/files.h"
 #include "lib/processes.h"
@@ -35,6 +36,8 @@ char *__wrap_run_and_capture(const char *const *arguments, int seconds, int *sta
 int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
 const char *__wrap_attach_process(const struct process *process);
+struct attach_targets __wrap_attach_request_to(const struct action *action,
+                                               const struct attach_request *request);
 int __wrap_isatty(int fd);
 int __wrap_script_backend(const char *path, char **arguments);
 int __wrap_ps_main(char **arguments);
@@ -81,6 +84,15 @@ const char *__wrap_attach_process(const struct process *process)
 {
     (void)process;
     return "it is not one of ours";
+}
+
+/* It starts a process for each. */
+struct attach_targets __wrap_attach_request_to(const struct action *action,
+                                               const struct attach_request *request)
+{
+    static struct attach_target two[] = {{.pid = 1}, {.pid = 4194304}};
+    (void)action, (void)request;
+    return (struct attach_targets){.all = two, .count = 2};
 }
 
 int __wrap_isatty(int fd)
