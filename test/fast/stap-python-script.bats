@@ -304,14 +304,14 @@ samples() {
   wait_for runs "$pid" /usr/bin/python3
   samples pyprof "<-x> <$pid>" record -p "$pid"
   samples pyprof '<19>' record --all -r 19
-  samples pyprof "<-x> <$pid> <-G> <threads=1> <-G> <native=1> <-G> <seconds=10> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
+  samples pyprof "<-G> <threads=1> <-G> <native=1> <-x> <$pid> <-G> <seconds=10> <-o> <$BATS_TEST_TMPDIR/100%%> <199>" \
     record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
   samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
   samples pywall "<-x> <$pid> <49>" record --wall -r 49 -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <seconds=2> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
   samples pydump "<-x> <$pid> <-G> <tasks=1>" dump -p "$pid"
-  samples pydump "<-G> <__python_argument1=35> <-x> <$pid> <-G> <locals=1> <-G> <json=1> <-G> <tasks=1> <->" \
+  samples pydump "<-G> <__python_argument1=35> <-G> <locals=1> <-G> <json=1> <-x> <$pid> <-G> <tasks=1> <->" \
     dump -p "$pid" --locals --json --depth 5
   samples pydump "<-G> <__python_argument1=35> <-x> <$pid> <->" pydump -x "$pid" 5
   refuses 2 "pydump: wrong argument 'five'; it takes \[DEPTH\] " pydump -x "$pid" five
