@@ -184,7 +184,7 @@ static int python_print_thread(struct task_struct *thread, const struct offsets_
     python_puts(&text, " \"");
     memcpy(comm, thread->comm, sizeof comm);
     comm[sizeof comm - 1] = '\0';
-    for (c = python_put_thread_name(&text, layout, thread) ? "" : comm; *c; c++)
+    for (c = python_put_thread_name(&text, layout, thread) > 0 ? "" : comm; *c; c++)
         python_put_character(&text, (unsigned char)*c < 0x80 ? *c : '?', 0);
     python_puts(&text, python_is_running(thread) ? "\", running\n" : "\", asleep\n");
     python_put_frames(&text, found, &frames, depth, budget);
