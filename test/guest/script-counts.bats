@@ -289,6 +289,8 @@ pytasks|-G top=0|ERROR: pytasks: top must be 1 to 1000, not 0
 pytasks|5|ERROR: pytasks takes no arguments, but was given "5"
 pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
 pysyscalls|-G top=0|ERROR: pysyscalls: top must be 1 to 2000, not 0
+pysyscalls|trace -G qualified=1|ERROR: pysyscalls: qualified=1 is for the summary: leave out trace
+pyflow|x y|ERROR: pyflow: "cfunctions" must be before PATTERN; unknown argument "y"
 pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyprof|200|ERROR: pyprof: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
