@@ -116,7 +116,8 @@ struct python_frames {
     unsigned long name, file;  /* co_name and co_filename of last_code; 0: unreadable */
     u64 name_hash, file_hash;  /* their hashes: 0 if not read, -1 if CPython has not computed them */
     int passed_over;           /* frames between C and Python */
-    unsigned long state;       /* the PyThreadState; 0: it began with the address of a frame */
+    /* The PyThreadState and its PyInterpreterState; 0: unknown, or it began with the address of a frame. */
+    unsigned long state, interpreter;
     int in_jit;                /* the thread runs code of the JIT: its innermost frame's line may be an earlier one */
 };
 

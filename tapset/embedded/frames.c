@@ -444,10 +444,16 @@ static int python_read_state(const struct offsets_page *layout, struct task_stru
 static enum python_frame_status python_state_frame(struct python_frames *frames, unsigned long state)
 {
     const struct offsets_page *layout = &frames->layout;
-    unsigned long from = layout->tstate_cframe ? python_word(state + layout->tstate_cframe) : state;
-    frames->state = state;
-    if (!from || !python_read(&frames->frame, from + layout->tstate_frame, sizeof frames->frame))
+    const unsigned frame = layout->tstate_frame;
+    const unsigned offsets[] = {layout->tstate_cframe ? layout->tstate_cframe : frame, layout->tstate_interp};
+    u64 words[2];
+    if (!python_read_words(words, offsets, 2, state, NULL, 0))
         return PYTHON_FRAME_UNKNOWN;
+    frames->state = state;
+    frames->interpreter = layout->tstate_interp ? words[1] : 0;
+    if (layout->tstate_cframe && (!words[0] || !python_read_words(words, &frame, 1, words[0], NULL, 0)))
+        return PYTHON_FRAME_UNKNOWN;
+    frames->frame = words[0];
     frames->in_jit = layout->tstate_current_executor && python_word(state + layout->tstate_current_executor);
     return python_skip_c_frames(frames);
 }

@@ -195,7 +195,7 @@ static void python_put_quoted_thread(struct python_text *text, const struct offs
         python_open_string(text);
     else
         python_puts(text, "\"");
-    if (!python_put_thread_name(text, layout, thread))
+    if (python_put_thread_name(text, layout, thread) <= 0)
         python_put_comm(text, thread);
     text->layout = NULL; /* that was python_put_thread_name()'s */
     if (json)

@@ -27,10 +27,10 @@ static unsigned long python_started_thread(struct python_text *text, const struc
 
 /* Finds the Thread object of the main thread, which threading makes when it is imported.  PYTHON_LOOKUP_ABSENT: it is not
  * imported. */
-static enum python_lookup python_main_thread(struct python_text *text, unsigned long state, unsigned long *object)
+static enum python_lookup python_main_thread(struct python_text *text, unsigned long interpreter, unsigned long *object)
 {
     const struct offsets_page *layout = text->layout;
-    unsigned long interpreter = layout->tstate_interp ? python_word(state + layout->tstate_interp) : 0, module;
+    unsigned long module;
     enum python_lookup got;
     if (!interpreter)
         return PYTHON_LOOKUP_UNREADABLE;
@@ -69,31 +69,35 @@ static int python_find_outermost(struct python_frames *frames, unsigned long sta
     return found == PYTHON_FRAME_NONE && frame;
 }
 
-/* Writes the name of a thread of this process; false: threading has none for it, or it can't be read. */
+/* Writes the name of a thread of this process, and returns 1; 0: threading has none for it; -1: unknown, as before its
+ * first frame. */
 static int python_put_thread_name(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread)
 {
     struct python_frames frames = {.layout = *layout};
     enum python_lookup got = PYTHON_LOOKUP_OK;
     unsigned long state, object, name;
+    int found;
     if (!python_read_state(layout, thread, &state) || !state)
-        return 0;
+        return -1;
     python_begin_values(text, &frames.layout);
-    object = python_find_outermost(&frames, state) ? python_started_thread(text, &frames) : 0;
+    found = python_find_outermost(&frames, state);
+    object = found ? python_started_thread(text, &frames) : 0;
     if (!object) {
-        got = python_main_thread(text, state, &object);
+        got = python_main_thread(text, frames.interpreter, &object);
         if (got == PYTHON_LOOKUP_OK && !python_has_ident(text, object, python_thread_pointer(thread)))
-            return 0;
+            return found - 1;
     }
     if (got == PYTHON_LOOKUP_OK && python_attribute(text, object, "_name", 5, &name) == PYTHON_LOOKUP_OK)
         python_put_attribute(text, name);
     else if (got == PYTHON_LOOKUP_ABSENT && thread->pid == thread->tgid)
         python_puts(text, "MainThread"); /* as threading will name it */
     else
-        return 0;
+        return found - 1;
     return 1;
 }
 
-/* The names of running threads, each at most a second old. */
+/* The names of running threads, each at most a second old; that there is none, a tenth of one, because a Python may only
+ * be starting. */
 struct python_thread_name {
     int taken;
     pid_t pid;
@@ -109,19 +113,19 @@ static void python_thread_name_text(char *to)
     struct python_thread_name *kept = &python_thread_names[current->pid % ARRAY_SIZE(python_thread_names)];
     struct offsets_page layout;
     struct python_text text = {.start = to, .at = to, .end = to + min_t(int, PYTHON_THREAD_NAME, MAXSTRINGLEN) - 4, .reserve = 3};
-    int is_mine = !xchg(&kept->taken, 1);
+    int is_mine = !xchg(&kept->taken, 1), found;
     to[0] = '\0';
-    if (is_mine && kept->pid == current->pid && kept->start_time == current->start_time && time_before(jiffies, kept->read + HZ))
+    if (is_mine && kept->pid == current->pid && kept->start_time == current->start_time && time_before(jiffies, kept->read + (kept->name[0] ? HZ : HZ / 10)))
         strcpy(to, kept->name);
     else if (!current->mm || !python_read_layout(&layout))
         python_warn_no_shim();
     else {
         text.shift = layout.ob_base_offset;
-        python_put_thread_name(&text, &layout, current);
+        found = python_put_thread_name(&text, &layout, current);
         if (text.full)
             python_put_last(&text, "...");
         *text.at = '\0';
-        if (is_mine) {
+        if (is_mine && found >= 0) {
             kept->pid = current->pid;
             kept->start_time = current->start_time;
             kept->read = jiffies;
@@ -139,12 +143,11 @@ static void python_thread_name_text(char *to)
 static int python_collects(const struct python_frames *frames)
 {
     const struct offsets_page *layout = &frames->layout;
-    unsigned long interpreter = 0, at;
+    unsigned long at;
     struct python_gil gil;
-    if (layout->interp_collecting) {
-        interpreter = python_word(frames->state + layout->tstate_interp);
-        at = interpreter + layout->interp_collecting;
-    } else if (layout->gil_to_collecting)
+    if (layout->interp_collecting)
+        at = frames->interpreter + layout->interp_collecting;
+    else if (layout->gil_to_collecting)
         at = python_gil_address(layout, frames->state) + layout->gil_to_collecting;
     else
         return 0;
@@ -153,5 +156,5 @@ static int python_collects(const struct python_frames *frames)
     gil.address = python_gil_address(layout, frames->state);
     return gil.address && python_read_gil(&gil, layout) && gil.holder == frames->state &&
            (!layout->interp_collecting_frame ||
-            python_word(interpreter + layout->interp_collecting_frame) == frames->frame);
+            python_word(frames->interpreter + layout->interp_collecting_frame) == frames->frame);
 }

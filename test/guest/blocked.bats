@@ -141,7 +141,7 @@ PY
 }
 
 @test "with threads=1 and qualified=1 a stack ends with the thread's name, and has the class of a method" {
-  script pyblocked -G threads=1 -G qualified=1 -G json=1 -G top=3000 -c "env LD_PRELOAD=$shim $system $top/test/workloads/named.py 2"
+  script pyblocked -G threads=1 -G qualified=1 -G json=1 -G top=3000 -c "env LD_PRELOAD=$shim $system $top/test/workloads/named.py 0.2"
   /usr/bin/python3 - "$printed" <<'PY'
 import json
 import re

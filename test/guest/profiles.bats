@@ -188,7 +188,7 @@ PY
   local python mark class all
   for python in $(sampled_pythons); do
     echo "$python"
-    script pyprof 997 -G threads=1 -G qualified=1 -c "env LD_PRELOAD=$shim $python $top/test/workloads/named.py 4"
+    script pyprof 997 -G threads=1 -G qualified=1 -c "env LD_PRELOAD=$shim $python $top/test/workloads/named.py 1"
     sed -i "s, ([^();]*/named.py),,g; s,^[^ ]* (,(," "$printed"
     mark=';<GC>' class='Worker.'
     ! "$python" -c "import sys; sys.exit(sys.version_info >= (3, 7) and 't' not in sys.abiflags)" || mark=''

@@ -289,6 +289,8 @@ pytasks|-G top=0|ERROR: pytasks: top must be 1 to 1000, not 0
 pytasks|5|ERROR: pytasks takes no arguments, but was given "5"
 pyimport|5000000000|ERROR: pyimport: MIN_US is a number of microseconds, not "5000000000"
 pysyscalls|-G top=2001|ERROR: pysyscalls: top must be 1 to 2000, not 2001
+pysyscalls|trace -G qualified=1|ERROR: pysyscalls: qualified=1 is for the summary: leave out trace
+pyflow|x y|ERROR: pyflow: "cfunctions" must be before PATTERN; unknown argument "y"
 pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyprof|200|ERROR: pyprof: HZ must be 10, 19, 49, 99, 100, 199, 499, 997 or 1000, not "200"
@@ -297,7 +299,7 @@ pyprof|-G record=1 -G live=1|ERROR: pyprof: record=1 is for lines of stacks, wit
 pyprof|-G every=5 -G live=1|ERROR: pyprof: every is not for live=1, speedscope=1 and record=1
 pyprof|-G every=-1|ERROR: pyprof: every must be 0 or more, not -1
 pyprof|-G top=3001|ERROR: pyprof: top must be 1 to 3000, not 3001
-pywall|200|ERROR: pywall: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
+pywall|200|ERROR: pywall: HZ must be 10, 19, 49, 99, 100, 199, 499, 997 or 1000, not "200"
 pyexc|-G live=1 -G folded=1|ERROR: pyexc: either live=1 or folded=1
 pymalloc|-G json=1 -G speedscope=1|ERROR: pymalloc: either speedscope=1 or json=1
 pygil|4711|ERROR: pygil takes no arguments, but was given "4711"

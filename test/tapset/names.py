@@ -229,7 +229,7 @@ def another():
     waits.acquire()
 
 
-thread = threading.Thread(target=another)
+thread = threading.Thread(target=another, daemon=True)
 thread.start()
 is_there.wait()
 

@@ -1,5 +1,5 @@
-# named.py SECONDS: for so long a thread "worker;1" computes in a method of a class, while the main thread collects
-# garbage, and a thread "sleeper" sleeps in another method.
+# named.py SECONDS: a thread "worker;1" computes in a method of a class for so long on a CPU, a thread "sleeper" sleeps
+# ten times in another method, and meanwhile the main thread collects garbage.
 #
 # SPDX-License-Identifier: MIT
 
@@ -11,24 +11,23 @@ import time
 
 class Worker:
     def computes(self):
-        while time.time() < end:
+        while time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) < float(sys.argv[1]):
             for _ in range(1000):
                 pass
 
     class Sleeper:
         def sleeps(self):
-            while time.time() < end:
-                time.sleep(0.1)
+            for _ in range(10):
+                time.sleep(0.05)
 
 
 def collects():
-    while time.time() < end:
+    while threads[0].is_alive():
         gc.collect()
 
 
 gc.disable()
-lists = [[] for _ in range(300000)]
-end = time.time() + float(sys.argv[1])
+lists = [[] for _ in range(30000)]
 threads = [
     threading.Thread(target=Worker().computes, name="worker;1"),
     threading.Thread(target=Worker.Sleeper().sleeps, name="sleeper"),
