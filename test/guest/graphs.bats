@@ -80,10 +80,10 @@ slept = of("naps", "[timer]")
 assert slept > 0 and slept + of("naps", "[run queue]") + of("naps", "[GIL]") >= threads[0]["naps"] * 0.95e6
 assert of("reads_a_pipe", "[pipe [%d]]" % whole["pipe"]) > 0
 assert of("computes", "[GIL]") > 0 and of("runs_threads", "[lock]") > 0
-# the stacks divide the time on a CPU: these three do nothing else
+# the stacks divide the time on a CPU: these three do little else
 for name in "computes", "computes_in_c":
     cpu = sum(said["cpu"] * 1e6 for said in threads if said["function"] == name)
-    assert cpu * 0.9 <= of(name, name + " (") <= cpu * 1.1, (name, cpu)
+    assert cpu * 0.7 <= of(name, name + " (") <= cpu * 1.1, (name, cpu)
 PY
 }
 

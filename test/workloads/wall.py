@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 
-NAP = 0.05
+NAP, NAPS = 0.2, 6
 
 
 def computes(end):
@@ -26,15 +26,14 @@ def computes_in_c(end):
         zlib.crc32(data)
 
 
-def naps(end):
-    while time.monotonic() < end:
+def naps(_):
+    for _ in range(NAPS):
         time.sleep(NAP)
-        here["naps"] += 1
         os.write(writer, b"x")
     os.close(writer)
 
 
-def reads_a_pipe(end):
+def reads_a_pipe(_):
     while os.read(reader, 1):
         pass
 
@@ -57,7 +56,6 @@ def runs_threads(functions):
     return all_said
 
 
-here = {"naps": 0}
 reader, writer = os.pipe()
 ours, theirs = os.pipe()
 main = {"function": "runs_threads", "before": time.monotonic()}
@@ -65,7 +63,7 @@ child = os.fork()
 if not child:
     main.update(tid=threading.get_native_id(), begin=time.monotonic())
     lines = runs_threads([computes, computes, computes_in_c, naps, reads_a_pipe])
-    main.update(naps=here["naps"] * NAP, end=time.monotonic(), cpu=time.thread_time())
+    main.update(naps=NAPS * NAP, end=time.monotonic(), cpu=time.thread_time())
     os.write(theirs, json.dumps([main, lines, os.fstat(reader).st_ino]).encode())
     os._exit(0)
 os.close(writer)
