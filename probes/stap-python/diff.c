@@ -44,6 +44,30 @@ struct change {
     double own[SIDES], total[SIDES]; /* percent */
 };
 
+/* The profile with "python3" in place of "python3 (12)" or "python3 (12/13)", at the outer ends of
+ * its stacks: processes and threads have other ids each time. */
+static struct profile *without_ids(const struct profile *profile)
+{
+    struct profile *made = profile_new();
+    uint32_t *numbers = calloc(profile->stack_count, sizeof *numbers);
+    if (!numbers)
+        abort();
+    for (size_t i = 1; i < profile->stack_count; i++) {
+        const struct stack *stack = &profile->stacks[i];
+        const char *name = profile->names[stack->name], *ids = strrchr(name, '(');
+        size_t length = strlen(name);
+        if (stack->depth == 1 && ids && ids > name + 1 && ids[-1] == ' ' &&
+            strspn(ids + 1, "0123456789/") + 2 == strlen(ids) && name[length - 1] == ')')
+            length = (size_t)(ids - name) - 1;
+        numbers[i] = profile_stack(made, numbers[stack->outer], profile_name(made, name, length));
+        for (int side = 0; side < SIDES; side++)
+            profile_add(made, numbers[i], side, stack->own[side]);
+    }
+    free(numbers);
+    profile_sum(made);
+    return made;
+}
+
 static double percent(const struct comparison *comparison, uint64_t value, int side)
 {
     return 100 * (double)value / (double)comparison->profile->stacks[0].total[side];
@@ -230,7 +254,7 @@ int diff_main(char **arguments)
                                     .profile = profile_new()};
     for (int side = 0; side < SIDES; side++)
         profile_read(comparison.profile, side, "diff", comparison.names[side]);
-    profile_sum(comparison.profile);
+    comparison.profile = without_ids(comparison.profile);
     FILE *output = path ? fopen(path, "we") : stdout;
     if (output)
         (chosen ? chosen : format_of_file(path))->write(&comparison, output);

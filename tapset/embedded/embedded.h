@@ -140,7 +140,7 @@ struct python_sample {
     /* The file whose text is in `file`, and its number and python_is_users_file(); 0: none of this sample. */
     unsigned long file_read;
     u32 file_number;
-    int file_is_users, file_has_separator;
+    int file_is_users, file_has_semicolon;
     char file[PYTHON_TEXT], name[PYTHON_TEXT], label[2 * PYTHON_TEXT + 40];
 
     /* The last first name of a stack, and its number. */

@@ -91,10 +91,14 @@ assert stacks["g (b.py)", "f (a.py)", "<module> (a.py)", "python3"] == 40, stack
 assert sum(stacks.values()) == 106
 assert all(y == 64 + 16 * depth for depth, *_, y in frames)
 PY
+  # a page's table is the same
+  launcher record -f html --reverse -- python3 >"$(dir)/r.html"
+  launcher record -f html -- python3 >"$(dir)/x.html"
+  cmp <(sed -n '/<table/,$p' "$(dir)/r.html") <(sed -n '/<table/,$p' "$(dir)/x.html")
   refuses 2 'record: --reverse is for the formats svg and html' record --reverse -- python3
   refuses 2 'record: --reverse is for the formats svg and html' record --reverse -o x.pb.gz -- python3
   refuses 2 'record: --title is for the formats svg, html, sources and speedscope' record --title x -- python3
-  refuses 2 'record: unknown option, or one without its value' top --title x -p 1
+  refuses 2 'top: unknown option, or one without its value' top --title x -p 1
 }
 
 @test "frames narrower than a tenth of a pixel are not drawn, and counted" {
@@ -188,6 +192,11 @@ two_profiles() {
   run quietly diff "$(dir)/a" "$(dir)/a"
   [ "$status $output" = "0 OWN(points) TOTAL(points)  FUNCTION
 no function's share changed by 0.01 points" ]
+  # whatever the ids of process and thread
+  printf 'p (12);f 1\np (12/13);f 2\np (x);f 3\n' >"$(dir)/c"
+  printf 'p (9);f 3\np (x);f 3\n' >"$(dir)/d"
+  run quietly diff -f folded "$(dir)/c" "$(dir)/d"
+  [ "$output" = $'p;f 3 3\np (x);f 3 3' ]
   run quietly diff -f folded "$(dir)/a" "$(dir)/b"
   [ "$output" = 'p;f (x.py) 60 100
 p;f (x.py);g (x.py) 100 50
@@ -217,7 +226,7 @@ assert frames["f (x.py)"][0] == 150 and frames["h (y.py)"][0] == 50 and frames["
 assert frames["g (x.py)"][2] == "25.00 %, before 50.00 %; itself -25.00 points", frames
 colour = {name: frames[name][3] for name in frames}
 assert colour["f (x.py)"].startswith("#ff") and colour["f (x.py)"] != "#ffffff"
-assert colour["h (y.py)"] == "#ff3232" and colour["g (x.py)"] == "#3232ff", colour
+assert colour["h (y.py)"] == "#ff6464" and colour["g (x.py)"] == "#6464ff", colour
 assert colour["p"] == colour["all"] == "#ebebeb"
 PY
 }

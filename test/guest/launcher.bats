@@ -83,8 +83,16 @@ SH
 # All with EVERY=1, else those that the others are made like.
 @test "stap-python record samples a program into each format" {
   local suffix
+  cat >"$folder/named.py" <<'PY'
+import ctypes
+import runpy
+import sys
+
+ctypes.CDLL(None).prctl(15, b"odd\n;name")
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+PY
   for suffix in pb.gz svg ${EVERY:+html json folded txt}; do
-    timeout -k 5 300 "$launcher" record -r 49 -n -o "$folder/x.$suffix" -- "$system" "$top/test/workloads/inner.py" 3
+    timeout -k 5 300 "$launcher" record -r 49 -n -o "$folder/x.$suffix" -- "$system" "$folder/named.py" "$top/test/workloads/inner.py" 3
     "$system" - "$top" "$folder/x.$suffix" <<'PY'
 import json
 import os
@@ -99,7 +107,9 @@ if path.endswith(".pb.gz"):
     samples, types, rest = profiles.from_pprof(path)
     assert types[1] == ("cpu", "nanoseconds") and rest[12] == 10**9 // 49, (types, rest)
     assert rest[10] >= 3 * 10**9 and abs(rest[9] / 1e9 - os.stat(path).st_mtime) < 86400, rest
-    assert all(labels["pid"] == labels["tid"] > 1 and labels["program"] for stack, values, labels in samples)
+    assert "odd :name" in {labels["program"] for stack, values, labels in samples}, samples
+    # the shim has a thread, too
+    assert all(1 < labels["pid"] <= labels["tid"] and labels["program"] for stack, values, labels in samples), samples
     lines = open(program).read().splitlines()
     placed = [place for stack, *_ in samples for place in stack if place[1] == program]
     assert any("range(20000)" in lines[line - 1] for name, file, line, mapping in placed if name == "spins"), placed

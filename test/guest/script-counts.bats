@@ -293,6 +293,7 @@ pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyprof|200|ERROR: pyprof: HZ must be 10, 49, 99, 100, 199, 499, 997 or 1000, not "200"
 pyprof|-G live=1 -G speedscope=1|ERROR: pyprof: either live=1 or speedscope=1
+pyprof|-G record=1 -G live=1|ERROR: pyprof: record=1 is for lines of stacks, without live=1 and speedscope=1
 pyprof|-G top=3001|ERROR: pyprof: top must be 1 to 3000, not 3001
 pygil|4711|ERROR: pygil takes no arguments, but was given "4711"
 pygil|-G top=201|ERROR: pygil: top must be 1 to 200, not 201

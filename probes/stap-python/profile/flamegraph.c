@@ -133,7 +133,7 @@ static const char *colour_of_name(const char *name)
 static const char *colour_of_growth(const struct layout *layout, uint32_t number)
 {
     double grown = growth(layout, number);
-    int rest = layout->most > 0 ? (int)(230 - 180 * size_of(grown) / layout->most) : 230;
+    int rest = layout->most > 0 ? (int)(230 - 130 * size_of(grown) / layout->most) : 230;
     return grown > 0   ? format("#ff%02x%02x", rest, rest)
            : grown < 0 ? format("#%02x%02xff", rest, rest)
                        : "#ebebeb";
@@ -227,6 +227,8 @@ static void write_legend(const struct layout *layout, FILE *output)
 void flamegraph_write_element(const struct profile *profile, const struct graph *graph,
                               FILE *output)
 {
+    if (graph->is_reversed)
+        profile = profile_reversed(profile);
     struct layout layout = layout_of(profile, graph);
     int height = TOP + (int)(layout.deepest + 1) * ROW + BOTTOM;
     const char *note = graph->note;

@@ -17,7 +17,7 @@
 struct graph {
     const char *title; /* any text */
     const char *note;  /* the line below it */
-    bool is_reversed;  /* the stacks are inside out, and grow downwards */
+    bool is_reversed;  /* draws profile_reversed(), downwards */
     bool compares;     /* side 1 has the widths; red: its own share is larger than that of side 0 */
 };
 

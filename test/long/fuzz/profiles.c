@@ -67,7 +67,7 @@ static void look(void)
     fuzz_check(reversed->stacks[0].total[0] == profile->stacks[0].total[0], "samples are lost");
     FILE *file = open_memstream(&text, &size);
     flamegraph_write(profile, &(struct graph){.title = "", .note = ""}, file);
-    html_write(reversed, &(struct graph){.title = "", .note = "", .is_reversed = true}, file);
+    html_write(profile, &(struct graph){.title = "", .note = "", .is_reversed = true}, file);
     fclose(file);
     fuzz_check(strlen(text) == size && count(text, "<script") == 2, "a name is a script");
     file = open_memstream(&text, &size);
