@@ -529,9 +529,9 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
     for (char **word = command; *word; word++)
         line.command = format("%s%s%s", line.command ? line.command : "", line.command ? " " : "",
                               shell_word(*word));
-    char *traced = command_of(command);
     if (*command)
-        add_two(&line, "-c", sampler->has_screen ? top_quiet_command(traced) : traced);
+        add_two(&line, "-c",
+                sampler->has_screen ? top_quiet_command(line.command) : command_of(command));
     if (global)
         add_two(&line, "-G", global);
     return run(sampler, &line);

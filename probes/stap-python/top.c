@@ -342,7 +342,7 @@ char *top_quiet_command(const char *command)
             strerror(errno));
     close(fd);
     atexit(remove_output);
-    return format("%s >%s 2>&1", command, shell_quoted(output));
+    return format("%s >%s 2>&1", command, shell_word(output));
 }
 
 static void print_output(void)

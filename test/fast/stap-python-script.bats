@@ -65,6 +65,7 @@ only_processes() {
 -vc 'A=1 python3 x.py' => <-vc> <$with A=1 python3 x.py>
 -c 'a; b' => <-c> <$with sh -c 'a; b'>
 -c "a 'b c' | d" => <-c> <$with sh -c 'a '\\''b c'\\'' | d'>
+-c "'b c' | d" => <-c> <$with sh -c ' '\\''b c'\\'' | d'>
 -o x -c 'x' y => <-o> <x> <-c> <$with x> <y>
 -o -c x => <-o> <-c> <x>
 -e -c -c x => <-e> <-c> <-c> <$with x>

@@ -282,7 +282,7 @@ while True:
     odd()
 PY
   STAP=$top/test/vm/stap TERM=xterm LIMIT=600 run timeout -k 5 900 "$system" "$top/test/lib/terminal.py" size=24x150 \
-    'see=^\d+ s: [1-9]\d+ samples' 'see=^ +[345]\d\.\d +[345]\d\.\d  9 9 odd 7 7 line  .x1b\[2J \(' key=t 'see=FUNCTION\n +\d\.\d +\d\d+\.\d  <module>' key=q -- \
+    'see=^\d+ s: [1-9]\d+ samples' 'see=  9 9 odd.n7 7 line.n.n.x1b\[2J \(' key=t 'see=FUNCTION\n +\d\.\d +\d\d+\.\d  <module>' key=q -- \
     "$top/build/stap-python" top -r 199 -- "$system" "$BATS_TEST_TMPDIR/x.py"
   echo "$output"
   [[ $output == *$'\nprinted\nstatus 0' ]]

@@ -97,22 +97,19 @@ def fail(text):
 
 
 def read(seconds):
-    if not select.select([master], [], [], seconds)[0]:
-        return True
-    try:
-        data = os.read(master, 65536)
-    except OSError:
-        data = b""
-    screen.feed(data)
-    return bool(data)
+    is_ready = bool(select.select([master], [], [], seconds)[0])
+    if is_ready:
+        screen.feed(os.read(master, 65536))
+    return is_ready
 
 
 def wait_until(condition, what):
     end = time.monotonic() + int(os.environ.get("LIMIT") or 20) * int(os.environ.get("SLOW") or 1)
     while not condition():
-        if time.monotonic() > end or not read(0.05):
-            if condition():
-                return
+        has_ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        while read(0.05):
+            pass
+        if (has_ended or time.monotonic() > end) and not condition():
             fail("waited in vain for " + what)
 
 
@@ -153,7 +150,7 @@ while status is None:
     read(0.05)
     done, result = os.waitpid(pid, os.WNOHANG)
     status = os.waitstatus_to_exitcode(result) if done else None
-while select.select([master], [], [], 0)[0] and read(0):
+while read(0):
     pass
 print("\n".join(line.rstrip() for line in screen.lines).rstrip())
 print("status %d" % status)

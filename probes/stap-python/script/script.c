@@ -89,7 +89,10 @@ static char *with_shim(const char *command)
 {
     char *preload = shell_quoted(format("LD_PRELOAD=%s", preload_value()));
     if (strpbrk(command, "|&;<>()`\n"))
-        command = format("sh -c %s", shell_quoted(command));
+        /* glibc's wordexp(), by which stapio splits the command, takes '' at the beginning of a
+         * word for a word of its own. */
+        command =
+            format("sh -c %s", shell_quoted(*command == '\'' ? format(" %s", command) : command));
     const char *env = env_program();
     char *shimmed = format("%s %s %s", env, preload, command), *whole = with_callers_umask(shimmed);
     return strcmp(whole, shimmed) == 0 ? whole : format("%s %s", env, whole);
