@@ -285,7 +285,7 @@ PY
     'see=^\d+ s: [1-9]\d+ samples' 'see=  9 9 odd.n7 7 line.n.n.x1b\[2J \(' key=t 'see=FUNCTION\n +\d\.\d +\d\d+\.\d  <module>' key=q -- \
     "$top/build/stap-python" top -r 199 -- "$system" "$BATS_TEST_TMPDIR/x.py"
   echo "$output"
-  [[ $output == *$'\nprinted\nstatus 0' ]]
+  [[ $output == *$'\nprinted\n'*$'\nstatus 0' ]]
 }
 
 # All of it runs where stap's probes are, with a module that is compiled here: a FIFO does not lead out of the guest.
