@@ -193,22 +193,45 @@ static char *command_of(char **words)
     return command;
 }
 
-static void add_option(const struct sampler *sampler, int letter, struct line *line)
+/* An option that names processes, or one of --push.  False: it is another one. */
+static bool add_target_or_push(const struct sampler *sampler, int letter, struct line *line)
 {
     switch (letter) {
     case 'p':
         targets_add_pids(sampler->name, &line->targets, optarg);
         line->pid = optarg;
-        break;
+        return true;
     case NAME:
         targets_add_name(&line->targets, optarg);
-        break;
+        return true;
     case CHILDREN:
         line->targets.children = true;
-        break;
+        return true;
     case ALL:
         line->targets.all = true;
-        break;
+        return true;
+    case PUSH:
+        line->push.url = optarg;
+        return true;
+    case EVERY:
+        line->every = number_for(sampler, "the interval, in seconds,", optarg);
+        return true;
+    case SERVICE:
+        line->push.service = optarg;
+        return true;
+    case PUSH_AUTH_FILE:
+        line->push.auth = optarg;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void add_option(const struct sampler *sampler, int letter, struct line *line)
+{
+    if (add_target_or_push(sampler, letter, line))
+        return;
+    switch (letter) {
     case 'l':
         add_two(line, "-G", "locals=1");
         break;
@@ -242,18 +265,6 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case TITLE:
         line->title = optarg;
-        break;
-    case PUSH:
-        line->push.url = optarg;
-        break;
-    case EVERY:
-        line->every = number_for(sampler, "the interval, in seconds,", optarg);
-        break;
-    case SERVICE:
-        line->push.service = optarg;
-        break;
-    case PUSH_AUTH_FILE:
-        line->push.auth = optarg;
         break;
     case 'i':
         die(USAGE,
@@ -416,10 +427,10 @@ static int run_and_convert(const char *path, struct line *line, int output)
         line->title = default_title(line);
     if (line->wall && line->format == SOURCES)
         die(USAGE, "record: the format sources is for samples: leave out --wall");
-    if (line->format == PPROF || line->format == SOURCES)
-        add_two(line, "-G", "lines=1");
     if (!line->wall && (line->format == PPROF || line->format == SOURCES))
         add_two(line, "-G", line->format == PPROF ? "record=1" : "record=2");
+    if (line->format == PPROF || line->format == SOURCES)
+        add_two(line, "-G", "lines=1");
     add_two(line, "-o", for_stap(folded));
     if (line->rate)
         add(line, line->rate);

@@ -127,7 +127,8 @@ static int python_put_characters(struct python_text *text, unsigned long object,
         quote = python_quote(bytes, min_t(u64, count, most), kind);
         python_put(text, &quote, 1);
     }
-    for (i = kind == 1 && !text->full ? python_put_plain(text, &bytes, min_t(u64, count, most), quote) : 0; i < count; i++) {
+    i = kind == 1 && !text->full && end == text->end ? python_put_plain(text, &bytes, min_t(u64, count, most), quote) : 0;
+    for (; i < count; i++) {
         s64 character = i == most ? -1 : python_next_character(&bytes, kind);
         if (character < 0) {
             python_puts(text, i == most ? "..." : "<unknown>");

@@ -62,7 +62,7 @@ with open(sys.argv[3]) as file:
     *threads, whole = map(json.loads, file)
 all_cpu = 0
 for said in threads:
-    own = {stack: number / 1e6 for stack, number in lines.items() if stack[0].endswith("(%d)" % said["tid"])}
+    own = {stack: number / 1e6 for stack, number in lines.items() if re.search(r"\(%d[ )]" % said["tid"], stack[0])}
     is_asleep = lambda stack: stack[-1].startswith("[") and stack[-1] not in ("[no Python]", "[exit]", "[unknown]")
     cpu = sum(number for stack, number in own.items() if not is_asleep(stack))
     kinds = collections.Counter()

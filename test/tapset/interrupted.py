@@ -65,7 +65,7 @@ def compare(address, file):
     got = joined(library.interrupt_at, address)
     if not own.dladdr(ctypes.c_void_p(address), ctypes.byref(info)):
         info.name = None
-    if not got and instructions and not info.name and file == os.path.realpath(sys.executable):
+    if not got and loop_in_pieces and not info.name and file == loop_in_pieces:
         return
     if info.name == b"_PyEval_EvalFrameDefault":
         if got:
@@ -98,6 +98,18 @@ def tail_calls():
     return [(name, at[name] + moved) for name in at if name.startswith("_TAIL_CALL_")]
 
 
+def file_of_loop_in_pieces():
+    "The file of the interpreter's loop, if _PyEval_EvalFrameDefault() is too small to be it; else None."
+    info, symbol = Info(), ctypes.c_void_p()
+    evaluator = ctypes.cast(ctypes.pythonapi._PyEval_EvalFrameDefault, ctypes.c_void_p)
+    RTLD_DL_SYMENT = 1
+    if not own.dladdr1(evaluator, ctypes.byref(info), ctypes.byref(symbol), RTLD_DL_SYMENT):
+        return None
+    size = ctypes.c_uint64.from_address(symbol.value + 16).value  # st_size
+    return os.path.realpath(info.file.decode()) if size < 8192 else None
+
+
+loop_in_pieces = file_of_loop_in_pieces()
 instructions = tail_calls()
 for name, address in instructions:
     got = joined(library.interrupt_at, address)

@@ -110,18 +110,17 @@ static __thread struct {
     int64_t then;          /* bytes from there to the next byte that is chosen */
     unsigned draw;         /* `drawing`, when it last drew */
     bool probing, reached; /* is_in_chain() */
-    uint64_t random;
 } thread;
 
-/* Uniform, more than 0, at most 1: xorshift64*. */
+/* Uniform, more than 0, at most 1, by splitmix64. */
 static double random_share(void)
 {
-    if (!thread.random)
-        thread.random = clock_ns() ^ (uintptr_t)&thread;
-    thread.random ^= thread.random >> 12;
-    thread.random ^= thread.random << 25;
-    thread.random ^= thread.random >> 27;
-    return ((double)(thread.random * 0x2545f4914f6cdd1d >> 11) + 1) / 0x1p53;
+    static _Atomic(uint64_t) state;
+    uint64_t mixed = atomic_fetch_add(&state, 0x9e3779b97f4a7c15) + clock_ns();
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+    mixed ^= mixed >> 31;
+    return ((double)(mixed >> 11) + 1) / 0x1p53;
 }
 
 /* The natural logarithm, to 1e-6: the shim has no libm.  x: more than 0, at most 1. */
