@@ -543,8 +543,8 @@ EOF
   launcher pycalls --backend bpftrace -c "cd '$BATS_TEST_TMPDIR'/longlong* && $system \$PWD/counted.py; echo ready" >"$trace"
   grep -qx ready "$trace"
   grep -q '^@calls\[called_127, .*/longlong[^ ]*/counted.py\]: 127$' "$trace"
-  # all of its start: the second name is that of 3.9 and before
-  grep -qE '^@calls\[_set(_bootstrap_module|up), <frozen importlib._bootstrap' "$trace"
+  # its start, all but what Debian's 3.9 does before the shim is there
+  grep -qE '^@calls\[(_set_bootstrap_module, <frozen importlib._bootstrap>|<module>, <frozen zipimport>)' "$trace"
 }
 
 @test "stap-python SCRIPT --backend bpftrace -x traces a running process, and loads the shim into it if it lacks it" {

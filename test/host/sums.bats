@@ -362,3 +362,27 @@ EOF
       END { print time, own, sleep; exit !(sleep >= 2e8 && time >= sleep && own < 2e7) }' "$trace"
   done
 }
+
+@test "the child of a fork says that its thread calls, also if its parent has just said so" {
+  local python
+  for python in $(pythons_by_hook); do
+    bpftrace_while "usdt:$shim:python:function__count { @calls = sum(arg4); }
+      usdt:$shim:python:thread__runs { @runs[pid] = count(); }" \
+      env LD_PRELOAD="$shim" "$python" -W ignore -c '
+import os
+
+def called():
+    pass
+
+for _ in range(20):
+    called()
+    child = os.fork()
+    if not child:
+        called()
+        os._exit(0)
+    os.waitpid(child, 0)'
+    echo "$python"
+    # the parent and its children
+    [ "$(grep -c '^@runs' "$trace")" = 21 ]
+  done
+}

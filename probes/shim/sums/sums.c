@@ -459,6 +459,7 @@ void sums_after_fork(void)
 {
     pthread_mutex_init(&flush_lock, NULL);
     reset_all();
+    thread.times = 0; /* no epoch: what the parent's thread has reported is not the child's */
     making = (struct nogil_lock){0};
     open_calls_after_fork();
 }
