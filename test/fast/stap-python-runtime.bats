@@ -288,7 +288,7 @@ SH
   done <<<$'4.8 1\n5.1 1\n5.2 0\n5.6 0'
   # once, also where SystemTap's umask must be known
   printf '#!/bin/sh\n[ "$1" != --version ] || { echo >>"%s/asked"; exec echo "(version 5.1/0.191)"; }\necho "$*"\n' "$BATS_TEST_TMPDIR" >"$machine/bin/stap"
-  (umask 002 && launcher pycalls -c true)
+  (umask 002 && launcher pycalls --backend stap -c true)
   [ "$(wc -l <"$BATS_TEST_TMPDIR/asked")" = 1 ]
   rm "$headers/include/linux/args.h" "$BATS_TEST_TMPDIR/asked"
   printf '#!/bin/sh\n[ "$1" != --version ] || { : >"%s/asked"; exec echo "(version 5.1/0.191)"; }\necho "$*"\n' "$BATS_TEST_TMPDIR" >"$machine/bin/stap"
