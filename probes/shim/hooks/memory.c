@@ -112,11 +112,14 @@ static __thread struct {
     bool probing, reached; /* is_in_chain() */
 } thread;
 
-/* Uniform, more than 0, at most 1, by splitmix64. */
+/* Not 0 once sampling has begun. */
+static _Atomic(uint64_t) random_state;
+
+/* Uniform, more than 0, at most 1, by splitmix64.  Reads no clock: a thread in seccomp's strict
+ * mode has none (arch/x86/kernel/process.c: disable_TSC()). */
 static double random_share(void)
 {
-    static _Atomic(uint64_t) state;
-    uint64_t mixed = atomic_fetch_add(&state, 0x9e3779b97f4a7c15) + clock_ns();
+    uint64_t mixed = atomic_fetch_add(&random_state, 0x9e3779b97f4a7c15);
     mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
     mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
     mixed ^= mixed >> 31;
@@ -328,6 +331,8 @@ static void update_period(void)
         wish = 512 * 1024;
     if (period == wish && is_sampling)
         return;
+    if (!random_state)
+        random_state = clock_ns();
     period = wish;
     drawing++;
     debug_log("memory hook: a sample each %ld bytes", (long)wish);
