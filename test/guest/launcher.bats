@@ -186,8 +186,12 @@ SH
     until parent=$(pgrep -o -fx "[^ ]*python[^ ]* $2/prefork.py") && [ "$(pgrep -fxc "[^ ]*python[^ ]* $2/prefork.py")" = 4 ]; do sleep 1; done
     echo "parent $parent"
     for worker in $(pgrep -P "$parent"); do echo "worker $worker"; done
-    # on a busy machine a thread may reach no safe point in time
-    until STAP=$2/stap "$3" record -p "$parent" --children -d 5 >"$2/words" && grep -q "^<__python_targets1=.*_.*_.*_" "$2/words"; do sleep 1; done
+    # on a busy machine a thread may reach no safe point in time; the guest can write to no home
+    for i in $(seq 60); do
+      ! STAP=$2/stap SYSTEMTAP_DIR=$2/systemtap "$3" record -p "$parent" --children -d 5 >"$2/words" ||
+        ! grep -q "^<__python_targets1=.*_.*_.*_" "$2/words" || break
+      sleep 1
+    done
     cat "$2/words"' sh "$system" "$folder" "$launcher" "$top/build/libpython-stap.so.0"
   echo "$output"
   cat "$folder/said"

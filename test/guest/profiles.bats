@@ -341,7 +341,7 @@ SH
   "$top/test/vm/guest" exec -- sh -c '
     /usr/bin/python3 "$1/test/workloads/pyroscope.py" "$2/server" 2>/dev/null &
     until [ -s "$2/server/port" ]; do sleep 0.1; done
-    STAP=$2/stap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 --service spins \
+    STAP=$2/stap SYSTEMTAP_DIR=$2/systemtap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 --service spins \
       -- "$3" "$2/spins.py" "$2/server"
     kill $!' sh "$top" "$BATS_TEST_TMPDIR" "$system" >"$printed" 2>&1
   cat "$printed" "$folder"/*.path
