@@ -24,11 +24,7 @@ SH
 }
 
 teardown() {
-  local pid
-  for pid in "${programs[@]}"; do
-    kill -KILL "$pid" 2>/dev/null || true
-    wait "$pid" 2>/dev/null || true
-  done
+  launcher_teardown
   rm -rf "$here"
 }
 

@@ -11,13 +11,16 @@ launcher_setup() {
 
 setup() { launcher_setup; }
 
-teardown() {
+# Ends the programs that the test has started.
+launcher_teardown() {
   local pid
   for pid in "${programs[@]}"; do
     kill -KILL "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   done
 }
+
+teardown() { launcher_teardown; }
 
 # Whether attach can call functions such as dlopen() in other processes on this architecture, as it must below 3.14.
 has_remote_calls() {
