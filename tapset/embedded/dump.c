@@ -209,6 +209,80 @@ static void python_dump_process_head(struct python_dump *dump, struct python_tex
     python_puts(text, ",\"threads\":[");
 }
 
+static void python_dump_thread_name(struct python_text *text, struct task_struct *thread, const struct offsets_page *layout)
+{
+    python_puts(text, "Thread ");
+    python_put_number(text, 0, thread->pid);
+    python_puts(text, " ");
+    python_put_quoted_thread(text, layout, thread, 0);
+}
+
+static void python_dump_path(struct python_text *text, const struct python_lock *lock)
+{
+    int i;
+    for (i = 0; i < lock->steps; i++) {
+        python_puts(text, i ? "." : "");
+        python_put_attribute(text, lock->path[i]);
+    }
+}
+
+static void python_dump_lock_as_json(struct python_text *text, const struct python_lock *lock, struct task_struct **cycle, int count)
+{
+    int i;
+    python_puts(text, "{\"path\":");
+    python_open_string(text);
+    python_dump_path(text, lock);
+    python_close_string(text);
+    python_dump_string(text, ",\"function\":", lock->function);
+    python_puts(text, ",\"holder\":");
+    if (lock->holder)
+        python_put_number(text, 0, lock->holder->pid);
+    else
+        python_puts(text, "null");
+    python_puts(text, lock->is_join ? ",\"join\":true,\"deadlock\":[" : ",\"deadlock\":[");
+    for (i = 0; i < count; i++) {
+        python_puts(text, i ? "," : "");
+        python_put_number(text, 0, cycle[i]->pid);
+    }
+    python_puts(text, "]}");
+}
+
+/* Says for which lock the thread sleeps, and which threads wait for each other. */
+static void python_dump_lock(struct python_dump *dump, struct python_text *text, struct task_struct *thread,
+                             const struct offsets_page *layout)
+{
+    struct task_struct *cycle[PYTHON_CYCLE];
+    struct python_lock lock;
+    int count, i;
+    dump->others.layout = *layout;
+    if (!python_find_lock(&lock, &dump->others, thread)) {
+        python_puts(text, dump->json ? ",\"lock\":null" : "");
+        return;
+    }
+    count = lock.holder ? python_find_cycle(cycle, &dump->others, thread) : 0;
+    if (dump->json) {
+        python_puts(text, ",\"lock\":");
+        python_dump_lock_as_json(text, &lock, cycle, count);
+        return;
+    }
+    python_puts(text, "waits for ");
+    python_dump_path(text, &lock);
+    python_puts(text, " in ");
+    python_put_attribute(text, lock.function);
+    if (lock.holder) {
+        python_puts(text, lock.is_join ? ", the end of " : ", which is held by ");
+        python_dump_thread_name(text, lock.holder, layout);
+    }
+    python_puts(text, count ? "\ndeadlock: Thread " : "");
+    for (i = 0; i < count; i++) {
+        python_put_number(text, 0, cycle[i]->pid);
+        python_puts(text, " -> Thread ");
+    }
+    if (count)
+        python_put_number(text, 0, thread->pid);
+    python_puts(text, "\n");
+}
+
 static void python_dump_thread_head(struct python_dump *dump, struct python_text *text, struct task_struct *thread,
                                     const struct offsets_page *layout)
 {
@@ -217,10 +291,7 @@ static void python_dump_thread_head(struct python_dump *dump, struct python_text
     if (python_read_state(layout, thread, &state) && state)
         has_gil = python_state_has_gil(layout, state);
     if (!dump->json) {
-        python_puts(text, "Thread ");
-        python_put_number(text, 0, thread->pid);
-        python_puts(text, " ");
-        python_put_quoted_thread(text, layout, thread, 0);
+        python_dump_thread_name(text, thread, layout);
         python_puts(text, running ? ", running" : ", asleep");
         python_puts(text, has_gil > 0 ? ", has the GIL\n" : "\n");
         return;
@@ -247,6 +318,7 @@ static void python_dump_thread(struct python_dump *dump, struct task_struct *thr
     if (!dump->threads)
         python_dump_process_head(dump, &text, &frames->layout);
     python_dump_thread_head(dump, &text, thread, &frames->layout);
+    python_dump_lock(dump, &text, thread, &frames->layout);
     python_dump_stack(dump, &text, found, frames, 0, "");
     python_flush(&text);
     dump->threads++;
@@ -279,6 +351,7 @@ static int python_dump_process(struct python_dump *dump)
     dump->budget = PYTHON_TABLES;
     dump->effort = PYTHON_DUMP_EFFORT;
     memset(&dump->frames, 0, sizeof dump->frames);
+    memset(&dump->others, 0, sizeof dump->others);
     if (!current->mm || !python_read_layout(&dump->frames.layout)) {
         python_warn_no_shim();
         return 0;

@@ -186,6 +186,22 @@ struct python_sample {
     unsigned long addresses[PYTHON_ADDRESSES];
 };
 
+/* ---------------------------------------------------------------- locks.c */
+
+/* Limits: names of a path; innermost frames that are searched; threads of a cycle. */
+enum { PYTHON_LOCK_STEPS = 3, PYTHON_LOCK_FRAMES = 8, PYTHON_CYCLE = 16 };
+
+/* What a thread waits for. */
+struct python_lock {
+    unsigned long futex;
+    unsigned long object; /* not 0: this object is looked for in place of the futex's lock */
+    unsigned long path[PYTHON_LOCK_STEPS], function; /* names, and that of the function whose frame has the first one */
+    int steps, is_rlock;
+    int is_join;                /* for the end of the thread holder */
+    unsigned long owner;        /* pthread_self() of holder */
+    struct task_struct *holder; /* NULL: unknown */
+};
+
 /* ---------------------------------------------------------------- dump.c */
 
 /* Limits: characters of a value; objects, entries and items for one value, and for those of a process. */
@@ -202,6 +218,7 @@ struct python_dump {
     int effort;                  /* what is left of PYTHON_DUMP_EFFORT */
     unsigned long budget;        /* for line tables */
     struct python_frames frames; /* with the layout */
+    struct python_frames others; /* of the threads that a thread waits for */
     char buffer[512], value[4 * PYTHON_VALUE + sizeof "..."];
 };
 
@@ -256,6 +273,7 @@ static int python_dict_iter_next(struct python_dict_iter *walk, struct python_te
 static int python_is_named(struct python_text *text, unsigned long object, const char *name, int length);
 static enum python_lookup python_dict_item(struct python_text *text, unsigned long dict, const char *name, int length, unsigned long *value);
 static enum python_lookup python_class_attribute(struct python_text *text, unsigned long type, const char *name, int length, unsigned long *value);
+static int python_find_attributes(struct python_dict_iter *walk, const struct offsets_page *layout, unsigned long object, unsigned long type_address, const struct python_type *type);
 static enum python_lookup python_attribute(struct python_text *text, unsigned long object, const char *name, int length, unsigned long *value);
 
 /* repr.c */
@@ -283,6 +301,7 @@ static __always_inline void python_close_memory(void);
 #endif
 static enum python_frame_status python_next_frame(struct python_frames *frames);
 static void python_warn_no_shim(void);
+static unsigned long python_thread_pointer(struct task_struct *thread);
 static int python_read_state(const struct offsets_page *layout, struct task_struct *thread, unsigned long *state);
 static enum python_frame_status python_state_frame(struct python_frames *frames, unsigned long state);
 static enum python_frame_status python_thread_frame(struct python_frames *frames, struct task_struct *thread);
@@ -306,6 +325,7 @@ static void python_locals_text(char *to, unsigned long frameptr);
 static s64 python_frame_above(unsigned long frameptr, s64 depth);
 
 /* gil.c */
+static long python_system_call_of(struct task_struct *thread, unsigned long *arguments);
 static long python_system_call(unsigned long *arguments);
 static unsigned long python_futex(void);
 static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches);
@@ -315,6 +335,7 @@ static int python_state_has_gil(const struct offsets_page *layout, unsigned long
 static void python_warn_no_gil(void);
 
 /* threads.c */
+static int python_is_ident(unsigned long ident, unsigned long pointer);
 static int python_put_thread_name(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread);
 static void python_thread_name_text(char *to);
 static int python_collects(const struct python_frames *frames);
@@ -333,6 +354,10 @@ static void python_begin_printing(struct python_text *text, char *buffer, int si
 static int python_is_running(struct task_struct *thread);
 static void python_put_comm(struct python_text *text, struct task_struct *thread);
 static void python_put_quoted_thread(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread, int json);
+
+/* locks.c */
+static int python_find_lock(struct python_lock *lock, struct python_frames *frames, struct task_struct *thread);
+static int python_find_cycle(struct task_struct **cycle, struct python_frames *frames, struct task_struct *thread);
 
 /* asyncio.c */
 static void python_dump_begin_tasks(struct python_dump *dump);

@@ -42,15 +42,21 @@ static enum python_lookup python_main_thread(struct python_text *text, unsigned 
     return got == PYTHON_LOOKUP_OK ? got : PYTHON_LOOKUP_UNREADABLE;
 }
 
-/* Whether the ident of a Thread object is pthread_self() of the thread with this thread pointer, which points to the
- * C library's struct of the thread or, on aarch64, behind it. */
-static int python_has_ident(struct python_text *text, unsigned long object, unsigned long pointer)
+/* Whether an ident is pthread_self() of the thread with this thread pointer, which points to the C library's struct of the
+ * thread or, on aarch64, behind it. */
+static int python_is_ident(unsigned long ident, unsigned long pointer)
 {
     enum { PYTHON_PTHREAD = 8192 }; /* more than sizeof(struct pthread) */
+    return pointer - ident < PYTHON_PTHREAD;
+}
+
+/* The same for the ident of a Thread object. */
+static int python_has_ident(struct python_text *text, unsigned long object, unsigned long pointer)
+{
     unsigned long ident;
     s64 value;
     return python_attribute(text, object, "_ident", 6, &ident) == PYTHON_LOOKUP_OK && python_int_of(ident, &value, text->shift) &&
-           pointer - (unsigned long)value < PYTHON_PTHREAD;
+           python_is_ident(value, pointer);
 }
 
 /* Finds the outermost frame of the thread with this PyThreadState; false: there is none, or it can't be read. */

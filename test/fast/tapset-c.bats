@@ -225,6 +225,16 @@ pythons_from() {
   each_runs dump.py
 }
 
+@test "a dump says for which lock a thread sleeps, by which path it knows the lock, and which threads wait for each other" {
+  local python kept=
+  for python in $pythons; do
+    ! "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 14))' || kept+=" $python"
+  done
+  [ "$kept" ] || skip "needs CPython 3.13 or older"
+  pythons=$kept
+  each_runs locks.py
+}
+
 @test "the tasks of asyncio, their stacks and which awaits which are those of python -m asyncio ps" {
   pythons_from 14
   [ "$pythons" ] || skip "needs CPython 3.14 or later"

@@ -152,7 +152,7 @@ STP
   done
 }
 
-@test "pydump prints each thread's stack once, and which of them sleep" {
+@test "pydump prints each thread's stack once, which of them sleep, for which lock, and which wait for each other" {
   local pid
   cat >"$BATS_TEST_TMPDIR/threads.py" <<'PY'
 import threading
@@ -167,10 +167,19 @@ def naps():
     time.sleep(600)
 
 
-lock = threading.Lock()
+def crosses(one, other):
+    with one:
+        both.wait()
+        with other:
+            pass
+
+
+lock, first, second, both = threading.Lock(), threading.RLock(), threading.RLock(), threading.Barrier(2)
 lock.acquire()
 for function in waits, naps, naps:
     threading.Thread(target=function, daemon=True).start()
+for locks in (first, second), (second, first):
+    threading.Thread(target=crosses, args=locks, daemon=True, name="crosses").start()
 while True:
     time.sleep(0.2)
 PY
@@ -181,7 +190,11 @@ PY
   [ "$(grep -cE '^Thread [0-9]+ "MainThread", asleep$' "$printed")" = 1 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 10, in naps$" "$printed")" = 2 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 6, in waits$" "$printed")" = 1 ]
-  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 18, in <module>$" "$printed")" = 1 ]
+  [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 27, in <module>$" "$printed")" = 1 ]
+  [ "$(grep -c '^waits for ' "$printed")" = 3 ]
+  [ "$(grep -A1 -E '^Thread [0-9]+ "Thread-1( \(waits\))?"' "$printed" | tail -n 1)" = "waits for lock in waits" ]
+  [ "$(grep -cE '^waits for other in crosses, which is held by Thread [0-9]+ "crosses"$' "$printed")" = 2 ]
+  [ "$(grep -cE '^deadlock: Thread ([0-9]+) -> Thread [0-9]+ -> Thread \1$' "$printed")" = 2 ]
 }
 
 @test "pyprof's stacks say which thread computes, in which class's method, and where the main thread collects garbage" {

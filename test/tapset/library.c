@@ -238,6 +238,12 @@ unsigned next_asleep(u64 *to, unsigned number)
     return number;
 }
 
+/* How the kernel numbers it. */
+int futex_number(void)
+{
+    return __NR_futex;
+}
+
 /* The calling thread is the one that runs, as the kernel knows it. */
 void run_here(void)
 {

@@ -1,0 +1,143 @@
+# locks.py LIBRARY ROOM: dumps this process with the tapset's C functions in LIBRARY, as pydump does, while a thread sleeps
+# for a lock, and looks by which path it says that the thread knows the lock.
+#
+# SPDX-License-Identifier: MIT
+
+import ctypes
+import json
+import os
+import queue
+import sys
+import threading
+import time
+
+library = ctypes.CDLL(sys.argv[1])
+library.take_printed.restype = ctypes.c_char_p
+
+
+# The sleeper is the thread that has called run_here() last.
+def dump(as_json=1):
+    function = ctypes.PyDLL(sys.argv[1]).__python_dump_5
+    function(*(ctypes.c_longlong(one) for one in (64, 0, 0, as_json, 0)))
+    text = library.take_printed().decode("utf-8")
+    return json.loads(("{\"processes\":[" + text[1:] if text[0] == "," else text) + "]}")["processes"][0]["threads"][0]["lock"] if as_json else text.split("\n")[1:3]
+
+
+def check(what, expected, got):
+    if expected != got:
+        print("%s:\nexpected: %s\ngot:      %s" % (what, expected, got))
+        os._exit(1)
+
+
+def in_system_call(number, address=0):
+    library.enter_system_call(number, ctypes.c_ulong(address))
+
+
+# The address of a lock's semaphore.
+def semaphore_of(lock):
+    return ctypes.c_ulong.from_address(id(lock) + object.__basicsize__).value
+
+
+class Pool:
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.count = 1
+
+
+class Server:
+    def __init__(self):
+        self._pool = Pool()
+
+    def takes(self, seen):
+        seen.append(self._pool._lock)
+        with self._pool._lock:
+            pass
+
+
+the_lock = threading.RLock()
+
+
+def takes_the_lock(seen):
+    seen.append(the_lock)
+    with the_lock:
+        pass
+
+
+def gets(items, seen):
+    seen.append(items.not_empty)
+    items.get()
+
+
+def joins(worker, seen):
+    seen.append(worker._tstate_lock if hasattr(worker, "_tstate_lock") else None)
+    worker.join()
+
+
+def waits_for(event, seen):
+    seen.append(event._cond)
+    event.wait()
+
+
+# What is said of a lock for which a thread sleeps in a function, and whether something else is not taken for it.
+def lock_of(function, *arguments, end):
+    seen = []
+
+    def sleeps():
+        library.run_here()
+        library.leave_cpu(0, 1)
+        function(*arguments, seen)
+
+    thread = threading.Thread(target=sleeps)
+    thread.start()
+    while not seen or (hasattr(seen[0], "_waiters") and not seen[0]._waiters):
+        time.sleep(0.001)
+    while function is joins and sys._current_frames()[thread.ident].f_code.co_name != "_wait_for_tstate_lock":
+        time.sleep(0.001)
+    # with the GIL held since, its frames are those in which it sleeps or is about to
+    lock = seen[0]._waiters[0] if hasattr(seen[0], "_waiters") else seen[0]
+    in_system_call(library.futex_number(), semaphore_of(lock))
+    said, text = dump(), dump(as_json=0)
+    for number, address in (library.futex_number(), id(lock)), (library.futex_number() + 1, semaphore_of(lock)):
+        in_system_call(number, address)
+        check("not for that lock", None, dump())
+    in_system_call(library.futex_number(), semaphore_of(lock))
+    library.leave_cpu(0, 0)
+    check("a thread that runs", None, dump())
+    in_system_call(-1)
+    end()
+    thread.join()
+    return said, text
+
+
+# The lock is known by this path in this function.
+def check_lock(path, function, call, *arguments, end, **others):
+    said, text = lock_of(call, *arguments, end=end)
+    check(path, dict(path=path, function=function, holder=None, deadlock=[], **others), said)
+    check("text", "waits for %s in %s" % (path, function), text[0])
+
+
+server, items, event = Server(), queue.Queue(), threading.Event()
+server._pool._lock.acquire()
+check_lock("self._pool._lock", "takes", server.takes, end=server._pool._lock.release)
+the_lock.acquire()
+check_lock("the_lock", "takes_the_lock", takes_the_lock, end=the_lock.release)
+check_lock("self.not_empty", "get", gets, items, end=lambda: items.put(1))
+check_lock("event._cond", "waits_for", waits_for, event, end=event.set)
+if sys.version_info < (3, 13):
+    event = threading.Event()
+    worker = threading.Thread(target=event.wait)
+    worker.start()
+    check_lock("worker", "joins", joins, worker, end=event.set, join=True)
+# a thread that waits for itself, as the library knows no other
+def waits_for_itself(own):
+    own.acquire()
+    library.run_here()
+    library.leave_cpu(0, 1)
+    in_system_call(library.futex_number(), semaphore_of(own))
+    check("holder", dict(path="own", function="waits_for_itself", holder=1, deadlock=[1]), dump())
+    text = ['waits for own in waits_for_itself, which is held by Thread 1 "MainThread"', "deadlock: Thread 1 -> Thread 1"]
+    check("text", text, dump(as_json=0))
+
+
+waits_for_itself(threading.RLock())
+print("all as expected")
