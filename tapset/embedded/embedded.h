@@ -381,6 +381,8 @@ static int python_begin_sleep(u32 stack, bool queued);
 static u64 python_cpu_now(void);
 static bool python_is_kept(void);
 static struct python_sleep_time python_end_sleep(void);
+static u32 python_woken_stack(const struct task_struct *task);
+static void python_set_woken_by(const struct task_struct *task, u32 stack, u32 joined);
 static struct python_sleep_time python_next_asleep(u32 *number);
 
 /* python_json.stp */
@@ -392,6 +394,7 @@ static struct python_sample *python_open_sample(void);
 static void python_close_sample(struct python_sample *sample);
 static __always_inline void python_keep_entry(void *row, int entries, unsigned nth, const void *entry, size_t size);
 static u32 python_sample_number(const char *text, size_t length);
+static u32 python_join_sample(u32 stack, u32 between, struct python_sample *sample);
 static int python_sample_names(struct python_sample *sample, unsigned long state, int style, int user);
 static bool python_add_root(struct python_sample *sample, const char *root);
 static s64 python_number_sample(struct python_sample *sample, const char *root, int style, int user, void (*hold)(u32 number));

@@ -104,6 +104,66 @@ PY
   refute grep -F ':*' "$printed"
 }
 
+@test "pyblocked waker says who ended a sleep: a thread of this process or another Python, another program, an interrupt" {
+  local rows=$BATS_TEST_TMPDIR/rows
+  need_time
+  cat >"$BATS_TEST_TMPDIR/woken.py" <<'PY'
+import os
+import queue
+import subprocess
+import threading
+import time
+
+
+def puts(items):
+    time.sleep(0.3)
+    items.put(1)
+
+
+def gets(items):
+    items.get()
+
+
+def writes(end):
+    time.sleep(0.3)
+    os.write(end, b"x")
+
+
+def reads(end):
+    os.read(end, 1)
+
+
+def reads_of_sleep(child):
+    child.stdout.read()
+
+
+def naps():
+    time.sleep(0.3)
+
+
+items, (ours, theirs) = queue.Queue(), os.pipe()
+thread = threading.Thread(target=puts, args=[items])
+thread.start()
+gets(items)
+thread.join()
+if not os.fork():
+    writes(theirs)
+    os._exit(0)
+reads(ours)
+os.wait()
+reads_of_sleep(subprocess.Popen(["sleep", "0.3"], stdout=subprocess.PIPE))
+naps()
+PY
+  script pyblocked waker -G folded=1 -G which=0 -G min=100000 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/woken.py"
+  sed -E 's/ \([^;()]*\)//g; s/ [0-9]+$//' "$printed" >"$rows"
+  cat "$rows"
+  grep -qE ';gets;.*\[lock\];\[woken by\];_bootstrap;.*;puts;.*notify$' "$rows"
+  sed -E 's/\([0-9]+\)/(PID)/; s/ \([^;()]*\.py:[0-9]+\)//g; s/ [0-9]+$//' "$printed" >"$rows"
+  grep -qE ';reads;\[pipe\];\[woken by\];\[python3[.0-9]* \(PID\)\];<module>;writes$' "$rows"
+  grep -qE ';reads_of_sleep;\[pipe\];\[woken by\];\[sleep \(PID\)\]$' "$rows"
+  grep -qE ';naps;\[timer\];\[woken by\];\[interrupt\]$' "$rows"
+}
+
 @test "a server's connections are one row" {
   cat >"$BATS_TEST_TMPDIR/server.py" <<'PY'
 import socket

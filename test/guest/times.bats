@@ -492,6 +492,7 @@ pydist|-G top=0|pydist: top must be 1 to 500, not 0
 pyslow|0|pyslow: MS must be a number of milliseconds, from 1 on, not "0"
 pystacks|-G top=3001|pystacks: top must be 1 to 3000, not 3001
 pyblocked|-G min=-1|pyblocked: min must be 0 or more, not -1
+pyblocked|who|pyblocked takes one argument, waker, but was given "who"
 pyblocked|-G which=3|pyblocked: which must be 0, 1 or 2, not 3
 REFUSED
   )

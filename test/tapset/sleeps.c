@@ -372,8 +372,8 @@ static void of_names(void)
         failed |= strcmp(text, kinds[i]) || strcmp(other, files[i]);
         if (failed)
             printf("%d: kind \"%s\", which \"%s\"\n", i, text, other);
-        python_add_sleep((u32)stack, 10 + (u64)i, 2, 2);
-        python_add_sleep((u32)stack, 1, 0, 2);
+        python_add_sleep((u32)stack, 0, 10 + (u64)i, 2, 2);
+        python_add_sleep((u32)stack, 0, 1, 0, 2);
         /* the part of such names is full */
         for (int n = 0; i == 1 && n < 200000 && !python_no_rare_name; n++)
             python_rare_name_number(text, (size_t)sprintf(text, "%d", n));
@@ -383,6 +383,57 @@ static void of_names(void)
               __python_kind_time_1(0) != 33 || __python_kind_longest_1(0) != 12 ||
               __python_kind_count_1(1) != 5 || __python_kind_time_1(1) != 21;
     failed |= __python_stacks_no_rare_name_0() < 1;
+}
+
+/* Who ends a sleep: the first one that wakes the thread. */
+static void of_wakers(void)
+{
+    static struct task_struct waker = {
+        .mm = &current_mm, .pid = 99, .comm = "w;x", .group_leader = &waker};
+    static const struct {
+        const char *expected;
+        int hard, soft, address, tgid;
+        unsigned flags;
+    } cases[] = {
+        {"p;[pipe];[woken by];[interrupt]", .hard = 1},
+        {"q;[pipe];[woken by];[interrupt]", .soft = 1, .address = 7},
+        {"r;[pipe];[woken by];[interrupt]", .soft = 1},
+        {"s;[pipe];[woken by];[w:x (98)]", .soft = 1, .address = 8, .tgid = 98},
+        {"t;[pipe];[woken by];[kernel]", .flags = PF_KTHREAD},
+        {"u;[pipe];[woken by];[w:x (98)]", .tgid = 98},
+        {"v;[pipe];[woken by];[no Python]"},
+    };
+    struct task_struct *sleeper = current;
+    symbol_names[6] = "__irq_exit_rcu";
+    symbol_names[7] = "__local_bh_enable_ip";
+    for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+        u32 stack = python_make_stack(0, cases[i].expected, 1);
+        stack = python_make_stack(stack, "[pipe]", 6);
+        python_note_stack(stack);
+        failed |= !python_begin_sleep(stack, 0);
+        current = &waker;
+        waker.tgid = cases[i].tgid ? cases[i].tgid : sleeper->tgid;
+        waker.flags = cases[i].flags;
+        hard_interrupt = cases[i].hard;
+        soft_interrupt = cases[i].soft;
+        kernel_addresses[0] = (unsigned long)cases[i].address;
+        kernel_addresses[1] = 8;
+        kernel_addresses_count = cases[i].address ? 2 : 0;
+        python_woken(sleeper, 0, 0);
+        waker.flags = PF_KTHREAD;
+        python_woken(sleeper, 0, 0);
+        hard_interrupt = soft_interrupt = 0;
+        kernel_addresses_count = 0;
+        current = sleeper;
+        now_ns += 1000;
+        __python_sleep_end_1(0);
+        expect_sum(cases[i].expected, 1000);
+    }
+    symbol_names[6] = symbol_names[7] = NULL;
+    /* the kind is that of the sleep */
+    failed |= __python_sleep_kinds_0() != 1;
+    for (u32 number = 1; number < python_used_stacks; number++)
+        python_stacks[number].count = python_stacks[number].sums[0] = 0;
 }
 
 int main(void)
@@ -398,6 +449,7 @@ int main(void)
     of_other_calls();
     of_no_call();
     of_wall();
+    of_wakers();
     of_names();
     puts(failed ? "not as expected" : "all as expected");
     return failed;

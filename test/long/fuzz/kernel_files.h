@@ -70,6 +70,10 @@ static inline long copy_from_kernel_nofault(void *to, const void *from, size_t s
     return size && process_vm_readv(getpid(), &ours, 1, &its, 1, 0) != (ssize_t)size ? -EFAULT : 0;
 }
 
+static int __attribute__((unused)) hard_interrupt, soft_interrupt;
+#define hardirq_count() (hard_interrupt)
+#define in_serving_softirq() (soft_interrupt)
+
 /* The kernel's functions that have names. */
 static const char *symbol_names[16];
 static inline int symbol_name(char *to, unsigned long address)
