@@ -216,6 +216,15 @@ pythons_from() {
   done
 }
 
+# Removes the interpreters from 3.$1 on.
+pythons_before() {
+  local all=$pythons python
+  pythons=
+  for python in $all; do
+    ! "$python" -c "import sys; sys.exit(sys.version_info >= (3, $1))" || pythons+=" $python"
+  done
+}
+
 @test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
   pythons_from 8
   each_runs tasks.py
@@ -226,12 +235,8 @@ pythons_from() {
 }
 
 @test "a dump says for which lock a thread sleeps, by which path it knows the lock, and which threads wait for each other" {
-  local python kept=
-  for python in $pythons; do
-    ! "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 14))' || kept+=" $python"
-  done
-  [ "$kept" ] || skip "needs CPython 3.13 or older"
-  pythons=$kept
+  pythons_before 14
+  [ "$pythons" ] || skip "needs CPython 3.13 or older"
   each_runs locks.py
 }
 
