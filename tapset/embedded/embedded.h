@@ -157,6 +157,9 @@ enum {
     PYTHON_IN_JIT = 4, /* with one of the last two: the line may be an earlier one, and " [jit]" follows */
 };
 
+/* What is described of a sleep beside its kind: nothing, which file or socket, or this with all ports. */
+enum python_detail { PYTHON_KIND_ALONE, PYTHON_SAY_WHICH, PYTHON_SAY_PORTS };
+
 /* What a probe reads, and what it writes to do so: each running probe has its own, by python_open_sample(). */
 struct python_sample {
     int taken;                         /* a probe has it */
@@ -374,6 +377,8 @@ static void python_dump_give_back(void);
 
 /* python_calls.stp */
 static unsigned python_task_state(const struct task_struct *task);
+static pid_t python_own_id(void);
+static u64 python_function_number(const char *filename, const char *funcname);
 static int python_leaves_cpu(void);
 static u64 python_queued_time(const struct task_struct *task);
 static int python_begin_sleep_at(u32 stack, bool queued, u64 since, u64 cpu, u64 queued_time);
@@ -386,6 +391,7 @@ static void python_set_woken_by(const struct task_struct *task, u32 stack, u32 j
 static struct python_sleep_time python_next_asleep(u32 *number);
 
 /* python_json.stp */
+static size_t python_json_length(const char *text);
 static void python_json_print(const char *text, size_t length);
 static void python_json_print_us(const char *key, u64 ns);
 
@@ -398,6 +404,10 @@ static u32 python_join_sample(u32 stack, u32 between, struct python_sample *samp
 static int python_sample_names(struct python_sample *sample, unsigned long state, int style, int user);
 static bool python_add_root(struct python_sample *sample, const char *root);
 static s64 python_number_sample(struct python_sample *sample, const char *root, int style, int user, void (*hold)(u32 number));
+
+/* python_sleep.stp.in */
+static const char *python_describe_kind(struct python_sample *sample, enum python_detail detail);
+static u32 python_extend_by_kind(struct python_sample *sample, u32 stack, const char *kind, bool folded);
 
 /* python_stacks.stp.in */
 static struct python_stack *python_stack_of(s64 number);

@@ -1,0 +1,85 @@
+# pyrequest's causes, held against a program that plants them and has clocks of its own.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  scripts_setup
+  requests=$top/test/workloads/requests.py
+  export PYTHON_GIL=1 # in a free-threaded build, where else nothing waits for it
+}
+
+# Runs pyrequest on the workload: its rows are in $printed, what the program says is in $said.
+# usage: requested PYTHON CAUSES STAP'S ARGUMENTS...
+requested() {
+  said=$BATS_TEST_TMPDIR/said
+  script pyrequest -c "env LD_PRELOAD=$shim $1 $requests $2" "${@:3}" 'handle handle_outer' path >"$said.all" || {
+    cat "$said.all"
+    return 1
+  }
+  grep '^{"path"' "$said.all" >"$said"
+}
+
+# The tables' first cause is the one that was planted in the slow requests of each path; their numbers are the program's.
+check_causes() {
+  /usr/bin/python3 - "$printed" "$said" <<'PY'
+import collections
+import json
+import sys
+
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+said = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+causes = {"gil": "GIL", "cpu": "CPU", "run_queue": "run queue", "page_fault": "page fault"}
+groups = {row["by"].strip("'"): row for row in rows if "p50_us" in row}
+assert set(groups) == {one["path"] for one in said}, groups
+first = {}
+for row in rows:
+    if "cause" in row:
+        first.setdefault(row["by"].strip("'"), row)
+        assert row["difference_us"] <= row["slowest_us"] + 1 and 0 <= row["share"] <= 100, row
+for path, group in groups.items():
+    took = sorted(one["us"] for one in said if one["path"] == path)
+    print(path, group, first[path], took[-1])
+    assert group["requests"] == len(took) and group["failed"] == 0, group
+    assert first[path]["cause"] == causes.get(path, path), (path, first[path])
+    assert group["max_us"] <= took[-1] + 1
+    slowest = [row for row in rows if "stack" in row and row["by"].strip("'") == path]
+    assert len(slowest) == 3 and [row["wall_us"] for row in slowest] == sorted((row["wall_us"] for row in slowest), reverse=True)
+    assert abs(slowest[0]["wall_us"] - group["max_us"]) < 1
+    if path not in ("cpu", "run_queue", "gil"):
+        assert slowest[0]["stack"][0].split("\t")[0] == causes.get(path, path), slowest[0]
+        assert slowest[0]["stack"][-1].endswith("in <module>"), slowest[0]
+assert rows[-1] == {"left_out_at_begin": 0, "left_out_at_end": 0, "left_out_thread_ended": 0}, rows[-1]
+PY
+}
+
+@test "the first cause that pyrequest names is the one that makes the slow requests slow" {
+  requested "$system" 'gil lock socket timer page_fault run_queue cpu' -G json=1
+  check_causes
+}
+
+@test "the parts of each request add up to the wall time of the program's own clock" {
+  requested "$system" 'lock socket cpu nested' -G json=1 -G each=1
+  /usr/bin/python3 - "$printed" "$said" <<'PY'
+import json
+import sys
+
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+said = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+assert rows.pop() == {"left_out_at_begin": 0, "left_out_at_end": 0, "left_out_thread_ended": 0}
+inner, outer, raises = rows[-3:]
+for row in rows:
+    parts = sum(value for key, value in row.items() if key.endswith("_us") and key not in ("wall_us", "gc_us", "import_us", "longest_us"))
+    assert abs(parts - row["wall_us"]) < 0.1, row
+assert len(rows) == len(said) + 3
+for row, one in zip(rows, said):
+    slack = max(50, one["us"] * 0.01)
+    # the shim's markers and the first and last line's own time are not within
+    print(one, row["wall_us"])
+    assert one["within_us"] - 1 <= row["wall_us"] <= one["us"] + slack, (row, one)
+assert (inner["function"], outer["function"], raises["function"]) == ("handle", "handle_outer", "handle")
+assert inner["timer_us"] <= outer["timer_us"] and inner["wall_us"] <= outer["wall_us"] and outer["stack"] == inner["stack"]
+assert [row["failed"] for row in (inner, outer, raises)] == [False, False, True]
+PY
+}

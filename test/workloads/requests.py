@@ -1,0 +1,157 @@
+# requests.py CAUSE...: calls handle() 60 times for each CAUSE, nine in ten of them fast; the others take 30 ms longer, for
+# that cause.  Prints a line of JSON for each call: the cause, whether it was a slow one, and the seconds by its own clock
+# around the call and within it, and the last line the thread.  For pyrequest's suite.
+#
+# SPDX-License-Identifier: MIT
+
+import ctypes
+import fcntl
+import json
+import mmap
+import os
+import platform
+import socket
+import struct
+import sys
+import threading
+import time
+
+NAP = 0.03
+said = []
+
+
+def computes(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+# Another thread computes meanwhile; this one gives the GIL away and wants it back.
+def of_gil():
+    other = threading.Thread(target=computes, args=(3 * NAP,))
+    other.start()
+    return lambda: [time.sleep(0) for _ in range(8)], other.join
+
+
+def after_a_nap(function, *arguments):
+    def naps():
+        time.sleep(NAP)
+        function(*arguments)
+
+    return threading.Thread(target=naps)
+
+
+def of_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    other = after_a_nap(lock.release)
+    other.start()
+    return lock.acquire, other.join
+
+
+# A server that answers late.
+def of_socket():
+    ours, theirs = socket.socketpair()
+    other = after_a_nap(theirs.send, b"x")
+    other.start()
+    return lambda: ours.recv(1), other.join
+
+
+def of_timer():
+    return lambda: time.sleep(NAP), lambda: None
+
+
+def of_cpu():
+    return lambda: computes(NAP), lambda: None
+
+
+# A process computes on this thread's CPU, which is niced.
+def of_run_queue():
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, b"x")
+        computes(60)
+        os._exit(0)
+    os.read(reader, 1)
+
+    def ends():
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        os.sched_setaffinity(0, cpus)
+
+    def runs():
+        began = os.times()
+        while sum(os.times()[:2]) - sum(began[:2]) < NAP:
+            pass
+
+    return runs, ends
+
+
+# Include/uapi/linux/userfaultfd.h
+def of_page_fault():
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = libc.syscall(282 if platform.machine() == "aarch64" else 323, os.O_CLOEXEC)
+    memory = mmap.mmap(-1, mmap.PAGESIZE)
+    page = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    fcntl.ioctl(descriptor, 0xC018AA3F, bytearray(struct.pack("QQQ", 0xAA, 0, 0)))
+    fcntl.ioctl(descriptor, 0xC020AA00, bytearray(struct.pack("QQQQ", page, mmap.PAGESIZE, 1, 0)))
+    other = after_a_nap(fcntl.ioctl, descriptor, 0xC020AA04, bytearray(struct.pack("QQQq", page, mmap.PAGESIZE, 0, 0)))
+    other.start()
+
+    def ends():
+        other.join()
+        os.close(descriptor)
+        memory  # lives until then
+
+    return lambda: libc.memset(ctypes.c_void_p(page), 1, 1), ends
+
+
+# within: the seconds between its first and its last line
+def handle(path, slow, within):
+    began = time.perf_counter()
+    computes(0.001)
+    slow()
+    within.append(time.perf_counter() - began)
+    if path == "raises":
+        raise ValueError(path)
+
+
+# A request within a request.
+def handle_outer(path):
+    handle("inner", lambda: time.sleep(NAP), [])
+
+
+def nothing():
+    pass
+
+
+def serves(path, number):
+    is_slow = number % 10 == 9
+    slow, ends = globals()["of_" + path]() if is_slow else (nothing, nothing)
+    within = []
+    began = time.perf_counter()
+    handle(path, slow, within)
+    took = time.perf_counter() - began
+    ends()
+    said.append({"path": path, "slow": is_slow, "us": took * 1e6, "within_us": within[0] * 1e6})
+
+
+def main():
+    for path in sys.argv[1:]:
+        if path == "nested":
+            handle_outer("outer")
+            try:
+                handle("raises", nothing, [])
+            except ValueError:
+                pass
+            continue
+        for number in range(60):
+            serves(path, number)
+    for one in said:
+        print(json.dumps(one))
+
+
+main()
