@@ -586,6 +586,22 @@ static int python_task_is_pending(unsigned long task)
     return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task && future.pending;
 }
 
+/* Whether a task waits for another one. */
+static int python_task_waits_for_task(unsigned long task)
+{
+    struct python_task_reader tasks;
+    struct python_future future;
+    return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_read_future(&tasks, &future, task) && future.is_task &&
+           future.waits && python_read_future(&tasks, &future, future.waits) && future.is_task;
+}
+
+/* Whether it is the frame of the task's coroutine. */
+static int python_is_frame_of_task(unsigned long task, unsigned long frame)
+{
+    struct python_task_reader tasks;
+    return python_begin_tasks(&tasks, PYTHON_TASK_EFFORT) && python_task_frame(&tasks, task) == frame;
+}
+
 /* Writes the task's name, or the qualified name of its coroutine. */
 static void python_named_task_text(char *to, unsigned long task, int of_coroutine)
 {

@@ -363,6 +363,9 @@ static int python_find_lock(struct python_lock *lock, struct python_frames *fram
 static int python_find_cycle(struct task_struct **cycle, struct python_frames *frames, struct task_struct *thread);
 
 /* asyncio.c */
+static int python_task_is_pending(unsigned long task);
+static int python_task_waits_for_task(unsigned long task);
+static int python_is_frame_of_task(unsigned long task, unsigned long frame);
 static void python_dump_begin_tasks(struct python_dump *dump);
 static void python_dump_tasks_of(struct task_struct *thread);
 static void python_dump_other_tasks(void);

@@ -14,7 +14,7 @@ setup() {
 # usage: requested PYTHON CAUSES STAP'S ARGUMENTS...
 requested() {
   said=$BATS_TEST_TMPDIR/said
-  script pyrequest -c "env LD_PRELOAD=$shim $1 $requests $2" "${@:3}" 'handle handle_outer' path >"$said.all" || {
+  script pyrequest -c "env LD_PRELOAD=$shim $1 $requests $2" "${@:3}" 'handle*' path >"$said.all" || {
     cat "$said.all"
     return 1
   }
@@ -30,6 +30,10 @@ import sys
 
 rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 said = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+keys = {" ".join(row) for row in rows if "wall_us" not in row}
+assert keys == {"requests failed mean_us p50_us p90_us p99_us max_us by function file",
+                "share median_us slowest_us difference_us cause by function file",
+                "left_out_at_begin left_out_at_end left_out_thread_ended"}, keys
 causes = {"gil": "GIL", "cpu": "CPU", "run_queue": "run queue", "page_fault": "page fault"}
 groups = {row["by"].strip("'"): row for row in rows if "p50_us" in row}
 assert set(groups) == {one["path"] for one in said}, groups
@@ -47,7 +51,7 @@ for path, group in groups.items():
     slowest = [row for row in rows if "stack" in row and row["by"].strip("'") == path]
     assert len(slowest) == 3 and [row["wall_us"] for row in slowest] == sorted((row["wall_us"] for row in slowest), reverse=True)
     assert abs(slowest[0]["wall_us"] - group["max_us"]) < 1
-    if path not in ("cpu", "run_queue", "gil"):
+    if path not in ("cpu", "run_queue", "gil", "loop", "task", "future"):
         assert slowest[0]["stack"][0].split("\t")[0] == causes.get(path, path), slowest[0]
         assert slowest[0]["stack"][-1].endswith("in <module>"), slowest[0]
 assert rows[-1] == {"left_out_at_begin": 0, "left_out_at_end": 0, "left_out_thread_ended": 0}, rows[-1]
@@ -82,4 +86,54 @@ assert (inner["function"], outer["function"], raises["function"]) == ("handle", 
 assert inner["timer_us"] <= outer["timer_us"] and inner["wall_us"] <= outer["wall_us"] and outer["stack"] == inner["stack"]
 assert [row["failed"] for row in (inner, outer, raises)] == [False, False, True]
 PY
+}
+
+@test "the life of a task of asyncio is divided, too: its steps, and what it waits for between them" {
+  requested "$system" tasks -G json=1 -G tasks=1
+  check_causes
+  requested "$system" tasks -G json=1 -G each=1 -G tasks=1
+  /usr/bin/python3 - "$printed" "$said" <<'PY'
+import json
+import sys
+
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")][:-1]
+said = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+assert len(rows) == len(said) and {row["function"] for row in rows} == {"handle_task"}
+for row, one in zip(rows, said):
+    print(one, row)
+    parts = sum(value for key, value in row.items() if key.endswith("_us") and key not in ("wall_us", "gc_us", "import_us", "longest_us"))
+    assert abs(parts - row["wall_us"]) < 0.1, row
+    assert one["within_us"] - 1 <= row["wall_us"] <= one["us"] + max(50, one["us"] * 0.01), (row, one)
+PY
+}
+
+@test "pyrequest says that PATTERN names nothing, and counts requests in which their threads end, and values that it can't read" {
+  script_says pyrequest -c "env LD_PRELOAD=$shim $system -c 'import time; time.sleep(14)'" 'handle*' path
+  [ "$(grep -c 'no call of a function that PATTERN names was seen in 10 seconds' "$printed.said")" = 1 ]
+  [ "$(grep -c 'no request has ended' "$printed.said")" = 1 ]
+  cat >"$BATS_TEST_TMPDIR/ends.py" <<'PY'
+import threading
+
+
+def handle(event):
+    event.set()
+    threading.Event().wait()
+
+
+def handle_other(path):
+    raise KeyError(path)
+
+
+begins = threading.Event()
+threading.Thread(target=handle, args=(begins,), daemon=True).start()
+begins.wait()
+try:
+    handle_other(7)
+except KeyError:
+    pass
+PY
+  script_says pyrequest -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/ends.py" 'handle*' path
+  grep -xF 'Left out: 0 requests open at the begin, 0 open at the end, 1 in which their threads ended' "$printed"
+  grep -qE '^ +1 +1 .* 7 +handle_other +/' "$printed"
+  [ "$(grep -cF '"path" could not be read in 1 requests' "$printed.said")" = 1 ]
 }

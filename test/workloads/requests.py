@@ -1,9 +1,10 @@
-# requests.py CAUSE...: calls handle() 60 times for each CAUSE, nine in ten of them fast; the others take 30 ms longer, for
-# that cause.  Prints a line of JSON for each call: the cause, whether it was a slow one, and the seconds by its own clock
-# around the call and within it, and the last line the thread.  For pyrequest's suite.
+# requests.py CAUSE...: calls handle() 20 times for each CAUSE; two of the calls take longer, for that cause.  "tasks" runs
+# tasks of asyncio in place of it.  Prints a line of JSON for each call: the cause, whether it was a slow one, and the
+# microseconds by its own clock around the call and within it.  For pyrequest's suite.
 #
 # SPDX-License-Identifier: MIT
 
+import asyncio
 import ctypes
 import fcntl
 import json
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 
-NAP = 0.03
+NAP = 0.4
 said = []
 
 
@@ -28,9 +29,15 @@ def computes(seconds):
 
 # Another thread computes meanwhile; this one gives the GIL away and wants it back.
 def of_gil():
-    other = threading.Thread(target=computes, args=(3 * NAP,))
+    other = threading.Thread(target=computes, args=(2 * NAP,))
     other.start()
-    return lambda: [time.sleep(0) for _ in range(8)], other.join
+
+    def wants_it():
+        end = time.perf_counter() + NAP
+        while time.perf_counter() < end:
+            time.sleep(0)
+
+    return wants_it, other.join
 
 
 def after_a_nap(function, *arguments):
@@ -65,7 +72,7 @@ def of_cpu():
     return lambda: computes(NAP), lambda: None
 
 
-# A process computes on this thread's CPU, which is niced.
+# A child computes on the CPU on which this thread runs, too.
 def of_run_queue():
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
@@ -73,7 +80,7 @@ def of_run_queue():
     child = os.fork()
     if not child:
         os.write(writer, b"x")
-        computes(60)
+        computes(100 * NAP)
         os._exit(0)
     os.read(reader, 1)
 
@@ -84,7 +91,7 @@ def of_run_queue():
 
     def runs():
         began = os.times()
-        while sum(os.times()[:2]) - sum(began[:2]) < NAP:
+        while sum(os.times()[:2]) - sum(began[:2]) < NAP / 2:
             pass
 
     return runs, ends
@@ -139,8 +146,37 @@ def serves(path, number):
     said.append({"path": path, "slow": is_slow, "us": took * 1e6, "within_us": within[0] * 1e6})
 
 
+# What is ready waits for the loop, which sleeps; a task waits for another one, or for a timer of the loop.
+async def handle_task(path, is_slow, within):
+    began = time.perf_counter()
+    await asyncio.sleep(0.001)
+    if is_slow and path == "loop":
+        asyncio.get_event_loop().call_soon(time.sleep, NAP)
+        await asyncio.sleep(0)
+    elif is_slow and path == "task":
+        await asyncio.ensure_future(asyncio.sleep(NAP))
+    elif is_slow and path == "lock":
+        of_lock()[0]()
+    elif is_slow:
+        await asyncio.sleep(NAP)
+    within.append(time.perf_counter() - began)
+
+
+async def serves_tasks():
+    for path in ("loop", "task", "future", "lock"):
+        for number in range(20):
+            within = []
+            began = time.perf_counter()
+            await asyncio.ensure_future(handle_task(path, number % 10 == 9, within))
+            took = time.perf_counter() - began
+            said.append({"path": path, "slow": number % 10 == 9, "us": took * 1e6, "within_us": within[0] * 1e6})
+
+
 def main():
     for path in sys.argv[1:]:
+        if path == "tasks":
+            asyncio.get_event_loop_policy().new_event_loop().run_until_complete(serves_tasks())
+            continue
         if path == "nested":
             handle_outer("outer")
             try:
@@ -148,7 +184,7 @@ def main():
             except ValueError:
                 pass
             continue
-        for number in range(60):
+        for number in range(20):
             serves(path, number)
     for one in said:
         print(json.dumps(one))
