@@ -19,6 +19,7 @@ import time
 
 NAP = 0.4
 said = []
+parent = os.getpid()
 
 
 def computes(seconds):
@@ -27,17 +28,12 @@ def computes(seconds):
         pass
 
 
-# Another thread computes meanwhile; this one gives the GIL away and wants it back.
+# Three others compute meanwhile, each in a thread, or in a process on this thread's CPU: this one does for a quarter of the time.
 def of_gil():
-    other = threading.Thread(target=computes, args=(2 * NAP,))
-    other.start()
-
-    def wants_it():
-        end = time.perf_counter() + NAP
-        while time.perf_counter() < end:
-            time.sleep(0)
-
-    return wants_it, other.join
+    others = [threading.Thread(target=computes, args=(2 * NAP,)) for _ in range(3)]
+    for other in others:
+        other.start()
+    return lambda: computes(NAP), lambda: [other.join() for other in others]
 
 
 def after_a_nap(function, *arguments):
@@ -72,29 +68,25 @@ def of_cpu():
     return lambda: computes(NAP), lambda: None
 
 
-# A child computes on the CPU on which this thread runs, too.
 def of_run_queue():
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
     reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
+    children = [os.fork() for _ in range(3) if os.getpid() == parent]
+    if os.getpid() != parent:
         os.write(writer, b"x")
         computes(100 * NAP)
         os._exit(0)
-    os.read(reader, 1)
+    for _ in children:
+        os.read(reader, 1)
 
     def ends():
-        os.kill(child, 9)
-        os.waitpid(child, 0)
+        for child in children:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
         os.sched_setaffinity(0, cpus)
 
-    def runs():
-        began = os.times()
-        while sum(os.times()[:2]) - sum(began[:2]) < NAP / 2:
-            pass
-
-    return runs, ends
+    return lambda: computes(NAP), ends
 
 
 # Include/uapi/linux/userfaultfd.h
