@@ -10,14 +10,16 @@ setup() {
   export PYTHON_GIL=1 # in a free-threaded build, where else nothing waits for it
 }
 
-# Runs pyrequest on the workload: its rows are in $printed, what the program says is in $said.
+# Runs pyrequest on the workload: its rows are in $printed, what the program says is in $said.  On a busy machine Python may
+# take ten seconds to start, of which pyrequest warns.
 # usage: requested PYTHON CAUSES STAP'S ARGUMENTS...
 requested() {
   said=$BATS_TEST_TMPDIR/said
-  script pyrequest -c "env LD_PRELOAD=$shim $1 $requests $2" "${@:3}" 'handle*' path >"$said.all" || {
+  script_says pyrequest -c "env LD_PRELOAD=$shim $1 $requests $2" "${@:3}" 'handle*' path >"$said.all" || {
     cat "$said.all"
     return 1
   }
+  refute grep -E 'WARNING: (lost|skipped|more than|no room)|ERROR|could not be read' "$printed.said"
   grep '^{"path"' "$said.all" >"$said"
 }
 
@@ -169,7 +171,7 @@ def handle(path):
 handle(sys.argv[1])
 handle_inner("last")
 PY
-  script pyrequest -G json=1 -c "$system $BATS_TEST_TMPDIR/before.py $shim $(semaphore "$shim" filtered__function__entry)" 'handle*' path
+  script_says pyrequest -G json=1 -c "$system $BATS_TEST_TMPDIR/before.py $shim $(semaphore "$shim" filtered__function__entry)" 'handle*' path
   tail -n 1 "$printed" | grep -xF '{"left_out_at_begin":1,"left_out_at_end":0,"left_out_thread_ended":0}'
   [ "$(jq -r 'select(.requests).function' "$printed" | sort -u)" = handle_inner ]
 }
