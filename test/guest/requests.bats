@@ -48,20 +48,32 @@ for path, group in groups.items():
     took = sorted(one["us"] for one in said if one["path"] == path)
     print(path, group, first[path], took[-1])
     assert group["requests"] == len(took) and group["failed"] == 0, group
-    assert first[path]["cause"] == causes.get(path, path), (path, first[path])
     assert group["max_us"] <= took[-1] + 1
+    cause = causes.get(path, path)
+    key = cause.lower().replace(" ", "_") + "_us"
     slowest = [row for row in rows if "stack" in row and row["by"].strip("'") == path]
-    assert len(slowest) == 3 and [row["wall_us"] for row in slowest] == sorted((row["wall_us"] for row in slowest), reverse=True)
-    assert abs(slowest[0]["wall_us"] - group["max_us"]) < 1
-    if path not in ("cpu", "run_queue", "gil", "loop", "task", "future"):
-        assert slowest[0]["stack"][0].split("\t")[0] == causes.get(path, path), slowest[0]
-        assert slowest[0]["stack"][-1].endswith("in <module>"), slowest[0]
+    walls = [row["wall_us"] for row in slowest]
+    assert len(slowest) == 20 and walls == sorted(walls, reverse=True) and abs(walls[0] - group["max_us"]) < 1
+    # each slow one has its cause, whatever else a busy machine does to it
+    of_path = [one for one in said if one["path"] == path]
+    for row, one in zip(sorted(slowest, key=lambda row: row["start"]), of_path):
+        assert not one["slow"] or row[key] >= (20000 if path in ("cpu", "run_queue", "gil") else 390000), (one, row)
+    # the first row is what the slowest request has more of than those around the median
+    keys = [name for name in slowest[0] if name.endswith("_us") and name not in ("wall_us", "gc_us", "import_us", "longest_us")]
+    middle = sorted(slowest, key=lambda row: row["wall_us"])[7:12]
+    more = {name: slowest[0][name] - sum(row[name] for row in middle) / len(middle) for name in keys}
+    named = first[path]["cause"].lower().replace(" ", "_") + "_us"
+    assert max(more.values()) - more[named] < 2, (first[path], more)
+    if slowest[0][key] > walls[0] / 2:
+        assert first[path]["cause"] == cause, (path, first[path])
+        if path not in ("cpu", "run_queue", "gil", "loop", "task", "future"):
+            assert slowest[0]["stack"][0].split("\t")[0] == cause and slowest[0]["stack"][-1].endswith("in <module>"), slowest[0]
 assert set(rows[-1]) >= {"left_out_at_end", "left_out_thread_ended"} and not any(rows[-1].values()), rows[-1]
 PY
 }
 
 @test "the first cause that pyrequest names is the one that makes the slow requests slow" {
-  requested "$system" 'gil lock socket timer page_fault run_queue cpu' -G json=1
+  requested "$system" 'gil lock socket timer page_fault run_queue cpu' -G json=1 -G slowest=20
   check_causes
 }
 
@@ -91,7 +103,7 @@ PY
 }
 
 @test "the life of a task of asyncio is divided, too: its steps, and what it waits for between them" {
-  requested "$system" tasks -G json=1 -G tasks=1
+  requested "$system" tasks -G json=1 -G slowest=20 -G tasks=1
   check_causes
   requested "$system" tasks -G json=1 -G each=1 -G tasks=1
   /usr/bin/python3 - "$printed" "$said" <<'PY'
