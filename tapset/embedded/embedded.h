@@ -385,7 +385,7 @@ static u64 python_function_number(const char *filename, const char *funcname);
 static int python_leaves_cpu(void);
 static u64 python_queued_time(const struct task_struct *task);
 static int python_begin_sleep_at(u32 stack, bool queued, u64 since, u64 cpu, u64 queued_time);
-static int python_begin_sleep(u32 stack, bool queued);
+static int python_begin_sleep(u32 stack, bool queued, u64 since);
 static u64 python_cpu_now(void);
 static bool python_is_kept(void);
 static struct python_sleep_time python_end_sleep(void);

@@ -278,16 +278,20 @@ def slept():
 
 
 def asleep(number=0):
-    five = (ctypes.c_ulonglong * 5)()
-    number = library.next_asleep(five, number)
-    return [number] + five[:3]
+    six = (ctypes.c_ulonglong * 6)()
+    number = library.next_asleep(six, number)
+    return [number] + six[:3]
 
 
-# With all time off a CPU, and the time on one that was not counted before.
+def begin_sleep(stack, queued, since=0):
+    return library.begin_sleep(stack, queued, ctypes.c_ulonglong(since))
+
+
+# With all time off a CPU, the time on one that was not counted before, and when it was measured.
 def ended_sleep():
-    five = (ctypes.c_ulonglong * 5)()
-    library.end_sleep(five)
-    return list(five)
+    six = (ctypes.c_ulonglong * 6)()
+    library.end_sleep(six)
+    return list(six)
 
 
 def sleeps():
@@ -302,7 +306,7 @@ def sleeps():
     expect(1, ask("__python_will_sleep"))
     library.leave_cpu(0, 128)  # ends
     expect(0, library.leaves_cpu())
-    expect(1, library.begin_sleep(5, 0))
+    expect(1, begin_sleep(5, 0))
     library.pass_(500, 0)
     number = asleep()[0]
     expect([number, 5, 500, 0], asleep())
@@ -317,7 +321,7 @@ def sleeps():
     expect([0, 0, 0], slept())
     expect([0, 0, 0, 0], asleep())
     # it is preempted
-    expect(1, library.begin_sleep(6, 1))
+    expect(1, begin_sleep(6, 1))
     library.queue(1)
     library.pass_(80, 0)
     expect([number, 6, 80, 0], asleep())
@@ -325,20 +329,26 @@ def sleeps():
     library.pass_(25, 20)  # an interrupt is no wait for a CPU
     expect([6, 80, 0], slept())
     # it was about to sleep, so the kernel has not measured that
-    expect(1, library.begin_sleep(6, 1))
+    expect(1, begin_sleep(6, 1))
     library.pass_(80, 0)
     library.pass_(20, 20)
     expect([6, 80, 0], slept())
     # a sample counts a part of the time on a CPU; what an interrupt takes is off it
-    expect(1, library.begin_sleep(6, 1))
+    expect(1, begin_sleep(6, 1))
     library.queue(1)
     library.pass_(80, 0)
     library.queue(0)
     library.pass_(25, 20)
     expect(20, library.count_cpu())
     library.pass_(30, 30)
-    expect([6, 80, 0, 85, 30], ended_sleep())
-    expect([0] * 5, ended_sleep())
+    *sleep, until = ended_sleep()
+    expect([6, 80, 0, 85, 30], sleep)
+    expect([0] * 6, ended_sleep())
+    # what the probe of the switch takes is in the next sleep
+    library.pass_(15, 0)
+    expect(1, begin_sleep(5, 0, until))
+    library.pass_(100, 0)
+    expect([5, 115, 0], slept())
 
 
 def printed(stack, what="stack_print", *more):

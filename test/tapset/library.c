@@ -208,9 +208,9 @@ int leaves_cpu(void)
     return python_leaves_cpu();
 }
 
-int begin_sleep(unsigned stack, int queued)
+int begin_sleep(unsigned stack, int queued, u64 since)
 {
-    return python_begin_sleep(stack, queued);
+    return python_begin_sleep(stack, queued, since);
 }
 
 static void put_slept(u64 *to, struct python_sleep_time sleep)
@@ -220,6 +220,7 @@ static void put_slept(u64 *to, struct python_sleep_time sleep)
     to[2] = sleep.queued;
     to[3] = sleep.off;
     to[4] = sleep.ran;
+    to[5] = sleep.until;
 }
 
 void end_sleep(u64 *to)

@@ -410,7 +410,7 @@ static void of_wakers(void)
         u32 stack = python_make_stack(0, cases[i].expected, 1);
         stack = python_make_stack(stack, "[pipe]", 6);
         python_note_stack(stack);
-        failed |= !python_begin_sleep(stack, 0);
+        failed |= !python_begin_sleep(stack, 0, 0);
         current = &waker;
         waker.tgid = cases[i].tgid ? cases[i].tgid : sleeper->tgid;
         waker.flags = cases[i].flags;

@@ -288,7 +288,7 @@ static void sleep_or_wake(struct thread *thread)
     s64 stack = some_note();
     struct python_sleep_time sleep = python_end_sleep();
     check(sleep.stack == thread->stack, "the stack of a sleep");
-    thread->stack = python_begin_sleep((u32)stack, false) ? (u32)stack : 0;
+    thread->stack = python_begin_sleep((u32)stack, false, 0) ? (u32)stack : 0;
     if (thread->stack && random_below(2)) {
         check(python_end_sleep().stack == thread->stack, "the stack of a sleep");
         thread->stack = 0;

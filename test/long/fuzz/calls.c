@@ -172,7 +172,7 @@ static void leave_cpu(u8 value)
     int leaves = python_leaves_cpu();
     if (leaves)
         python_begin_sleep((u32)(value & 4 ? note_stack("outer", "inner") : note_stack(name, "")),
-                           leaves == 2);
+                           leaves == 2, 0);
 }
 
 static void check_sleep(struct python_sleep_time sleep)
