@@ -3,8 +3,8 @@
 # usage: events.py FILE KIND...
 #
 # Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes in most rounds.  A round is short,
-# so that in most of them the kernel's clock does not tick.  The time is the thread's; for round_trips and handovers, which
-# always have something to run, and for samples it is elapsed; for markers it is a process's.
+# so that in most of them the kernel's clock does not tick.  The time is the thread's; for round_trips, requests and handovers,
+# which always have something to run, and for samples it is elapsed; for markers it is a process's.
 #
 # SPDX-License-Identifier: MIT
 
@@ -103,6 +103,15 @@ def round_trips():  # to a child and back: both sleep once
     return 20
 
 
+def request():
+    round_trips()
+
+
+def requests():
+    request()
+    return 1
+
+
 def computes(times):
     for _ in range(times):
         for _ in range(80):
@@ -171,7 +180,7 @@ def deep(depth, function):
     return deep(depth - 1, function) if depth else function()
 
 
-KINDS = [calls, lines, raises, imports, collections, audits, syscalls, c_calls, allocations, round_trips, steps]
+KINDS = [calls, lines, raises, imports, collections, audits, syscalls, c_calls, allocations, round_trips, requests, steps]
 
 
 def median(values):
@@ -198,7 +207,7 @@ def samples():
 
 def usual(function):
     """Of an event, in the round than which a quarter takes less: single rounds do, and the kernel's clock ticks in others."""
-    clock = time.perf_counter_ns if function == round_trips else time.thread_time_ns
+    clock = time.perf_counter_ns if function in (round_trips, requests) else time.thread_time_ns
     nothing = median(rounds_of(int, 25, clock)[0])
     # CPython specializes what runs, for a hundred imports
     rounds_of(function, 24, clock)
