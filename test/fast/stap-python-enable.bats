@@ -6,6 +6,12 @@
 load ../lib/helper
 load ../lib/launcher
 
+# Whether list says which file loads the shim.  A script of environments() it does not read.
+# usage: says_its_loader PYTHON FILE
+says_its_loader() {
+  [ ! -h "$1" ] || launcher list "$1" | grep -qx "  the shim: loaded at each start, by $2"
+}
+
 @test "enable lets every start of an interpreter load the shim, disable ends that, each any number of times" {
   local python site files
   # shellcheck disable=SC2046
@@ -25,8 +31,7 @@ load ../lib/launcher
     [ "$(threads_of "$python" -S)" = 1 ]
     run launcher enable "$python"
     [ "$status $output" = "0 already enabled: $site/python_stap.pth" ]
-    run launcher list "$python"
-    grep -qx "  the shim: loaded at each start, by $(loader_of "$python")" <<<"$output"
+    says_its_loader "$python" "$(loader_of "$python")"
     run launcher disable "$python"
     [ "$status $output" = "0 disabled: $site/python_stap.pth" ]
     [ "$(threads_of "$python")" = 1 ]
@@ -48,7 +53,7 @@ load ../lib/launcher
     [ "$(threads_of "$python")" = 2 ]
     # with the links of a package, or of an enable for 3.18
     ln -s "${shim%/*}/python_stap_start" "${shim%/*}/python_stap_start/python_stap.start" "$site"
-    launcher list "$python" | grep -qx "  the shim: loaded at each start, by $site/python_stap.start"
+    says_its_loader "$python" "$site/python_stap.start"
     run "$python" -v -X dev -W error -c 'import sys; print("started", "python_stap" in sys.modules)'
     grep -i stap <<<"$output"
     [ "$(grep -c "Executing entry point: python_stap_start:load" <<<"$output")" = 1 ]

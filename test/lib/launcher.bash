@@ -40,14 +40,22 @@ launcher() {
   timeout -k 5 $((60 * SLOW)) "$@"
 }
 
-# Makes a virtual environment of each of these Pythons, as the module venv does but faster; prints their interpreters.
+# Makes a virtual environment of each of these Pythons, as the module venv does but faster; prints their interpreters.  One
+# that a script runs in a root folder (check-distros) is run there by a script, too.
 environments() {
-  local python folder number=0
+  local python folder own number=0
   for python; do
     folder=$BATS_TEST_TMPDIR/env$((++number))
+    own=$("$python" -c 'import sys; print(sys.executable)')
     mkdir -p "$folder/bin" "$folder/lib/python$(abi_of "$python")/site-packages"
-    ln -s "$python" "$folder/bin/python3"
-    echo "home = $(dirname "$python")" >"$folder/pyvenv.cfg"
+    if grep -qs '^exec chroot' "$python"; then
+      ln -s "$own" "$folder/bin/own"
+      sed "s# $own # $folder/bin/own #" "$python" >"$folder/bin/python3"
+      chmod +x "$folder/bin/python3"
+    else
+      ln -s "$python" "$folder/bin/python3"
+    fi
+    echo "home = $(dirname "$own")" >"$folder/pyvenv.cfg"
     echo "$folder/bin/python3"
   done
 }
