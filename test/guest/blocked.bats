@@ -81,6 +81,7 @@ PY
 }
 
 @test "pyblocked tells the GIL, locks and timers from others in each CPython" {
+  need_time
   local python
   while read -r python <&9; do
     echo "$python"

@@ -93,6 +93,7 @@ STP
 }
 
 @test "the how-to's tapset script prints the hierarchy of call_stack.py on every kind of hook" {
+  need_time
   local python output=$BATS_TEST_TMPDIR/output
   how_to_tapset >"$BATS_TEST_TMPDIR/howto.stp"
   for python in $(guest_pythons); do

@@ -45,6 +45,7 @@ are_whole() {
 }
 
 @test "what has no room in the buffer is an error that says how much it is" {
+  need_time
   run print_lines -s 1 -o "$printed"
   echo "$output"
   [ "$status" = 1 ]
@@ -57,6 +58,7 @@ are_whole() {
 }
 
 @test "what stapio does not come to read is an error that says how much it is" {
+  need_time
   # A pipe that is open, but not read until the end, like that to a pager which waits for a key.
   mkfifo "$BATS_TEST_TMPDIR/pipe"
   # shellcheck disable=SC2016 # it is for the guest's shell

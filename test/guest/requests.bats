@@ -103,6 +103,7 @@ PY
 }
 
 @test "the life of a task of asyncio is divided, too: its steps, and what it waits for between them" {
+  need_time
   requested "$system" tasks -G json=1 -G slowest=20 -G tasks=1
   check_causes
   requested "$system" tasks -G json=1 -G each=1 -G tasks=1
@@ -122,6 +123,7 @@ PY
 }
 
 @test "pyrequest says that PATTERN names nothing, and counts requests in which their threads end, and values that it can't read" {
+  need_time
   script_says pyrequest -c "env LD_PRELOAD=$shim $system -c 'import time; time.sleep(14)'" 'handle*' path
   [ "$(grep -c 'no call of a function that PATTERN names was seen in 10 seconds' "$printed.said")" = 1 ]
   [ "$(grep -c 'no request has ended' "$printed.said")" = 1 ]

@@ -319,6 +319,7 @@ REFUSED
 }
 
 @test "a script prints as many rows as its top may say" {
+  need_time
   local name what rows header options
   cat >"$BATS_TEST_TMPDIR/many.py" <<'PY'
 # So many functions more than so many, each of which does it once.

@@ -373,6 +373,7 @@ TEXT
 }
 
 @test "pywatch refuses to watch nothing, and more than it can" {
+  need_time
   refuses "pywatch: PATTERN is missing" pywatch
   refuses 'pywatch: six EXPRESSIONs at most; the next one is "g"' pywatch f a b c d e f g
 }

@@ -120,7 +120,7 @@ static void check_names(struct python_sample *sample, bool queued, enum python_d
     __python_sleep_which_1(which, stack);
     check_text(kind, 64);
     check_text(which, PYTHON_WHICH);
-    python_add_sleep(stack, 5, 7, 0);
+    python_add_sleep(stack, 0, 5, 7, 0);
     check(__python_sleep_kinds_0() > 0, "no sums");
     python_drop_stack(stack);
 }
