@@ -35,19 +35,20 @@ document() {
   cat >"$folder/README.md"
 }
 
-@test "the README has at most 150 lines of 120 columns and cells of 60, and three traces on its first screen" {
+@test "the README has at most 150 lines of 120 columns and cells of 60, and four traces on its first screen" {
   local command
   [ "$(wc -l <"$top/README.md")" -le 150 ]
   refute env LC_ALL=C.UTF-8 grep -nE '^.{121}' "$top/README.md"
   refute awk -F '|' '/^[|]/ { for (i = 2; i < NF; i++) if (length($i) > 62) { print FNR ":" $i; n++ } } END { exit !n }' "$top/README.md"
-  head -n 40 "$top/README.md" >"$BATS_TEST_TMPDIR/screen"
-  for command in record pygil pyrequest; do
+  head -n 46 "$top/README.md" >"$BATS_TEST_TMPDIR/screen"
+  for command in record pygil pyrequest pytasks; do
     grep -E "^\\$ sudo stap-python $command " "$BATS_TEST_TMPDIR/screen"
   done
   grep -E '^!\[.+\]\(scripts/pywall_example.png\)$' "$BATS_TEST_TMPDIR/screen"
   grep -E '^ +WAITED.us. +TOTAL.us. +FUNCTION$' "$BATS_TEST_TMPDIR/screen"
   grep -E '^ +HELD.us. +TOTAL.us. +FUNCTION$' "$BATS_TEST_TMPDIR/screen"
   grep -E '^ SHARE +MEDIAN.us. +SLOWEST.us. +DIFFERENCE.us. +CAUSE$' "$BATS_TEST_TMPDIR/screen"
+  grep -E '^ TASKS +STEPS +RUN.us. +LOOP.us. ' "$BATS_TEST_TMPDIR/screen"
 }
 
 @test "CONTRIBUTING.md has a line for each script, and the files that these lines name are there" {
