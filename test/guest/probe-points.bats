@@ -255,7 +255,8 @@ EXPECTED
     command=${command//stap-python run/env LD_PRELOAD=$shim}
     PATH=/usr/bin:$PATH eval "$command" </dev/null >"$output" 2>"$output.err"
     cat "$output" "$output.err" | head -n 20
-    refute grep -E 'ERROR|WARNING: [^K]' "$output.err"
+    # SystemTap says these of itself, the second in Debian 13 of each syscall.*
+    refute grep -vE 'WARNING: (Kernel function symbol table missing|cannot find module kernel debuginfo)' <(grep -E 'ERROR|WARNING' "$output.err")
     [ "$name" = python.import.done ] || [ "$name" = python.cfunction.return ] || [ -s "$output" ]
     count=$((count + 1))
   done 9< <(some 24 <"$BATS_TEST_TMPDIR/list")
