@@ -121,6 +121,56 @@ for row, one in zip(rows, said):
 PY
 }
 
+@test "with waker a request says who ended its longest wait: a thread of the process, another Python, an interrupt" {
+  local lines=$BATS_TEST_TMPDIR/lines
+  need_time
+  requested "$system" 'lock socket timer' -G json=1 -G each=1 waker
+  /usr/bin/python3 - "$printed" <<'PY'
+import json
+import sys
+
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")][:-1]
+assert len(rows) == 60 and {type(row["woken_by"]) for row in rows} == {list}
+seen = set()
+for row in rows:
+    cause = row["by"].strip("'")
+    if row[cause + "_us"] < 390000 or row["longest_us"] > row[cause + "_us"]:
+        continue
+    print(row)
+    seen.add(cause)
+    assert row["stack"][0].split("\t")[0] == cause and row["stack"][-1].endswith(" in <module>"), row
+    if cause == "timer":
+        assert row["woken_by"] == ["[interrupt]"], row
+    else:
+        assert row["woken_by"][0].endswith(" in naps") and row["woken_by"][-1].endswith(" in _bootstrap"), row
+assert seen == {"lock", "socket", "timer"}, seen
+PY
+  cat >"$BATS_TEST_TMPDIR/other.py" <<'PY'
+import os
+import time
+
+
+def writes(end):
+    time.sleep(0.4)
+    os.write(end, b"x")
+
+
+def handle(path):
+    os.read(ours, 1)
+
+
+ours, theirs = os.pipe()
+if not os.fork():
+    writes(theirs)
+    os._exit(0)
+handle("pipe")
+os.wait()
+PY
+  script_says pyrequest -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/other.py" waker 'handle*' path
+  sed -nE '/^    \[woken by\]$/,$ { s/\([0-9]+\)/(PID)/; s/File ".*" *, line [0-9]+, //; s/^ +//; p }' "$printed" >"$lines"
+  printf '%s\n' '[woken by]' 'in writes' 'in <module>' '[python3 (PID)]' | diff - <(sed 's/python3[.0-9]*/python3/' "$lines")
+}
+
 @test "pyrequest says that PATTERN names nothing, and counts requests in which their threads end, and values that it can't read" {
   script_says pyrequest -c "env LD_PRELOAD=$shim $system -c 'import time; time.sleep(14)'" 'handle*' path
   [ "$(grep -c 'no call of a function that PATTERN names was seen in 10 seconds' "$printed.said")" = 1 ]

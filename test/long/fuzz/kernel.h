@@ -181,6 +181,18 @@ static inline u64 div64_u64(u64 a, u64 b)
     return a / b;
 }
 
+static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
+{
+    *rest = a % b;
+    return a / b;
+}
+
+static inline u64 div_u64_rem(u64 a, u32 b, u32 *rest)
+{
+    *rest = (u32)(a % b);
+    return a / b;
+}
+
 /* Files: as much of them as the tapset reads. */
 struct super_block {
     u32 s_dev;
@@ -267,7 +279,7 @@ struct task_struct {
     struct restart_block restart_block;
     unsigned flags;
     bool frozen;
-    u64 start_time, self_exec_id;
+    u64 start_time, self_exec_id, stime;
     struct {
         u64 sum_exec_runtime;
         bool sched_delayed;
@@ -368,6 +380,7 @@ static pid_t __attribute__((unused)) _stp_target;
 static u64 now_ns;
 static unsigned long __attribute__((unused)) jiffies;
 #define ktime_get_ns() now_ns
+#define ktime_get_real_ns() now_ns
 #define local_clock() now_ns
 #define CONFIG_SCHED_INFO
 #define time_before(a, b) ((long)((a) - (b)) < 0)
