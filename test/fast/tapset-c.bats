@@ -207,7 +207,7 @@ C
   [ "$output" = "all as expected" ]
 }
 
-@test "a request keeps who ended its longest wait" {
+@test "a request keeps who ended its longest wait; of what has no room, or whose end was not seen, nothing is left behind" {
   local program=$BATS_TEST_TMPDIR/requests
   awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep,requests}.stp "$top/tapset/python_json.stp" >"$BATS_TEST_TMPDIR/requests_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \

@@ -42,7 +42,10 @@ static void expect(u64 expected, u64 got, const char *what)
     failed = 1;
 }
 
-static struct task_struct sleeper = {.mm = &current_mm, .group_leader = &sleeper},
+static struct signal_struct threads;
+static struct task_struct sleeper = {.mm = &current_mm,
+                                     .signal = &threads,
+                                     .group_leader = &sleeper},
                           waker = {
                               .mm = &current_mm, .comm = "w", .pid = 99, .group_leader = &waker};
 
@@ -203,11 +206,134 @@ static void of_the_next_sleep(void)
     expect(before + 2, held(), "held by a request that has ended");
 }
 
+/* ---------------------------------------------------------------- tasks of asyncio */
+
+static u64 sum_of(const struct python_request *request)
+{
+    u64 most = 0;
+    for (int part = 0; part < PYTHON_PARTS; part++)
+        most = max(most, request->parts[part]);
+    return most;
+}
+
+static struct python_request *begin_task(u64 task)
+{
+    __python_request_task_ready_1((s64)task);
+    __python_request_step_begins_1((s64)task);
+    python_open_task(task, now_ns, "", "x.py", "t", task);
+    return &python_requests[python_lives[python_find_life(task)].request];
+}
+
+/* The end of a step is not seen: the task's next step must not be a request within itself. */
+static void of_steps_without_end(void)
+{
+    begin_program(8);
+    u64 begun = now_ns;
+    struct python_request *request = begin_task(4096);
+    for (int i = 0; i < 3; i++) {
+        now_ns += 100;
+        __python_request_task_ready_1(4096);
+        __python_request_step_begins_1(4096);
+        expect(0, request->outer, "a request within itself");
+    }
+    now_ns += 100;
+    __python_request_step_ends_1(0); /* the task can't be read, so it is over */
+    expect(0, __python_requests_open_0(), "open");
+    expect(now_ns - begun, python_wall_of(&python_ended_requests[python_ended_count - 1]),
+           "the wall time");
+    expect(0, python_find_runner() != NULL, "the thread's record");
+}
+
+/* As python_step_ends(), for which the task would have to be one. */
+static void end_step(void)
+{
+    struct python_runner *runner = python_find_runner();
+    struct python_life *life = &python_lives[python_requests[runner->request].life];
+    now_ns += 100;
+    python_divide_time(runner, 0);
+    life->runs = false;
+    life->since = now_ns;
+    python_leave_innermost(runner, false);
+}
+
+/* A task is ready, by another thread, in the moment in which its step ends: no time is negative. */
+static void of_ready_at_the_end_of_a_step(void)
+{
+    begin_program(9);
+    struct python_request *request = begin_task(4096);
+    before_lock = end_step;
+    __python_request_task_ready_1(4096);
+    now_ns += 100;
+    __python_request_step_begins_1(4096);
+    expect(100, sum_of(request), "the longest part");
+    __python_request_step_ends_1(0);
+    expect(0, __python_requests_open_0(), "open");
+}
+
+/* A process ends, or executes another program, whose tasks have the same addresses. */
+static void of_ends_of_processes(void)
+{
+    begin_program(11);
+    u64 dropped = __python_requests_thread_ended_0();
+    u32 before = held();
+    begin_task(4096);
+    end_step();
+    begin_task(8192);
+    end_step();
+    __python_request_task_ready_1(12288);
+    sleeper.self_exec_id++;
+    begin_task(4096);
+    expect(3, __python_requests_open_0(), "open");
+    sleeper.__state = TASK_DEAD;
+    threads.live.counter = 1;
+    __python_request_switch_2(0, 0);
+    expect(dropped + 1, __python_requests_thread_ended_0(), "ended with their thread");
+    threads.live.counter = 0;
+    __python_request_switch_2(0, 0);
+    expect(dropped + 3, __python_requests_thread_ended_0(), "ended with their process");
+    expect(0, __python_requests_open_0(), "open");
+    expect(before, held(), "held by a process that has ended");
+    for (u32 number = 1; number < python_used_lives; number++)
+        expect(0, (u64)python_lives[number].process, "a task's process");
+}
+
+/* There is no room for one more thread with a request, nor for one more task. */
+static void of_full_tables(void)
+{
+    u32 before = held();
+    u64 lost = __python_requests_no_room_0(), kept = python_ended_count;
+    begin_program(10);
+    begin_task(4096);
+    end_step();
+    u32 used = python_used_runners, spare = python_free_runner;
+    python_used_runners = PYTHON_RUNNERS;
+    python_free_runner = 0;
+    __python_request_step_begins_1(4096);
+    expect(lost + 1, __python_requests_no_room_0(), "lost for want of threads");
+    expect(0, __python_requests_open_0(), "open");
+    python_used_runners = used;
+    python_free_runner = spare;
+    /* tasks that are ready */
+    for (u64 task = 1; task < PYTHON_LIVES; task++)
+        __python_request_task_ready_1((s64)(task << 8));
+    expect(lost + 1, __python_requests_no_room_0(), "lost before the table was full");
+    python_open_task(8, now_ns, "", "x.py", "t", 8);
+    expect(lost + 2, __python_requests_no_room_0(), "lost for want of tasks");
+    expect(0, __python_requests_open_0(), "open");
+    expect(0, python_find_runner() != NULL, "the thread's record");
+    expect(before, held(), "held by lost requests");
+    expect(kept, python_ended_count, "requests that have ended");
+}
+
 int main(void)
 {
     now_ns = 1000000;
     of_wakers();
     of_the_next_sleep();
+    of_steps_without_end();
+    of_ready_at_the_end_of_a_step();
+    of_ends_of_processes();
+    of_full_tables();
     puts(failed ? "not as expected" : "all as expected");
     return failed;
 }

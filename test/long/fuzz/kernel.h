@@ -264,6 +264,13 @@ struct mm_struct {
     } context;
 };
 enum { TASK_COMM_LEN = 16 };
+typedef struct {
+    int counter;
+} atomic_t;
+#define atomic_read(number) ((number)->counter)
+struct signal_struct {
+    atomic_t live;
+};
 #define PF_IO_WORKER 0x10u
 #define PF_KTHREAD 0x200000u
 struct task_struct {
@@ -274,6 +281,7 @@ struct task_struct {
         unsigned long fsbase, tpidr_el0;
     } thread;
     struct task_struct *real_parent, *group_leader;
+    struct signal_struct *signal;
     struct files_struct *files;
     struct fs_struct *fs;
     struct restart_block restart_block;
