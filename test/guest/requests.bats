@@ -57,7 +57,8 @@ for path, group in groups.items():
     # each slow one has its cause, whatever else a busy machine does to it
     of_path = [one for one in said if one["path"] == path]
     for row, one in zip(sorted(slowest, key=lambda row: row["start"]), of_path):
-        assert not one["slow"] or row[key] >= (20000 if path in ("cpu", "run_queue", "gil") else 390000), (one, row)
+        # (the nap of another thread that ends a wait begins before the request)
+        assert not one["slow"] or row[key] >= (390000 if path in ("timer", "loop", "task", "future") else 20000), (one, row)
     # the first row is what the slowest request has more of than those around the median
     keys = [name for name in slowest[0] if name.endswith("_us") and name not in ("wall_us", "gc_us", "import_us", "longest_us")]
     middle = sorted(slowest, key=lambda row: row["wall_us"])[7:12]
@@ -122,7 +123,7 @@ PY
 }
 
 @test "with waker a request says who ended its longest wait: a thread of the process, another Python, an interrupt" {
-  local lines=$BATS_TEST_TMPDIR/lines
+  local told=$BATS_TEST_TMPDIR/told
   need_time
   requested "$system" 'lock socket timer' -G json=1 -G each=1 waker
   /usr/bin/python3 - "$printed" <<'PY'
@@ -134,7 +135,7 @@ assert len(rows) == 60 and {type(row["woken_by"]) for row in rows} == {list}
 seen = set()
 for row in rows:
     cause = row["by"].strip("'")
-    if row[cause + "_us"] < 390000 or row["longest_us"] > row[cause + "_us"]:
+    if row[cause + "_us"] < 100000 or row["longest_us"] > row[cause + "_us"]:
         continue
     print(row)
     seen.add(cause)
@@ -167,8 +168,8 @@ handle("pipe")
 os.wait()
 PY
   script_says pyrequest -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/other.py" waker 'handle*' path
-  sed -nE '/^    \[woken by\]$/,$ { s/\([0-9]+\)/(PID)/; s/File ".*" *, line [0-9]+, //; s/^ +//; p }' "$printed" >"$lines"
-  printf '%s\n' '[woken by]' 'in writes' 'in <module>' '[python3 (PID)]' | diff - <(sed 's/python3[.0-9]*/python3/' "$lines")
+  sed -nE '/^    \[woken by\]$/,$ { s/\([0-9]+\)/(PID)/; s/File ".*" *, line [0-9]+, //; s/^ +//; p }' "$printed" >"$told"
+  printf '%s\n' '[woken by]' 'in writes' 'in <module>' '[python3 (PID)]' | diff - <(sed 's/python3[.0-9]*/python3/' "$told")
 }
 
 @test "pyrequest says that PATTERN names nothing, and counts requests in which their threads end, and values that it can't read" {
