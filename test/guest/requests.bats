@@ -201,4 +201,25 @@ PY
   grep -xF 'Left out: 0 requests open at the begin, 0 open at the end, 1 in which their threads ended' "$printed"
   grep -qE '^ +1 +1 .* 7 +handle_other +/' "$printed"
   [ "$(grep -cF '"path" could not be read in 1 of the requests' "$printed.said")" = 1 ]
+  # tasks that wait when their process is killed
+  cat >"$BATS_TEST_TMPDIR/killed.py" <<'PY'
+import asyncio
+import os
+
+
+async def handle(path):
+    await asyncio.sleep(1000)
+
+
+async def main():
+    tasks = [asyncio.ensure_future(handle(path)) for path in range(3)]
+    await asyncio.sleep(0.1)
+    os.kill(os.getpid(), 9)
+    await asyncio.wait(tasks)
+
+
+asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+PY
+  script_says pyrequest -c "sh -c 'env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/killed.py; :'" 'handle*' path -G tasks=1
+  grep -xF 'Left out: an unknown number open at the begin, 0 open at the end, 3 in which their threads ended' "$printed"
 }

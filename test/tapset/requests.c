@@ -284,11 +284,15 @@ static void of_ends_of_processes(void)
     sleeper.self_exec_id++;
     begin_task(4096);
     expect(3, __python_requests_open_0(), "open");
+    /* another thread ends, first with the process alive, then while this one ends in a step */
     sleeper.__state = TASK_DEAD;
-    threads.live.counter = 1;
-    __python_request_switch_2(0, 0);
-    expect(dropped + 1, __python_requests_thread_ended_0(), "ended with their thread");
+    sleeper.pid = 12;
+    for (threads.live.counter = 1; threads.live.counter >= 0; threads.live.counter--) {
+        __python_request_switch_2(0, 0);
+        expect(threads.live.counter ? 3 : 1, __python_requests_open_0(), "open");
+    }
     threads.live.counter = 0;
+    sleeper.pid = 11;
     __python_request_switch_2(0, 0);
     expect(dropped + 3, __python_requests_thread_ended_0(), "ended with their process");
     expect(0, __python_requests_open_0(), "open");
