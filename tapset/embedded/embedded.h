@@ -411,6 +411,8 @@ static s64 python_number_sample(struct python_sample *sample, const char *root, 
 /* python_sleep.stp.in */
 static const char *python_describe_kind(struct python_sample *sample, enum python_detail detail);
 static u32 python_extend_by_kind(struct python_sample *sample, u32 stack, const char *kind, bool folded);
+static u32 python_join_waker(u32 stack, const struct task_struct *sleeper, int style, int user);
+static u32 python_sleep_of(u32 number);
 
 /* python_stacks.stp.in */
 static struct python_stack *python_stack_of(s64 number);

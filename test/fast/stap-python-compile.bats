@@ -89,14 +89,17 @@ SH
 @test "precompile has stap compile each script as it is run, once for all values of its arguments" {
   local given
   compiling_stap none
-  run quietly precompile pycalls pydist pyaudit
+  run quietly precompile pycalls pydist pyaudit pyrequest
   echo "$output"
   [ "$status" = 0 ]
-  [[ $output == "7 compiled for "*", in "*" s" ]]
+  [[ $output == "11 compiled for "*", in "*" s" ]]
   sed -E 's,^[^ ]*/scripts/,,; s/ -d .*_begins\(\) \}//' "$calls" | diff - <(printf '%s\n' \
-    'pycalls.stp -p4' 'pycalls.stp -p4 cfunctions' 'pycalls.stp -G __python_argument1=31 -p4 -' \
-    'pycalls.stp -G __python_argument2=31 -p4 cfunctions -' \
-    'pydist.stp -p4' 'pydist.stp -G __python_argument1=78 -p4 -' 'pyaudit.stp -p4')
+    'pycalls.stp -p4' 'pycalls.stp -p4 cfunctions' 'pycalls.stp -G __python_argument2=31 -p4 cfunctions -' \
+    'pycalls.stp -G __python_argument1=31 -p4 -' \
+    'pydist.stp -p4' 'pydist.stp -G __python_argument1=78 -p4 -' 'pyaudit.stp -p4' \
+    'pyrequest.stp -G __python_argument2=78 -p4 waker -' \
+    'pyrequest.stp -G __python_argument2=78 -G __python_argument3=78 -p4 waker - -' \
+    'pyrequest.stp -G __python_argument1=78 -p4 -' 'pyrequest.stp -G __python_argument1=78 -G __python_argument2=78 -p4 - -')
   # a run has the same words, but for values
   given=$(sed -n 1p "$calls")
   rm "$calls"

@@ -207,6 +207,16 @@ C
   [ "$output" = "all as expected" ]
 }
 
+@test "a request keeps who ended its longest wait; of what has no room, or whose end was not seen, nothing is left behind" {
+  local program=$BATS_TEST_TMPDIR/requests
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep,requests}.stp "$top/tapset/python_json.stp" >"$BATS_TEST_TMPDIR/requests_tapset.h"
+  gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
+    -I"$top/probes" -o "$program" "$top/test/tapset/requests.c"
+  run timeout 60 "$program"
+  echo "$output"
+  [ "$output" = "all as expected" ]
+}
+
 # Removes the interpreters before 3.$1 from $pythons.
 pythons_from() {
   local all=$pythons python

@@ -297,7 +297,8 @@ pyrequest||ERROR: pyrequest: PATTERN is missing, for the functions that are a re
 pyrequest|-G each=1 handle|ERROR: pyrequest: each=1 is for json=1: add -G json=1
 pyrequest|-G top=0 handle|ERROR: pyrequest: top must be 1 to 1000, not 0
 pyrequest|-G slowest=101 handle|ERROR: pyrequest: slowest must be 0 to 100, not 101
-pyrequest|handle path x|ERROR: pyrequest takes PATTERN and EXPRESSION, but was given "x" too
+pyrequest|handle path x|ERROR: pyrequest takes waker, PATTERN and EXPRESSION in this order, but was given "x" too
+pyrequest|waker|ERROR: pyrequest: PATTERN is missing, for the functions that are a request: 'app.views.*'
 pyprof|200|ERROR: pyprof: HZ must be 10, 19, 49, 99, 100, 199, 499, 997 or 1000, not "200"
 pyprof|-G live=1 -G speedscope=1|ERROR: pyprof: either live=1 or speedscope=1
 pyprof|-G record=1 -G live=1|ERROR: pyprof: record=1 is for lines of stacks, without live=1 and speedscope=1

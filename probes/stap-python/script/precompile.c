@@ -47,13 +47,6 @@ struct ways {
     size_t count;
 };
 
-static void add_way(struct ways *ways, const char *first, const char *second)
-{
-    struct way way = {{first ? strdup(first) : NULL, first && second ? strdup(second) : NULL}};
-    if (ways->count < sizeof ways->all / sizeof *ways->all)
-        ways->all[ways->count++] = way;
-}
-
 /* A value for the argument at this position: a literal word itself, or what stands for all values.
  * NULL: each value would be compiled apart. */
 static char *value_for(const struct script_header *head, const struct usage_word *word,
@@ -66,25 +59,31 @@ static char *value_for(const struct script_header *head, const struct usage_word
     return strdup(usage_word_is_text(word) ? "x" : "1");
 }
 
-/* The ways to give a script's arguments: none, the first, the second alone if the first is a
- * literal word, both. */
+/* The ways to give a script's arguments: with its literal word, if that is the first, and without;
+ * each with and without the optional ones behind it. */
 static struct ways ways_of(const struct script_header *head)
 {
+    enum { WORDS = 3 };
     struct ways ways = {.count = 0};
-    struct usage_word first = {.next = script_usage(head)};
-    bool takes_one = next_usage_word(&first);
-    struct usage_word second = first;
-    bool takes_two = takes_one && next_usage_word(&second);
-    char *value = takes_one ? value_for(head, &first, 1) : NULL;
-    if (!takes_one || first.optional)
-        add_way(&ways, NULL, NULL);
-    if (!value)
-        return ways;
-    add_way(&ways, value, NULL);
-    if (takes_two && islower((unsigned char)*first.word) && value_for(head, &second, 1))
-        add_way(&ways, value_for(head, &second, 1), NULL);
-    if (takes_two && value_for(head, &second, 2))
-        add_way(&ways, value, value_for(head, &second, 2));
+    struct usage_word words[WORDS], word = {.next = script_usage(head)};
+    size_t count = 0, needed = 0, given;
+    while (count < WORDS && next_usage_word(&word)) {
+        words[count++] = word;
+        needed = word.optional ? needed : count;
+    }
+    bool may_skip = count > 1 && words[0].optional && islower((unsigned char)*words[0].word);
+    for (size_t first = 0; first <= may_skip; first++) {
+        struct way way = {{NULL}};
+        for (given = 0;; given++) {
+            if (first + given >= needed && (!first || given))
+                ways.all[ways.count++] = way;
+            if (first + given == count)
+                break;
+            way.words[given] = value_for(head, &words[first + given], (int)given + 1);
+            if (!way.words[given])
+                break;
+        }
+    }
     return ways;
 }
 
@@ -102,7 +101,7 @@ static void show(const char *name, size_t done, size_t count)
 static bool compile(const char *path, const char *name, const struct way *way)
 {
     enum { SECONDS = 600 };
-    char *arguments[] = {"-p4", way->words[0], way->words[1], NULL};
+    char *arguments[] = {"-p4", way->words[0], way->words[1], way->words[2], NULL};
     int status;
     char *said =
         run_and_capture((const char *const *)script_command(path, arguments), SECONDS, &status);

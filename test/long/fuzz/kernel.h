@@ -181,6 +181,18 @@ static inline u64 div64_u64(u64 a, u64 b)
     return a / b;
 }
 
+static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
+{
+    *rest = a % b;
+    return a / b;
+}
+
+static inline u64 div_u64_rem(u64 a, u32 b, u32 *rest)
+{
+    *rest = (u32)(a % b);
+    return a / b;
+}
+
 /* Files: as much of them as the tapset reads. */
 struct super_block {
     u32 s_dev;
@@ -252,6 +264,13 @@ struct mm_struct {
     } context;
 };
 enum { TASK_COMM_LEN = 16 };
+typedef struct {
+    int counter;
+} atomic_t;
+#define atomic_read(number) ((number)->counter)
+struct signal_struct {
+    atomic_t live;
+};
 #define PF_IO_WORKER 0x10u
 #define PF_KTHREAD 0x200000u
 struct task_struct {
@@ -262,12 +281,13 @@ struct task_struct {
         unsigned long fsbase, tpidr_el0;
     } thread;
     struct task_struct *real_parent, *group_leader;
+    struct signal_struct *signal;
     struct files_struct *files;
     struct fs_struct *fs;
     struct restart_block restart_block;
     unsigned flags;
     bool frozen;
-    u64 start_time, self_exec_id;
+    u64 start_time, self_exec_id, stime;
     struct {
         u64 sum_exec_runtime;
         bool sched_delayed;
@@ -368,6 +388,7 @@ static pid_t __attribute__((unused)) _stp_target;
 static u64 now_ns;
 static unsigned long __attribute__((unused)) jiffies;
 #define ktime_get_ns() now_ns
+#define ktime_get_real_ns() now_ns
 #define local_clock() now_ns
 #define CONFIG_SCHED_INFO
 #define time_before(a, b) ((long)((a) - (b)) < 0)
