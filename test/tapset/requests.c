@@ -114,7 +114,7 @@ static void of_wakers(void)
     /* a short wait, and a longer one, each woken twice: the first one is the waker */
     for (u64 i = 1; i < 3; i++) {
         now_ns += 10;
-        __python_request_switch_2(0, 0);
+        __python_request_switch_3(1, 0, 0);
         give_stack(i == 1 ? "short" : "long");
         now_ns += 1000 * i;
         wake(i == 1 ? PF_KTHREAD : 0);
@@ -132,7 +132,7 @@ static void of_wakers(void)
     for (int i = 0; i < 3; i++) {
         sleeper.on_rq = i == 1;
         __python_request_begin_5("", "x.py", "f", 1, 1);
-        __python_request_switch_2(0, 0);
+        __python_request_switch_3(1, 0, 0);
         give_stack("unseen");
         now_ns += 100;
         if (i == 1)
@@ -152,7 +152,7 @@ static void of_wakers(void)
     for (int i = 0; i < 2; i++) {
         before = held();
         __python_request_begin_5("", "x.py", "f", 1, 1);
-        __python_request_switch_2(0, 0);
+        __python_request_switch_3(1, 0, 0);
         give_stack("before");
         sleeper.start_time += i;
         sleeper.self_exec_id += !i;
@@ -165,7 +165,7 @@ static void of_wakers(void)
     /* the waker of the inner request's wait is the outer one's, too */
     __python_request_begin_5("", "x.py", "outer", 1, 1);
     __python_request_begin_5("", "x.py", "f", 2, 1);
-    __python_request_switch_2(0, 0);
+    __python_request_switch_3(1, 0, 0);
     give_stack("nested");
     now_ns += 100;
     wake(PF_KTHREAD);
@@ -178,7 +178,7 @@ static void of_wakers(void)
 static void sleep_again(void)
 {
     current = &sleeper;
-    __python_request_switch_2(0, 0);
+    __python_request_switch_3(1, 0, 0);
     give_stack("second");
     current = &waker;
 }
@@ -195,7 +195,7 @@ static void of_the_next_sleep(void)
     begin_program(6);
     u32 before = held();
     __python_request_begin_5("", "x.py", "f", 1, 1);
-    __python_request_switch_2(0, 0);
+    __python_request_switch_3(1, 0, 0);
     give_stack("first");
     now_ns += 100;
     before_lock = wait_for_the_second_lock;
@@ -288,12 +288,12 @@ static void of_ends_of_processes(void)
     sleeper.__state = TASK_DEAD;
     sleeper.pid = 12;
     for (threads.live.counter = 1; threads.live.counter >= 0; threads.live.counter--) {
-        __python_request_switch_2(0, 0);
+        __python_request_switch_3(1, 0, 0);
         expect(threads.live.counter ? 3 : 1, __python_requests_open_0(), "open");
     }
     threads.live.counter = 0;
     sleeper.pid = 11;
-    __python_request_switch_2(0, 0);
+    __python_request_switch_3(1, 0, 0);
     expect(dropped + 3, __python_requests_thread_ended_0(), "ended with their process");
     expect(0, __python_requests_open_0(), "open");
     expect(before, held(), "held by a process that has ended");
