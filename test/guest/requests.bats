@@ -121,7 +121,7 @@ for row, one in zip(rows, said):
 PY
 }
 
-@test "pyrequest says that PATTERN names nothing, and counts requests in which their threads end, and values that it can't read" {
+@test "pyrequest says that PATTERN names nothing, counts requests in which their threads end, values that it can't read, and coroutines that are no task" {
   script_says pyrequest -c "env LD_PRELOAD=$shim $system -c 'import time; time.sleep(14)'" 'handle*' path
   [ "$(grep -c 'no call of a function that PATTERN names was seen in 10 seconds' "$printed.said")" = 1 ]
   [ "$(grep -c 'no request has ended' "$printed.said")" = 1 ]
@@ -150,4 +150,21 @@ PY
   grep -xF 'Left out: 0 requests open at the begin, 0 open at the end, 1 in which their threads ended' "$printed"
   grep -qE '^ +1 +1 .* 7 +handle_other +/' "$printed"
   [ "$(grep -cF '"path" could not be read in 1 of the requests' "$printed.said")" = 1 ]
+  cat >"$BATS_TEST_TMPDIR/awaits.py" <<'PY'
+import asyncio
+
+
+async def handle(path):
+    await asyncio.sleep(0)
+
+
+async def main():
+    await handle("awaited")
+
+
+asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+PY
+  script_says pyrequest -G tasks=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/awaits.py" 'handle*' path
+  [ "$(grep -c 'no task that began meanwhile .*; one that another coroutine awaits is no task$' "$printed.said")" = 1 ]
+  refute grep -E 'call of a function|could not be read' "$printed.said"
 }
