@@ -173,7 +173,7 @@ PY
   printf '%s\n' '[woken by]' 'in writes' 'in <module>' '[python3 (PID)]' | diff - <(sed 's/python3[.0-9]*/python3/' "$told")
 }
 
-@test "pyrequest says that PATTERN names nothing, and counts requests in which their threads end, and values that it can't read" {
+@test "pyrequest says that PATTERN names nothing, counts requests in which their threads end, values that it can't read, and coroutines that are no task" {
   need_time
   script_says pyrequest -c "env LD_PRELOAD=$shim $system -c 'import time; time.sleep(14)'" 'handle*' path
   [ "$(grep -c 'no call of a function that PATTERN names was seen in 10 seconds' "$printed.said")" = 1 ]
@@ -224,4 +224,22 @@ asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
 PY
   script_says pyrequest -c "sh -c 'env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/killed.py; :'" 'handle*' path -G tasks=1
   grep -xF 'Left out: an unknown number open at the begin, 0 open at the end, 3 in which their threads ended' "$printed"
+  # one that another coroutine awaits
+  cat >"$BATS_TEST_TMPDIR/awaits.py" <<'PY'
+import asyncio
+
+
+async def handle(path):
+    await asyncio.sleep(0)
+
+
+async def main():
+    await handle("awaited")
+
+
+asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+PY
+  script_says pyrequest -G tasks=1 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/awaits.py" 'handle*' path
+  [ "$(grep -c 'no task that began meanwhile .*; one that another coroutine awaits is no task$' "$printed.said")" = 1 ]
+  refute grep -E 'call of a function|could not be read' "$printed.said"
 }

@@ -294,6 +294,7 @@ pyflow|x y|ERROR: pyflow: "cfunctions" must be before PATTERN; unknown argument 
 pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
 pyrequest||ERROR: pyrequest: PATTERN is missing, for the functions that are a request: 'app.views.*'
+pyrequest|-G __python_argument1=20 -|ERROR: pyrequest: PATTERN is missing, for the functions that are a request: 'app.views.*'
 pyrequest|-G each=1 handle|ERROR: pyrequest: each=1 is for json=1: add -G json=1
 pyrequest|-G top=0 handle|ERROR: pyrequest: top must be 1 to 1000, not 0
 pyrequest|-G slowest=101 handle|ERROR: pyrequest: slowest must be 0 to 100, not 101
