@@ -1,6 +1,6 @@
 # requests.py CAUSE...: calls handle() 20 times for each CAUSE; two of the calls take longer, for that cause.  "tasks" runs
 # tasks of asyncio in place of it.  Prints a line of JSON for each call: the cause, whether it was a slow one, and the
-# microseconds by its own clock around the call and within it.  For pyrequest's suite.
+# microseconds by its own clocks around the call, within it, and off the CPU in what is slow.  For pyrequest's suite.
 #
 # SPDX-License-Identifier: MIT
 
@@ -115,12 +115,18 @@ def of_page_fault(pages=1):
     return lambda: libc.memset(ctypes.c_void_p(begin), 1, size), ends
 
 
-# within: the seconds between its first and its last line
+# The seconds that the thread was not on a CPU, from some time on; time.thread_time() is there from 3.7 on.
+def off_cpu():
+    return time.perf_counter() - time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+
+
+# within: the seconds between its first and its last line, and those off the CPU in what is slow
 def handle(path, slow, within):
     began = time.perf_counter()
     computes(0.001)
+    off = off_cpu()
     slow()
-    within.append(time.perf_counter() - began)
+    within += [time.perf_counter() - began, off_cpu() - off]
     if path == "raises":
         raise ValueError(path)
 
@@ -134,6 +140,10 @@ def nothing():
     pass
 
 
+def say(path, is_slow, took, within, off):
+    said.append({"path": path, "slow": is_slow, "us": took * 1e6, "within_us": within * 1e6, "off_us": off * 1e6})
+
+
 def serves(path, number):
     is_slow = number % 10 == 9
     slow, ends = globals()["of_" + path]() if is_slow else (nothing, nothing)
@@ -142,7 +152,7 @@ def serves(path, number):
     handle(path, slow, within)
     took = time.perf_counter() - began
     ends()
-    said.append({"path": path, "slow": is_slow, "us": took * 1e6, "within_us": within[0] * 1e6})
+    say(path, is_slow, took, *within)
 
 
 # PATTERN names it, but it is no task.
@@ -155,6 +165,7 @@ async def handle_task(path, is_slow, within):
     began = time.perf_counter()
     handle_no_task()
     await asyncio.sleep(0.001)
+    off = off_cpu()
     if is_slow and path == "loop":
         asyncio.get_event_loop().call_soon(time.sleep, NAP)
         await asyncio.sleep(0)
@@ -164,7 +175,7 @@ async def handle_task(path, is_slow, within):
         of_lock()[0]()
     elif is_slow:
         await asyncio.sleep(NAP)
-    within.append(time.perf_counter() - began)
+    within += [time.perf_counter() - began, off_cpu() - off]
 
 
 async def serves_tasks():
@@ -174,7 +185,7 @@ async def serves_tasks():
             began = time.perf_counter()
             await asyncio.ensure_future(handle_task(path, number % 10 == 9, within))
             took = time.perf_counter() - began
-            said.append({"path": path, "slow": number % 10 == 9, "us": took * 1e6, "within_us": within[0] * 1e6})
+            say(path, number % 10 == 9, took, *within)
 
 
 def main():
