@@ -196,14 +196,15 @@ struct PySetObject {
 };
 COMPARED_WITH("PySetObject (Include/cpython/setobject.h)", 15);
 
-/* lockobject and, with an owner, rlockobject; lock_lock is the address of a sem_t.  3.14+: a
- * PyMutex. https://github.com/python/cpython/blob/v3.6.0/Modules/_threadmodule.c */
+/* lockobject and, with an owner, rlockobject; lock_lock is the address of a sem_t.  In a later
+ * 3.13 it is a PyMutex in a lockobject, of one byte, which no semaphore's address equals, and
+ * from 3.14 on in both. https://github.com/python/cpython/blob/v3.6.0/Modules/_threadmodule.c */
 struct lockobject_36 {
     struct PyObject_head head;
     unsigned long lock_lock, rlock_owner;
 };
-enum { CPYTHON_LOCK_IS_SEMAPHORE = 13 };
-COMPARED_WITH("CPYTHON_LOCK_IS_SEMAPHORE (Modules/_threadmodule.c: lockobject)", 15);
+enum { CPYTHON_RLOCK_IS_SEMAPHORE = 13 };
+COMPARED_WITH("CPYTHON_RLOCK_IS_SEMAPHORE (Modules/_threadmodule.c: rlockobject)", 15);
 
 /* Flags in co_flags: Include/code.h (3.6-3.8), Include/cpython/code.h (3.9+).  Kinds of variables
  * in co_localspluskinds: Include/internal/pycore_code.h (3.11+). */

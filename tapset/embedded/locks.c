@@ -1,7 +1,7 @@
 /*
  * Finds for which lock a thread sleeps, the path by which its innermost frames know the lock, and the thread that has it.
- * Up to CPython 3.13 a lock has the address of the semaphore on whose futex its waiters sleep.  From 3.14 on the futex
- * is the waiter's own (Python/parking_lot.c), so that nothing is said.
+ * Up to CPython 3.13.0 a lock has the address of the semaphore on whose futex its waiters sleep.  In 3.13.5 the futex
+ * is the waiter's own (Python/parking_lot.c), so that nothing is said; of an RLock from 3.14 on.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -147,7 +147,7 @@ static int python_find_lock(struct python_lock *lock, struct python_frames *fram
     memset(lock, 0, sizeof *lock);
     lock->futex = python_futex_of(thread);
     frames->passed_over = frames->in_jit = 0;
-    if (!lock->futex || python_minor(&frames->layout) > CPYTHON_LOCK_IS_SEMAPHORE ||
+    if (!lock->futex || python_minor(&frames->layout) > CPYTHON_RLOCK_IS_SEMAPHORE ||
         !python_search_frames(lock, &text, frames, python_thread_frame(frames, thread)))
         return 0;
     python_search_outside(lock, &text, frames);

@@ -153,7 +153,7 @@ STP
 }
 
 @test "pydump prints each thread's stack once, which of them sleep, for which lock, and which wait for each other" {
-  local pid
+  local pid minor rlocks
   cat >"$BATS_TEST_TMPDIR/threads.py" <<'PY'
 import threading
 import time
@@ -191,10 +191,13 @@ PY
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 10, in naps$" "$printed")" = 2 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 6, in waits$" "$printed")" = 1 ]
   [ "$(grep -c "^File \"$BATS_TEST_TMPDIR/threads.py\", line 27, in <module>$" "$printed")" = 1 ]
-  [ "$(grep -c '^waits for ' "$printed")" = 3 ]
-  [ "$(grep -A1 -E '^Thread [0-9]+ "Thread-1( \(waits\))?"' "$printed" | tail -n 1)" = "waits for lock in waits" ]
-  [ "$(grep -cE '^waits for other in crosses, which is held by Thread [0-9]+ "crosses"$' "$printed")" = 2 ]
-  [ "$(grep -cE '^deadlock: Thread ([0-9]+) -> Thread [0-9]+ -> Thread \1$' "$printed")" = 2 ]
+  # in later CPythons a Lock and then an RLock doesn't show who sleeps for it
+  minor=$("$system" -c 'import sys; print(sys.version_info[1])')
+  rlocks=$((minor < 14 ? 2 : 0))
+  [ "$minor" -ge 13 ] ||
+    [ "$(grep -A1 -E '^Thread [0-9]+ "Thread-1( \(waits\))?"' "$printed" | tail -n 1)" = "waits for lock in waits" ]
+  [ "$(grep -cE '^waits for other in crosses, which is held by Thread [0-9]+ "crosses"$' "$printed")" = "$rlocks" ]
+  [ "$(grep -cE '^deadlock: Thread ([0-9]+) -> Thread [0-9]+ -> Thread \1$' "$printed")" = "$rlocks" ]
 }
 
 @test "pyprof's stacks say which thread computes, in which class's method, and where the main thread collects garbage" {
