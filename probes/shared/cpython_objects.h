@@ -66,6 +66,7 @@ enum {
     Py_TPFLAGS_INLINE_VALUES = 1 << 2,  /* 3.13+ */
     Py_TPFLAGS_MANAGED_DICT = 1 << 4,   /* 3.11+ */
     Py_TPFLAGS_HEAPTYPE = 1 << 9,       /* made by a class statement or by PyType_FromSpec() */
+    Py_TPFLAGS_HAVE_GC = 1 << 14,
     Py_TPFLAGS_LONG_SUBCLASS = 1 << 24,
     Py_TPFLAGS_LIST_SUBCLASS = 1 << 25,
     Py_TPFLAGS_TUPLE_SUBCLASS = 1 << 26,

@@ -1,6 +1,6 @@
 /*
  * `stap-python record`, `top` and `dump`: turn their options into those of the scripts pyprof,
- * pywall and pydump, and the samples into other formats.
+ * pywall, pyheap and pydump, and the samples into other formats.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -107,6 +107,9 @@ static const char record_usage[] =
     "  -t, --threads          each thread apart\n"
     "  -w, --wall             the time asleep, too, each thread apart, in microseconds: the script "
     "pywall\n"
+    "      --memory           the memory in use, in bytes, by what allocated it meanwhile: the "
+    "script\n"
+    "                         pyheap. pprof: with blocks, and with all that was allocated\n"
     "      --push URL         to the Pyroscope at this URL, as pprof profiles, while it samples\n"
     "      --every S          a profile for each S seconds (10)\n"
     "      --service NAME     the service of the profiles (the name of each program)\n"
@@ -150,7 +153,7 @@ struct sampler {
 };
 
 /* getopt()'s values of options without a letter, which stand in letters, too. */
-enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE };
+enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE, MEMORY };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
@@ -160,8 +163,8 @@ struct line {
     char *command;                                        /* as it is shown */
     struct attach_request targets;
     enum format format;
-    bool reverses, by_thread;
-    bool wall; /* runs pywall in place of pyprof */
+    bool reverses, by_thread, native;
+    bool wall, memory; /* runs pywall, or pyheap, in place of pyprof */
     struct push push;
 };
 
@@ -255,6 +258,7 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case 'n':
         add_two(line, "-G", "native=1");
+        line->native = true;
         break;
     case 't':
         add_two(line, "-G", "threads=1");
@@ -273,6 +277,9 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
             sampler->name);
     case 'w':
         line->wall = true;
+        break;
+    case MEMORY:
+        line->memory = true;
         break;
     default:
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
@@ -379,7 +386,9 @@ static void write_format(const struct profile *profile, const struct line *line,
     const char *order = line->reverses ? "from the inside out; " : "";
     unsigned long long total = profile->stacks[0].total[0];
     graph.note = line->wall ? format("%s%llu ms of wall time", order, total / 1000)
-                            : format("%s%u Hz, %llu samples", order, profile->rate, total);
+                 : line->memory
+                     ? format("%sestimated from samples: %llu bytes in use", order, total)
+                     : format("%s%u Hz, %llu samples", order, profile->rate, total);
     if (line->format == SVG)
         flamegraph_write(profile, &graph, output);
     else if (line->format == HTML)
@@ -403,6 +412,10 @@ static void convert(const struct line *line, const char *folded, int output)
     if (line->wall) {
         profile->unit = "microseconds";
         profile->rate = 1000000;
+    } else if (line->memory) {
+        profile->unit = "bytes";
+        profile->rate = 0;
+        profile->values = line->format == PPROF ? VALUES : 1;
     }
     profile_read(profile, 0, "record", folded);
     profile_sum(profile);
@@ -437,7 +450,8 @@ static int run_and_convert(const char *path, struct line *line, int output)
     int status = run_in_foreground(script_command(path, line->words));
     bool is_empty = stat(folded, &written) != 0 || written.st_size == 0;
     if (is_empty && status == 0)
-        die(FAILED, "record: there were no samples: nothing is written");
+        die(FAILED, "record: there were no samples%s: nothing is written",
+            line->memory ? " of memory in use" : "");
     if (!is_empty)
         convert(line, folded, output);
     return status;
@@ -447,9 +461,9 @@ static int run_and_convert(const char *path, struct line *line, int output)
 static int run_and_push(const char *path, struct line *line)
 {
     if (line->output || line->format != UNKNOWN_FORMAT || line->by_thread || line->wall ||
-        line->reverses || line->title)
-        die(USAGE, "record: --push sends profiles: leave out --output, --format, --threads, "
-                   "--wall, --reverse and --title");
+        line->memory || line->reverses || line->title)
+        die(USAGE, "record: --push sends profiles of the CPU: leave out --output, --format, "
+                   "--threads, --wall, --memory, --reverse and --title");
     push_prepare(&line->push);
     char *fifo = new_folded();
     add_two(line, "-G", format("every=%s", line->every ? line->every : "10"));
@@ -462,8 +476,13 @@ static int run_and_push(const char *path, struct line *line)
 /* Runs the script: as a child if its output is converted or sent, else in place of this program. */
 static int run(const struct sampler *sampler, struct line *line)
 {
-    char *path = script_file(line->wall ? "pywall" : sampler->script);
+    char *path = script_file(line->wall ? "pywall" : line->memory ? "pyheap" : sampler->script);
     int output = STDOUT_FILENO;
+    if (line->memory && (line->rate || line->native || line->by_thread || line->wall))
+        die(USAGE, "record: --memory samples allocations, and not threads on CPUs: leave out "
+                   "--rate, --native, --threads and --wall");
+    if (line->memory)
+        add_two(line, "-G", "folded=1");
     if (line->push.url)
         return run_and_push(path, line);
     if (line->every || line->push.service || line->push.auth)
@@ -506,6 +525,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         {"threads", no_argument, NULL, 't'},
         {"idle", no_argument, NULL, 'i'},
         {"wall", no_argument, NULL, 'w'},
+        {"memory", no_argument, NULL, MEMORY},
         {"reverse", no_argument, NULL, REVERSE},
         {"title", required_argument, NULL, TITLE},
         {"push", required_argument, NULL, PUSH},
@@ -551,7 +571,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 int record_main(char **arguments)
 {
     const struct sampler record = {"record", record_usage,
-                                   "pyprof", "+:" TARGETS_LETTERS "o:d:r:f:ntiw\1\2:\3:\4:\5:\6:",
+                                   "pyprof", "+:" TARGETS_LETTERS "o:d:r:f:ntiw\1\2:\3:\4:\5:\6:\7",
                                    true,     false};
     return sample(&record, arguments, NULL, true);
 }

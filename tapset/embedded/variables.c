@@ -216,6 +216,30 @@ static void python_repr_text(char *to, unsigned long object)
     python_end_values(&text);
 }
 
+/* The object for which CPython has allocated the block, by PyObject_Malloc(); 0: there is none in it.  Before an object are the
+ * collector's head (16 bytes; up to 3.7: 32; none in a free-threaded build) and, from 3.11 on, two words for the dict
+ * or the weak references of instances (Objects/typeobject.c: _PyType_AllocNoTrack()). */
+static unsigned long python_object_in(unsigned long block, unsigned shift)
+{
+    static const unsigned heads[] = {0, 16, 32};
+    struct python_type type, base;
+    int i;
+    for (i = 0; i < (int)ARRAY_SIZE(heads); i++) {
+        u64 references = python_word(block + heads[i]);
+        unsigned long object = block + heads[i], address = python_type_address(object, shift), root;
+        /* their count is less than a pointer; from 3.14 on flags are in its highest bits */
+        if (!address || (!shift && (!(u32)references || (u16)(references >> 32))))
+            continue;
+        /* the class of a class is `type`, whose class it is itself, or an object of `type` */
+        root = python_type_address(python_type_address(address, shift), shift);
+        if (root && python_type_address(root, shift) == root && python_read_type_at(&base, root, shift) &&
+            base.flags & Py_TPFLAGS_TYPE_SUBCLASS && python_read_type_at(&type, address, shift) &&
+            (shift || !(type.flags & Py_TPFLAGS_HAVE_GC) == !heads[i]))
+            return object;
+    }
+    return 0;
+}
+
 /* Writes the exception that function__return passes: an object or, if CPython has not made the object yet, a tuple of its
  * class and what it will be made with. */
 static void python_exception_text(char *to, unsigned long object)

@@ -119,7 +119,7 @@ PY
   run profiles raw "$(dir)/x.pb.gz"
   echo "$output"
   [ "$output" = 'samples/count cpu/nanoseconds
-time 1764190000123456789 duration 5000000000 period 5025125
+time 1764190000123456789 duration 5000000000 period 5025125 cpu/nanoseconds
 main x.py:7;f a b.py:3 3 15075376 pid=12 program=python3 tid=13
 main x.py:9;crc32 libz.so.1:0;copy :0 2 10050251 pid=12 program=python3 tid=12' ]
 }
@@ -137,6 +137,99 @@ main x.py:9;crc32 libz.so.1:0;copy :0 2 10050251 pid=12 program=python3 tid=12' 
   run go tool pprof -raw "$(dir)/x.pb.gz"
   [ "$status" = 0 ]
   grep -qF '*.so.3' <<<"${output//libcrypto/*}"
+}
+
+# What pyheap prints for pprof, by hand: of g nothing lives.
+memory_samples() {
+  cat >"$SAMPLES" <<'FOLDED'
+# 524288 1764190000123456789 5000000000
+python3 (12/0);main (x.py:9);f (a b.py:3) 3000 3 9000 8
+python3 (12/0);main (x.py:7) 500 2 500 2
+python3 (12/0);main (x.py:9);g (x.py:4) 0 0 70000 7
+other (13/0);[no Python] 1000 1 1000 1
+FOLDED
+}
+
+@test "record --memory writes the four values of Go's heap profiles" {
+  fake_samples
+  memory_samples
+  launcher record --memory -d 5 -o "$(dir)/x.pb.gz" -- python3
+  cat "$(dir)/arguments"
+  grep -qF "/scripts/pyheap.stp> " "$(dir)/arguments"
+  grep -qF ' <-G> <seconds=5> ' "$(dir)/arguments"
+  grep -qF ' <-G> <record=1> <-G> <lines=1> <-o> ' "$(dir)/arguments"
+  run profiles raw "$(dir)/x.pb.gz"
+  echo "$output"
+  [ "$output" = 'alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes
+time 1764190000123456789 duration 5000000000 period 524288 space/bytes inuse_space
+main x.py:9;f a b.py:3 8 9000 3 3000 pid=12 program=python3
+main x.py:7 2 500 2 500 pid=12 program=python3
+main x.py:9;g x.py:4 7 70000 0 0 pid=12 program=python3
+[no Python] :0 1 1000 1 1000 pid=13 program=other' ]
+  # diff has what is in use
+  run quietly diff -f folded "$(dir)/x.pb.gz" "$(dir)/x.pb.gz"
+  echo "$output"
+  [ "$output" = 'python3;main (x.py) 500 500
+python3;main (x.py);f (a b.py) 3000 3000
+other;[no Python] 1000 1000' ]
+  # all was freed
+  printf '# 524288 1 1\npython3 (12/0);f (x.py:3) 0 0 9000 8\n' >"$SAMPLES"
+  launcher record --memory -f pprof -- python3 >"$(dir)/freed.pb.gz"
+  profiles raw "$(dir)/freed.pb.gz" | grep -xF 'f x.py:3 8 9000 0 0 pid=12 program=python3'
+  printf 'python3 (12/0);f (x.py:3) 9000 8\n' >"$SAMPLES"
+  refuses 1 'line 1 does not end with a blank and a number' record --memory -f pprof -- python3
+}
+
+@test "go's pprof has each of these values" {
+  need go
+  fake_samples
+  memory_samples
+  launcher record --memory -o "$(dir)/x.pb.gz" -- python3
+  # usage: has TYPE "FLAT CUM FUNCTION"..., without shares and the unit of bytes
+  has() {
+    run go tool pprof -top -unit=B -sample_index="$1" "$(dir)/x.pb.gz"
+    echo "$output"
+    [ "$status" = 0 ]
+    diff <(printf '%s\n' "${@:2}") <(awk 'found { print $1 + 0, $4 + 0, $6 $7 } /flat%/ { found = 1 }' <<<"$output")
+  }
+  has inuse_space '3000 3000 f' '1000 1000 [noPython]' '500 3500 main'
+  has inuse_objects '3 3 f' '2 5 main' '1 1 [noPython]'
+  has alloc_space '70000 70000 g' '9000 9000 f' '1000 1000 [noPython]' '500 79500 main'
+  has alloc_objects '8 8 f' '7 7 g' '2 17 main' '1 1 [noPython]'
+  run go tool pprof -top "$(dir)/x.pb.gz"
+  grep -qx 'Type: inuse_space' <<<"$output"
+}
+
+@test "record --memory has the bytes in use in the other formats" {
+  local format message
+  fake_samples
+  printf 'python3;main (x.py) 500\npython3;main (x.py);f (x.py) 3000\n' >"$SAMPLES"
+  for format in svg html speedscope; do
+    launcher record --memory -f $format -- python3 >"$(dir)/x"
+    grep -qF ' <-G> <folded=1> <-o> ' "$(dir)/arguments"
+    [ $format = speedscope ] || grep -qF '>estimated from samples: 3500 bytes in use<' "$(dir)/x"
+    [ $format = speedscope ] || grep -qF '3000 bytes, 85.71 %' "$(dir)/x"
+  done
+  "$(system_python)" - "$(dir)/x" <<'PY'
+import json, sys
+profile, = json.load(open(sys.argv[1]))["profiles"]
+assert (profile["unit"], profile["weights"], profile["endValue"]) == ("bytes", [500, 3000], 3500), profile
+PY
+  printf '# 524288 1764190000123456789 5000000000\npython3 (12/0);main (x.py:9);f (x.py:3) 3000\nother (13/0);[no Python] 7\n' >"$SAMPLES"
+  launcher record --memory -f sources -- python3 >"$(dir)/x"
+  grep -qF ' <-G> <record=2> <-G> <lines=1> <-o> ' "$(dir)/arguments"
+  grep -qF '<p>estimated from samples: 3007 bytes in use</p>' "$(dir)/x"
+  grep -qF 'the first number: bytes in use that were allocated in it' "$(dir)/x"
+  grep -qF '7 bytes are in no line.' "$(dir)/x"
+  : >"$SAMPLES"
+  refuses 1 'record: there were no samples of memory in use: nothing is written' record --memory -f svg -- python3
+  message='record: --memory samples allocations, and not threads on CPUs: leave out --rate, --native, --threads and --wall'
+  refuses 2 "$message" record --memory -r 99 -- python3
+  refuses 2 "$message" record --memory -n -- python3
+  refuses 2 "$message" record -t --memory -- python3
+  refuses 2 "$message" record --memory --wall -- python3
+  refuses 2 'top: unknown option, or one without its value' top --memory -- python3
+  refuses 2 'record: --push sends profiles of the CPU: leave out .*--memory' record --memory --push http://localhost -- python3
 }
 
 @test "samples are converted after Ctrl-C too, and stap's status remains" {

@@ -322,7 +322,7 @@ server.serve_forever()' "$folder" 2>/dev/null &
   refuses 2 'the URL to push to is that of the server, without a query' record --push "$url?x=1" -- true
   refuses 2 "a service has letters, digits and any of _.-/ in its name, not 'a b'" record --push "$url" --service 'a b' -- true
   refuses 2 '--every, --service and --push-auth-file are for --push' record --every 5 -- true
-  refuses 2 'leave out --output, --format, --threads, --wall, --reverse and --title' record --push "$url" -o x -- true
+  refuses 2 'leave out --output, --format, --threads, --wall, --memory, --reverse and --title' record --push "$url" -o x -- true
   refuses 2 'leave out --output, --format, --threads' record --push "$url" -f folded -- true
   refuses 2 "the interval, in seconds, must be a number from 1 on, not '0'" record --push "$url" --every 0 -- true
   refuses 2 'name a process by -p PID, or a command behind --' record --push "$url" --all -- true

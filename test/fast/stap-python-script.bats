@@ -309,6 +309,7 @@ samples() {
     record --rate 199 --pid "$pid" --output "$BATS_TEST_TMPDIR/100%" --duration 10 --format raw --threads --native
   samples pyprof "<-c> <$preload 'python3' 'a b.py' '-p'> <99>" record -r 99 -- python3 'a b.py' -p
   samples pywall "<-x> <$pid> <49>" record --wall -r 49 -p "$pid"
+  samples pyheap "<-x> <$pid> <-G> <folded=1>" record --memory -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <live=1>" top -p "$pid"
   samples pyprof "<-x> <$pid> <-G> <seconds=2> <-G> <live=1> <997>" top -d 2 -p "$pid" -r 997
   samples pydump "<-x> <$pid> <-G> <tasks=1>" dump -p "$pid"

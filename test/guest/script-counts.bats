@@ -313,7 +313,8 @@ pygil|4711|ERROR: pygil takes no arguments, but was given "4711"
 pygil|-G top=201|ERROR: pygil: top must be 1 to 200, not 201
 pygil|-G json=1 -G folded=1|ERROR: pygil: either folded=1 or json=1
 pyheap|-G bytes=0|ERROR: python_memory_period(): the distance must be 1 to 1073741824 bytes, not 0
-pyheap|-G folded=1 -G every=1|ERROR: pyheap: every is not for folded=1 and speedscope=1
+pyheap|-G folded=1 -G every=1|ERROR: pyheap: every is not for folded=1, speedscope=1 and record
+pyheap|-G record=1 -G json=1|ERROR: pyheap: record is for lines of stacks, without json=1 and speedscope=1
 pymalloc|8|ERROR: pymalloc takes no arguments, but was given "8"
 pyaudit|-p2 (|regex compilation error
 REFUSED

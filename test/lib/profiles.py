@@ -200,7 +200,10 @@ def from_pprof(path):
             function = tables[5][line[1]]
             stack.insert(0, (strings[function[2]], strings[function[4]], line.get(2, 0), strings[tables[3][location[2]][5]]))
         samples.append((stack, packed(dict(sample)[2]), labels))
-    return samples, types, {number: value for number, value in message if number >= 9}
+    rest = {number: value for number, value in message if number >= 9}
+    rest[11] = tuple(strings[value] for _, value in fields(rest[11])) if 11 in rest else ()
+    rest[14] = strings[rest.get(14, 0)]
+    return samples, types, rest
 
 
 def name_in_pprof(function, file, line, mapping):
@@ -255,7 +258,7 @@ def check(path, rate, made):
 def raw(path):
     samples, types, rest = from_pprof(path)
     print(" ".join("%s/%s" % one for one in types))
-    print("time %d duration %d period %d" % (rest.get(9, 0), rest.get(10, 0), rest[12]))
+    print("time %d duration %d period %d %s/%s" % (rest.get(9, 0), rest.get(10, 0), rest[12], *rest[11]) + (rest[14] and " " + rest[14]))
     for stack, values, labels in samples:
         print(";".join("%s %s:%d" % place[:3] for place in stack), *values,
               " ".join("%s=%s" % label for label in sorted(labels.items())))

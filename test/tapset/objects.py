@@ -15,7 +15,7 @@ import threading
 library = ctypes.CDLL(sys.argv[1])
 library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
-library.__python_caller_2.restype = library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
+library.__python_find_object_in_1.restype = library.__python_caller_2.restype = library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
 library.take_reads.restype = ctypes.c_ulong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
@@ -294,9 +294,38 @@ def values():
     with nameless(bool):
         texts = [string(library.__python_repr_1, id(object)) for object in (True, False, 1)]
     compare(["True", "False", "1"], texts)
+    blocks()
     values.calls(look)
     for none in 1000, 1001:  # the stack isn't so deep
         compare("<unknown>", string(library.__python_args_1, library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(none))))
+
+
+def blocks():
+    "Which object is in a block of memory, from where it begins: what is before an object counts for its size."
+
+    class Plain(object):
+        pass
+
+    class Slots(object):
+        __slots__ = ("a",)
+
+    class Weak(object):
+        __slots__ = ("__weakref__",)
+
+    class Error(Exception):
+        pass
+
+    plain = Plain()
+    plain.x = 1
+    for object_ in (1.5, 10**30, "x" * 100, "\xe4" * 9, b"x", bytearray(9), [1], (1, 2), {}, {"a": plain}, {1}, frozenset([1]), object(), plain, Slots(),
+                    Weak(), Error(1), ValueError(), Plain, blocks, lambda: 0, iter([]), (_ for _ in ()), re.compile("x"), io.StringIO(), type("C", (int,), {})(7)):
+        head = sys.getsizeof(object_) - type(object_).__sizeof__(object_)
+        compare((object_, id(object_)), (object_, library.__python_find_object_in_1(ctypes.c_longlong(id(object_) - head))))
+    items = [1.5, plain, "x", [1], Error()] * 9
+    compare(0, library.__python_find_object_in_1(ctypes.c_longlong.from_address(id(items) + list.__basicsize__ - 16)))
+    text = ctypes.create_string_buffer(b"some text and no object in it" * 9)
+    for block in 0, 8, 1 << 47, ctypes.addressof(text):
+        compare(0, library.__python_find_object_in_1(ctypes.c_longlong(block)))
 
 
 globals()[sys.argv[3]]()

@@ -75,8 +75,16 @@ struct writer {
     /* Tables of texts, whose numbers are those of strings, and from 1 on those of functions and
      * mappings. */
     struct profile *strings, *functions, *mappings;
-    bool of_samples; /* else the values are microseconds */
+    bool of_samples, of_memory; /* neither: the values are microseconds */
 };
+
+/* Of the values of memory.  Go's runtime/pprof/protomem.go has these names, the last one first. */
+static const struct {
+    const char *type, *unit;
+} memory_types[VALUES] = {{"inuse_space", "bytes"},
+                          {"inuse_objects", "count"},
+                          {"alloc_space", "bytes"},
+                          {"alloc_objects", "count"}};
 
 static uint32_t number_in(struct profile *table, const char *text)
 {
@@ -157,27 +165,34 @@ static const char *program_name(const struct profile *profile, const struct stac
     return name_parts(name).kind == OTHER_NAME ? name : NULL;
 }
 
+static void put_values(struct writer *writer, const struct stack *stack)
+{
+    uint64_t samples = stack->own[0], rate = writer->profile->rate;
+    for (unsigned i = VALUES; writer->of_memory && i-- > 0;)
+        put_varint(&writer->inner, stack->own[i]);
+    if (writer->of_samples)
+        put_varint(&writer->inner, samples);
+    if (rate && !writer->of_memory)
+        put_varint(&writer->inner, samples / rate * SECOND + samples % rate * SECOND / rate);
+    put_part(&writer->part, SAMPLE_VALUE, &writer->inner);
+}
+
 static void put_sample(struct writer *writer, const struct stack *stack)
 {
     const struct profile *profile = writer->profile;
     const char *root = program_name(profile, stack);
-    uint64_t samples = stack->own[0];
     for (const struct stack *at = stack; at->depth > (root ? 1 : 0);
          at = &profile->stacks[at->outer])
         put_varint(&writer->inner, at->name + 1);
     put_part(&writer->part, SAMPLE_LOCATION, &writer->inner);
-    if (writer->of_samples)
-        put_varint(&writer->inner, samples);
-    if (profile->rate)
-        put_varint(&writer->inner, samples / profile->rate * SECOND +
-                                       samples % profile->rate * SECOND / profile->rate);
-    put_part(&writer->part, SAMPLE_VALUE, &writer->inner);
+    put_values(writer, stack);
     if (root) {
         struct program_ids ids = program_ids(root);
         put_label(writer, "program", ids.program ? ids.program : root, 0);
         if (ids.program) {
             put_label(writer, "pid", NULL, ids.pid);
-            put_label(writer, "tid", NULL, ids.tid);
+            if (!writer->of_memory)
+                put_label(writer, "tid", NULL, ids.tid);
         }
     }
     put_part(&writer->all, PROFILE_SAMPLE, &writer->part);
@@ -199,13 +214,15 @@ static void put_profile(struct writer *writer)
     const struct profile *profile = writer->profile;
     number_in(writer->strings, "");
     number_in(writer->mappings, first_program(profile));
-    const char *type = writer->of_samples ? "cpu" : "wall";
+    const char *type = writer->of_memory ? "space" : writer->of_samples ? "cpu" : "wall";
+    for (unsigned i = VALUES; writer->of_memory && i-- > 0;)
+        put_type(writer, PROFILE_SAMPLE_TYPE, memory_types[i].type, memory_types[i].unit);
     if (writer->of_samples)
         put_type(writer, PROFILE_SAMPLE_TYPE, "samples", "count");
-    if (profile->rate)
+    if (profile->rate && !writer->of_memory)
         put_type(writer, PROFILE_SAMPLE_TYPE, type, "nanoseconds");
     for (size_t i = 1; i < profile->stack_count; i++)
-        if (profile->stacks[i].own[0])
+        if (profile->stacks[i].own[profile->values - 1])
             put_sample(writer, &profile->stacks[i]);
     for (uint32_t i = 0; i < profile->name_count; i++)
         put_location(writer, i);
@@ -216,9 +233,12 @@ static void put_profile(struct writer *writer)
     if (profile->length)
         put_number(&writer->all, PROFILE_DURATION, profile->length);
     if (profile->rate) {
-        put_type(writer, PROFILE_PERIOD_TYPE, type, "nanoseconds");
-        put_number(&writer->all, PROFILE_PERIOD, SECOND / profile->rate);
+        put_type(writer, PROFILE_PERIOD_TYPE, type, writer->of_memory ? "bytes" : "nanoseconds");
+        put_number(&writer->all, PROFILE_PERIOD,
+                   writer->of_memory ? profile->rate : SECOND / profile->rate);
     }
+    if (writer->of_memory)
+        put_string(writer, &writer->all, PROFILE_DEFAULT_TYPE, memory_types[0].type);
     for (size_t i = 0; i < writer->strings->name_count; i++) {
         /* The format's texts are UTF-8: other bytes are \xNN. */
         const char *text = printable(writer->strings->names[i]);
@@ -230,6 +250,7 @@ void profile_write_pprof(const struct profile *profile, FILE *output)
 {
     struct writer writer = {.profile = profile,
                             .of_samples = strcmp(profile->unit, "samples") == 0,
+                            .of_memory = profile->values == VALUES,
                             .strings = profile_new(),
                             .functions = profile_new(),
                             .mappings = profile_new()};

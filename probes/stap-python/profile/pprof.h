@@ -10,7 +10,8 @@
 
 #include <stdio.h>
 
-/* Writes side 0: samples, and their nanoseconds on a CPU if the rate is known.  The program that a
+/* Writes side 0: samples, and their nanoseconds on a CPU if the rate is known; or of memory the
+ * values that Go's heap profiles have.  The program that a
  * stack begins with becomes the label "program", its ids the labels "pid" and "tid".  Errors are
  * those of output. */
 void profile_write_pprof(const struct profile *profile, FILE *output);

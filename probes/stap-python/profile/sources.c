@@ -380,11 +380,12 @@ void sources_write(const struct profile *profile, const char *title, const char 
         rest -= lines.all[i].line ? lines.all[i].own : 0;
     }
     fprintf(output, head, xml_text(title), xml_text(title), xml_text(note));
-    fprintf(
-        output,
-        "<p>Beside a line, the first number: samples in it, or in C code that it called; the "
-        "second: with those in the functions that it called. %llu samples are in no line.</p>\n",
-        (unsigned long long)rest);
+    fprintf(output,
+            "<p>Beside a line, the first number: %s in it, or in C code that it called; the "
+            "second: with those in the functions that it called. %llu %s are in no line.</p>\n",
+            strcmp(profile->unit, "bytes") == 0 ? "bytes in use that were allocated"
+                                                : profile->unit,
+            (unsigned long long)rest, profile->unit);
     for (size_t i = 0; i < count; i++)
         write_source(profile, &sources[i], i == 0, hottest, output);
     fputs("</body>\n</html>\n", output);

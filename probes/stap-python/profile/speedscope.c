@@ -7,6 +7,7 @@
 #include "lib/util.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void write_frame(const char *name, FILE *output)
 {
@@ -48,7 +49,10 @@ void speedscope_write(const struct profile *profile, const char *title, FILE *ou
     }
     fprintf(output,
             "]},\n\"profiles\":[{\"type\":\"sampled\",\"unit\":\"%s\",\"name\":%s,\n\"samples\":[",
-            profile->rate ? "microseconds" : "none", json_string(title));
+            profile->rate                         ? "microseconds"
+            : strcmp(profile->unit, "bytes") == 0 ? "bytes"
+                                                  : "none",
+            json_string(title));
     for (size_t i = 1; i < profile->stack_count; i++) {
         if (!profile->stacks[i].own[0])
             continue;

@@ -78,6 +78,7 @@ struct profile *profile_new(void)
     if (!profile)
         abort();
     profile->unit = "samples";
+    profile->values = 1;
     profile->stacks = with_room(NULL, 0, sizeof *profile->stacks);
     profile->stacks[profile->stack_count++] = (struct stack){0};
     return profile;
@@ -134,7 +135,7 @@ bool profile_add(struct profile *profile, uint32_t stack, int side, uint64_t val
 void profile_sum(struct profile *profile)
 {
     struct stack *stacks = profile->stacks;
-    for (int side = 0; side < SIDES; side++) {
+    for (int side = 0; side < VALUES; side++) {
         for (size_t i = 0; i < profile->stack_count; i++)
             stacks[i].total[side] = stacks[i].own[side];
         for (size_t i = profile->stack_count - 1; i > 0; i--)
@@ -229,7 +230,7 @@ static bool read_head(struct profile *profile, const char *line, size_t length)
 const char *profile_read_folded(struct profile *profile, int side, const char *text, size_t length)
 {
     const char *end = text + length, *after;
-    uint64_t value;
+    uint64_t values[VALUES];
     if (memchr(text, '\0', length))
         return "neither folded stacks nor a gzipped pprof profile";
     for (size_t number = 1; text < end; number++) {
@@ -239,10 +240,12 @@ const char *profile_read_folded(struct profile *profile, int side, const char *t
         text = newline + 1;
         if (newline == line || read_head(profile, line, (size_t)(newline - line)))
             continue;
-        if (!number_before(line, newline, &after, &value))
-            return format("neither folded stacks nor a gzipped pprof profile: line %zu does not "
-                          "end with a blank and a number",
-                          number);
+        after = newline;
+        for (unsigned i = profile->values; i-- > 0;)
+            if (!number_before(line, after, &after, &values[i]))
+                return format("neither folded stacks nor a gzipped pprof profile: line %zu does "
+                              "not end with a blank and a number",
+                              number);
         uint32_t stack = 0;
         for (const char *name = line, *behind; name <= after; name = behind + 1) {
             behind = memchr(name, ';', (size_t)(after - name));
@@ -250,8 +253,9 @@ const char *profile_read_folded(struct profile *profile, int side, const char *t
             stack =
                 profile_stack(profile, stack, profile_name(profile, name, (size_t)(behind - name)));
         }
-        if (!profile_add(profile, stack, side, value))
-            return format("line %zu: the sum of all is beyond 2^53", number);
+        for (unsigned i = 0; i < profile->values; i++)
+            if (!profile_add(profile, stack, side + (int)i, values[i]))
+                return format("line %zu: the sum of all is beyond 2^53", number);
     }
     return NULL;
 }
@@ -282,7 +286,8 @@ void profile_read(struct profile *profile, int side, const char *command, const 
     const char *data = whole_file(command, path, &length);
     const char *wrong = is_gzipped(data, length) ? profile_read_pprof(profile, side, data, length)
                                                  : profile_read_folded(profile, side, data, length);
-    if (!wrong && !profile->stacks[0].total[side])
+    /* The last value is not 0 where another one isn't: what is in use was allocated. */
+    if (!wrong && !profile->stacks[0].total[side + (int)profile->values - 1])
         wrong = length ? "there are no samples in it" : "the file is empty";
     if (wrong)
         die(FAILED, "%s: %s: %s", command, path, wrong);

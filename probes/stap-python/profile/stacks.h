@@ -13,15 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIDES = 2 };
+enum { SIDES = 2, VALUES = 4 };
 
 /* A stack is its outer stack and one name more. */
 struct stack {
-    uint32_t outer; /* the number of the stack around it, which is smaller than its own */
-    uint32_t name;  /* the number of its innermost name */
-    uint32_t depth; /* the number of its names */
-    uint64_t own[SIDES];
-    uint64_t total[SIDES]; /* own, and those of all stacks that begin with it: profile_sum() */
+    uint32_t outer;         /* the number of the stack around it, which is smaller than its own */
+    uint32_t name;          /* the number of its innermost name */
+    uint32_t depth;         /* the number of its names */
+    uint64_t own[VALUES];   /* of the sides, or of memory */
+    uint64_t total[VALUES]; /* own, and those of all stacks that begin with it: profile_sum() */
 };
 
 /* Open addressing: numbers from 1 on, 0 where there is none. */
@@ -35,8 +35,11 @@ struct profile {
     size_t name_count;
     struct stack *stacks; /* stacks[0] has no names, and the totals of all */
     size_t stack_count;
-    const char *unit;       /* of the values */
-    unsigned rate;          /* samples a second; 0: unknown */
+    const char *unit; /* of the values */
+    /* What a line of folded text ends with: 1 value; or VALUES, with one side, of `pyheap -G
+     * record=1`: the bytes and blocks in use, and those that were allocated. */
+    unsigned values;
+    unsigned rate;          /* samples a second, or bytes between samples of memory; 0: unknown */
     uint64_t begin, length; /* nanoseconds since 1970, and nanoseconds; 0: unknown */
     struct numbers name_numbers, stack_numbers;
 };
@@ -55,8 +58,8 @@ uint32_t profile_stack(struct profile *profile, uint32_t outer, uint32_t name);
 bool profile_add(struct profile *profile, uint32_t stack, int side, uint64_t value);
 
 /* Adds lines "name;name;name VALUE", the outermost name first.  The reason why the text is not such
- * lines, or NULL: all was added.  A line "# RATE BEGIN LENGTH" of `pyprof -G record=1` sets these
- * fields. */
+ * lines, or NULL: all was added.  A line "# RATE BEGIN LENGTH" of `pyprof -G record=1` and pyheap's
+ * sets these fields. */
 const char *profile_read_folded(struct profile *profile, int side, const char *text, size_t length);
 
 /* Reads a file: pprof if it is gzipped, else folded text.  Exits with an error line if it is

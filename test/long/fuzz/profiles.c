@@ -1,6 +1,7 @@
 /*
  * Fuzzes what stap-python reads of profiles, and what it writes of them in each format.  An input
- * is a byte, even for folded text and odd for the message in a file of pprof's, and that.
+ * is a byte, even for folded text and odd for the message in a file of pprof's, and that.  The
+ * byte's second bit is for lines of memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,6 +38,7 @@ static struct profile *read_input(const char **wrong)
     size_t length = input_size - 1;
     char *data = malloc(length + 1);
     memcpy(data, input + 1, length);
+    profile->values = *input & 2 ? VALUES : 1;
     if (*input & 1)
         data = gzipped(input + 1, length, &length);
     *wrong = *input & 1 ? profile_read_pprof(profile, 0, data, length)
