@@ -112,7 +112,7 @@ decoded() { /usr/bin/python3 "$top/test/lib/profiles.py" raw "$folder/$1.body"; 
   decoded 3
   diff - <(decoded 3) <<'PROFILE'
 samples/count cpu/nanoseconds
-time 1790000002000000000 duration 2000000000 period 52631578
+time 1790000002000000000 duration 2000000000 period 52631578 cpu/nanoseconds
 main /x.py:0;f2 /x.py:0 2 105263157 program=python3
 PROFILE
   [ "$(decoded 4 | tail -n 1)" = 'main /g.py:0 5 263157894 program=gunicorn: [web]' ]
