@@ -349,7 +349,7 @@ static int python_dump_process(struct python_dump *dump)
     int looked = 0;
     dump->threads = 0;
     dump->budget = PYTHON_TABLES;
-    dump->effort = PYTHON_DUMP_EFFORT;
+    dump->effort = python_lock_effort = PYTHON_DUMP_EFFORT;
     memset(&dump->frames, 0, sizeof dump->frames);
     memset(&dump->others, 0, sizeof dump->others);
     if (!current->mm || !python_read_layout(&dump->frames.layout)) {

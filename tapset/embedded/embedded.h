@@ -13,10 +13,16 @@
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
 
 #include "shared/cpython_objects.h"
 #include "shared/offsets_page.h"
 #include "shared/versions.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 8, 0)
+#define copy_from_kernel_nofault probe_kernel_read
+#endif
 
 static __always_inline u64 python_hash_mix(u64 hash, u64 word)
 {
@@ -328,7 +334,7 @@ static void python_locals_text(char *to, unsigned long frameptr);
 static s64 python_frame_above(unsigned long frameptr, s64 depth);
 
 /* gil.c */
-static long python_system_call_of(struct task_struct *thread, unsigned long *arguments);
+static long python_system_call_at(struct task_struct *thread, struct pt_regs *registers, unsigned long *arguments);
 static long python_system_call(unsigned long *arguments);
 static unsigned long python_futex(void);
 static unsigned long python_gil_waited_for(unsigned long futex, unsigned long known, unsigned long *holder, u64 *switches);

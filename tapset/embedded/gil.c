@@ -41,11 +41,10 @@ static int python_read_gil(struct python_gil *gil, const struct offsets_page *la
     return 1;
 }
 
-/* The number of the system call in which a thread is, and its six arguments; negative: none.  Not for kernel threads, nor
- * for threads on another CPU. */
-static long python_system_call_of(struct task_struct *thread, unsigned long *arguments)
+/* The number of the system call in which a thread is, by its registers, and its six arguments; negative: none.  Not for
+ * kernel threads, nor for threads on another CPU. */
+static long python_system_call_at(struct task_struct *thread, struct pt_regs *registers, unsigned long *arguments)
 {
-    struct pt_regs *registers = task_pt_regs(thread);
 #if defined(STAPCONF_SYSCALL_GET_ARGS_3ARGS) || LINUX_VERSION_CODE >= KERNEL_VERSION(5, 1, 0)
     syscall_get_arguments(thread, registers, arguments);
 #else
@@ -56,7 +55,7 @@ static long python_system_call_of(struct task_struct *thread, unsigned long *arg
 
 static long python_system_call(unsigned long *arguments)
 {
-    return python_system_call_of(current, arguments);
+    return python_system_call_at(current, task_pt_regs(current), arguments);
 }
 
 /* The futex on which the running thread, which is leaving its CPU or sleeps, waits; 0: it is in another system call. */

@@ -11,7 +11,11 @@
 static unsigned long python_futex_of(struct task_struct *thread)
 {
     unsigned long arguments[6];
-    return !python_is_running(thread) && python_system_call_of(thread, arguments) == __NR_futex ? arguments[0] : 0;
+    struct pt_regs registers; /* a copy: the kernel's stack of a thread that has ended may be freed */
+    return !python_is_running(thread) && !copy_from_kernel_nofault(&registers, task_pt_regs(thread), sizeof registers) &&
+                   python_system_call_at(thread, &registers, arguments) == __NR_futex ?
+               arguments[0] :
+               0;
 }
 
 /* Whether this is the object that is looked for. */
@@ -69,6 +73,8 @@ static int python_search_frame(struct python_lock *lock, struct python_text *tex
     count = python_variables_count(&variables);
     for (attributes = 0; attributes < 2; attributes++)
         for (i = 0; i < count; i++) {
+            if (!python_use_budget(text))
+                return 0;
             if (python_variable(&variables, &frames->layout, i, &value) != PYTHON_LOOKUP_OK)
                 continue;
             lock->path[0] = python_variable_name(&variables, i);
@@ -84,14 +90,19 @@ static int python_search_frame(struct python_lock *lock, struct python_text *tex
     return 0;
 }
 
+static int python_lock_effort; /* how many more objects and entries may be read in this dump */
+
 /* The same for this frame and those around it. */
 static int python_search_frames(struct python_lock *lock, struct python_text *text, struct python_frames *frames,
                                 enum python_frame_status found)
 {
-    int depth;
-    for (depth = 0; found == PYTHON_FRAME_OK && depth < PYTHON_LOCK_FRAMES; depth++) {
+    int depth, before, is_found;
+    for (depth = 0; found == PYTHON_FRAME_OK && depth < PYTHON_LOCK_FRAMES && python_lock_effort > 0; depth++) {
         python_begin_values(text, &frames->layout);
-        if (python_search_frame(lock, text, frames)) {
+        before = text->effort = min_t(int, text->effort, python_lock_effort);
+        is_found = python_search_frame(lock, text, frames);
+        python_lock_effort -= 1 + before - text->effort;
+        if (is_found) {
             lock->function = python_word(frames->code + frames->layout.co_name);
             return 1;
         }
@@ -109,6 +120,7 @@ static void python_search_outside(struct python_lock *lock, struct python_text *
     struct python_lock outside = {.futex = lock->futex};
     enum python_frame_status found;
     unsigned long ident;
+    int depth = 0;
     s64 owner;
     if ((!joins && !(python_is_named(text, lock->function, "wait", 4) && python_is_named(text, lock->path[0], "waiter", 6))) ||
         python_variable_named(text, frames, "self", 4, &outside.object) != PYTHON_LOOKUP_OK)
@@ -120,7 +132,8 @@ static void python_search_outside(struct python_lock *lock, struct python_text *
     }
     do
         found = python_next_frame(frames);
-    while (found == PYTHON_FRAME_OK && python_word(frames->code + frames->layout.co_filename) == module);
+    while (found == PYTHON_FRAME_OK && ++depth < PYTHON_STACK &&
+           python_word(frames->code + frames->layout.co_filename) == module);
     if (python_search_frames(&outside, text, frames, found))
         *lock = outside;
     else
@@ -132,9 +145,14 @@ static void python_search_outside(struct python_lock *lock, struct python_text *
 static struct task_struct *python_thread_of_ident(unsigned long ident)
 {
     struct task_struct *thread;
+    int count = 0;
+    if (!ident)
+        return NULL;
     for_each_thread(current, thread)
-        if (ident && python_is_ident(ident, python_thread_pointer(thread)))
+        if (python_is_ident(ident, python_thread_pointer(thread)))
             return thread;
+        else if (++count == PYTHON_STACK)
+            return NULL;
     return NULL;
 }
 

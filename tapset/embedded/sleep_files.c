@@ -13,10 +13,6 @@
 
 /* ---------------------------------------------------------------- files and paths */
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 8, 0)
-#define copy_from_kernel_nofault probe_kernel_read
-#endif
-
 /* Reads kernel memory into a variable; false: unreadable. */
 #define python_peek(to, from) (copy_from_kernel_nofault(&(to), (const void *)(from), sizeof(to)) == 0)
 

@@ -159,4 +159,28 @@ def waits_for_itself(own):
 
 
 waits_for_itself(threading.RLock())
+
+
+# A frame of "wait", whose caller in the same file has itself for a caller: the dump ends.  For the struct of 3.11
+# (Include/internal/pycore_frame.h: previous).
+class Condition:
+    def wait(self):
+        waiter = threading.Lock()
+        library.run_here()
+        library.leave_cpu(0, 1)
+        in_system_call(library.futex_number(), ctypes.c_ulong.from_address(id(waiter) + object.__basicsize__).value)
+        frame = ctypes.c_ulong.from_address(id(sys._getframe(1)) + object.__basicsize__ + 8).value
+        previous = ctypes.c_ulong.from_address(frame + 48)
+        before, previous.value = previous.value, frame
+        said = dump(as_json=0)
+        previous.value = before
+        check("a frame that calls itself", "waits for waiter in wait", said[0])
+
+
+def calls_wait():
+    Condition().wait()
+
+
+if sys.version_info[:2] == (3, 11):
+    calls_wait()
 print("all as expected")

@@ -251,9 +251,9 @@ static void end_step(void)
     struct python_life *life = &python_lives[python_requests[runner->request].life];
     now_ns += 100;
     python_divide_time(runner, 0);
+    python_leave_innermost(runner, false);
     life->runs = false;
     life->since = now_ns;
-    python_leave_innermost(runner, false);
 }
 
 /* A task is ready, by another thread, in the moment in which its step ends: no time is negative. */
@@ -268,6 +268,61 @@ static void of_ready_at_the_end_of_a_step(void)
     expect(100, sum_of(request), "the longest part");
     __python_request_step_ends_1(0);
     expect(0, __python_requests_open_0(), "open");
+}
+
+/* The program begins a task's coroutine again within the task's first step: that is no second
+ * request. */
+static void of_a_coroutine_begun_twice(void)
+{
+    begin_program(10);
+    begin_task(4096);
+    python_open_task(4096, now_ns, "", "x.py", "f", 4096);
+    expect(1, __python_requests_open_0(), "open");
+    sleeper.__state = TASK_DEAD;
+    __python_request_switch_3(1, 0, 0);
+    expect(0, __python_requests_open_0(), "open");
+}
+
+static struct task_struct third = {.mm = &current_mm, .signal = &threads, .group_leader = &third};
+
+/* Begins a request in another thread as soon as there is a record that is free. */
+static void begin_in_third(void)
+{
+    struct task_struct *before = current;
+    if (!python_free_runner) {
+        before_lock = begin_in_third;
+        return;
+    }
+    current = &third;
+    __python_request_begin_5("", "x.py", "g", 77, 1);
+    current = before;
+}
+
+/* A thread ends in its request, and another thread takes the record meanwhile: that one's request
+ * stays open. */
+static void of_a_record_taken_at_once(void)
+{
+    begin_program(20);
+    third.pid = third.tgid = 21;
+    u64 dropped = __python_requests_thread_ended_0();
+    python_used_runners = PYTHON_RUNNERS; /* no other record */
+    u32 all = python_free_runner;
+    python_free_runner = all ? python_runners[all].next : 0;
+    python_runners[all].next = 0;
+    u32 others = python_free_runner;
+    python_free_runner = all;
+    __python_request_begin_5("", "x.py", "f", 1, 1);
+    sleeper.__state = TASK_DEAD;
+    before_lock = begin_in_third;
+    __python_request_switch_3(1, 0, 0);
+    before_lock = NULL;
+    expect(dropped + 1, __python_requests_thread_ended_0(), "ended with a thread");
+    expect(1, __python_requests_open_0(), "open");
+    current = &third;
+    expect(1, python_find_runner() != NULL, "the other thread's record");
+    __python_request_end_5("x.py", "g", 77, 0, 0);
+    expect(0, __python_requests_open_0(), "open");
+    python_runners[all].next = others;
 }
 
 /* A process ends, or executes another program, whose tasks have the same addresses. */
@@ -336,6 +391,8 @@ int main(void)
     of_the_next_sleep();
     of_steps_without_end();
     of_ready_at_the_end_of_a_step();
+    of_a_coroutine_begun_twice();
+    of_a_record_taken_at_once();
     of_ends_of_processes();
     of_full_tables();
     puts(failed ? "not as expected" : "all as expected");

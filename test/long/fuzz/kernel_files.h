@@ -16,9 +16,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 typedef u16 umode_t;
 typedef u16 __be16;
@@ -60,15 +58,6 @@ enum {
 #define CONFIG_CGROUPS
 #define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 #define hweight64(word) __builtin_popcountll(word)
-
-/* How many bytes could not be read: all of them, if any could not. */
-static unsigned long kernel_reads;
-static inline long copy_from_kernel_nofault(void *to, const void *from, size_t size)
-{
-    struct iovec ours = {to, size}, its = {(void *)(uintptr_t)from, size};
-    kernel_reads++;
-    return size && process_vm_readv(getpid(), &ours, 1, &its, 1, 0) != (ssize_t)size ? -EFAULT : 0;
-}
 
 static int __attribute__((unused)) hard_interrupt, soft_interrupt;
 #define hardirq_count() (hard_interrupt)
