@@ -1,5 +1,5 @@
 # What scripts print at their end arrives whole, or they say how much is missing and exit with 1.  This is with
-# SystemTap's runtime without the line by which test/vm/runtime has every script wait for stapio.
+# SystemTap's runtime without the lines by which test/vm/runtime has every script wait for stapio.
 #
 # SPDX-License-Identifier: MIT
 
@@ -7,12 +7,14 @@ load ../lib/helper
 
 setup_file() {
   need_live_stap
-  local corrected
+  local corrected file
   corrected=$("$top/test/vm/runtime")
   export SYSTEMTAP_RUNTIME=$BATS_FILE_TMPDIR/runtime SYSTEMTAP_DIR=$BATS_FILE_TMPDIR/systemtap STAP_TIMEOUT=300
   cp -r "$corrected" "$SYSTEMTAP_RUNTIME"
-  sed -i '/test\/vm\/runtime/d' "$SYSTEMTAP_RUNTIME/transport/transport.c"
-  refute cmp -s {"$corrected","$SYSTEMTAP_RUNTIME"}/transport/transport.c
+  for file in transport.c relay_v2.c; do
+    sed -i '/test\/vm\/runtime/d' "$SYSTEMTAP_RUNTIME/transport/$file"
+    refute cmp -s {"$corrected","$SYSTEMTAP_RUNTIME"}/"transport/$file"
+  done
 }
 
 setup() {
@@ -106,4 +108,42 @@ PY
   # the rest are those of Python's own start
   [ "$(grep -cE '^python3[^;]*;<module>;(n[0-9]{2}_x{96};){20}leaf_[0-9]{4} [0-9]+$' "$printed")" -gt 2500 ]
   refute grep -vE '^python3[^;]*(;[^;]+)* [0-9]+$' "$printed"
+}
+
+@test "what is printed as the program of -c ends arrives, although a reading thread of stapio could take SIGCHLD" {
+  # A tick that wakes the reader comes as the program's exit can't be interrupted any more: reader and main thread are
+  # both ready to run when the signal comes.
+  cat >"$BATS_TEST_TMPDIR/late.stp" <<'STP'
+%{
+#include <linux/kprobes.h>
+#include <linux/delay.h>
+static int late_print(struct kprobe *probe, struct pt_regs *registers)
+{
+    struct { struct _stp_trace head; char text[5]; } __attribute__((packed)) message = { .text = "late\n" };
+    unsigned long flags;
+    void *entry;
+    if (current->tgid != _stp_target)
+        return 0;
+    local_irq_save(flags);
+    mdelay(8);
+    message.head.sequence = _stp_seq_inc();
+    message.head.pdu_len = sizeof message.text;
+    if (_stp_data_write_reserve(sizeof message, &entry) == sizeof message) {
+        memcpy(entry, &message, sizeof message);
+        _stp_data_write_commit(entry);
+    }
+    local_irq_restore(flags);
+    return 0;
+}
+static struct kprobe late = { .symbol_name = "exit_tasks_rcu_start", .pre_handler = late_print };
+%}
+function begin_late:long() %{ STAP_RETURN(register_kprobe(&late)); %}
+function end_late() %{ unregister_kprobe(&late); %}
+global failed
+probe begin { failed = begin_late(); if (failed) printf("kprobe: %d\n", failed) }
+probe end { if (!failed) end_late() }
+probe python.line { next }
+STP
+  stap -g -w -o "$printed" -c /bin/true "$BATS_TEST_TMPDIR/late.stp"
+  diff "$printed" - <<<late
 }
