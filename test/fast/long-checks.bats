@@ -21,6 +21,16 @@ load ../lib/helper
   refuses_arguments test/long/arm64/run "--quickly" "no_such_suite"
 }
 
+@test "what makes roots is installed for each long check that has some" {
+  local folder check file
+  for file in $(grep -lE 'type -P mmdebstrap|roots\.bash' "$top"/test/long/*/*); do
+    [[ $file != *.md ]] || continue
+    folder=$(dirname "$file")
+    check=check-${folder##*/}
+    grep -qE "^$check +mmdebstrap " "$top/test/lib/setup.list" || { echo "$check: no mmdebstrap" && false; }
+  done
+}
+
 @test "make check-jit refuses what it doesn't know" {
   refuses_arguments test/long/jit/run "no_such_suite.bats" "--quickly" "no_such_python"
 }
