@@ -217,27 +217,18 @@ C
   [ "$output" = "all as expected" ]
 }
 
-# Removes the interpreters before 3.$1 from $pythons.
-pythons_from() {
+# Leaves in $pythons the interpreters from 3.$1 on, or to 3.$2, and skips the test if there is none.
+only_pythons() {
   local all=$pythons python
   pythons=
   for python in $all; do
-    ! "$python" -c "import sys; sys.exit(sys.version_info < (3, $1))" || pythons+=" $python"
+    ! "$python" -c "import sys; sys.exit(not (3, $1) <= sys.version_info[:2] <= (3, ${2:-99}))" || pythons+=" $python"
   done
-}
-
-# Removes the interpreters from 3.$1 on.
-pythons_before() {
-  local all=$pythons python
-  pythons=
-  for python in $all; do
-    ! "$python" -c "import sys; sys.exit(sys.version_info >= (3, $1))" || pythons+=" $python"
-  done
+  [ "$pythons" ] || skip "needs CPython 3.$1 $([ $# = 1 ] && echo or later || echo "to 3.$2")"
 }
 
 @test "the tasks of asyncio are those that Python itself has, with where and for what they wait, in each CPython from 3.8 on" {
-  pythons_from 8
-  [ "$pythons" ] || skip "needs CPython 3.8 or later"
+  only_pythons 8
   each_runs tasks.py
 }
 
@@ -246,21 +237,18 @@ pythons_before() {
 }
 
 @test "a dump says for which lock a thread sleeps, by which path it knows the lock, and which threads wait for each other" {
-  pythons_before 14
-  [ "$pythons" ] || skip "needs CPython 3.13 or older"
+  only_pythons 6 13
   each_runs locks.py
 }
 
 @test "the tasks of asyncio, their stacks and which awaits which are those of python -m asyncio ps" {
-  pythons_from 14
-  [ "$pythons" ] || skip "needs CPython 3.14 or later"
+  only_pythons 14
   each_runs tasks.py ps
 }
 
 @test "tasks that are not where CPython's release has them are unknown, which the debug log and stap-python list say" {
   local python list=
-  pythons_from 14
-  [ "$pythons" ] || skip "needs CPython 3.14 or later"
+  only_pythons 14
   make_library 512
   # reading another process's memory may need root
   [ "$(id -u)" != 0 ] || list=$top/build/stap-python
@@ -275,7 +263,6 @@ pythons_before() {
 
 # bats test_tags=slow
 @test "of damaged tasks something printable is read soon" {
-  pythons_from 8
-  [ "$pythons" ] || skip "needs CPython 3.8 or later"
+  only_pythons 8
   each_runs damaged_tasks.py "${OBJECTS:-$([ -n "${EVERY:-}" ] && echo 3000 || echo 1000)}"
 }
