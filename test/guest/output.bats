@@ -11,7 +11,7 @@ setup_file() {
   corrected=$("$top/test/vm/runtime")
   export SYSTEMTAP_RUNTIME=$BATS_FILE_TMPDIR/runtime SYSTEMTAP_DIR=$BATS_FILE_TMPDIR/systemtap STAP_TIMEOUT=300
   cp -r "$corrected" "$SYSTEMTAP_RUNTIME"
-  for file in transport.c relay_v2.c; do
+  for file in transport.c control.c; do
     sed -i '/test\/vm\/runtime/d' "$SYSTEMTAP_RUNTIME/transport/$file"
     refute cmp -s {"$corrected","$SYSTEMTAP_RUNTIME"}/"transport/$file"
   done
