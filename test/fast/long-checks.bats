@@ -23,12 +23,12 @@ load ../lib/helper
 
 @test "what makes roots is installed for each long check that has some" {
   local folder check file
-  for file in $(grep -lE 'type -P mmdebstrap|roots\.bash' "$top"/test/long/*/*); do
+  while IFS= read -r file; do
     [[ $file != *.md ]] || continue
     folder=$(dirname "$file")
     check=check-${folder##*/}
     grep -qE "^$check +mmdebstrap " "$top/test/lib/setup.list" || { echo "$check: no mmdebstrap" && false; }
-  done
+  done < <(grep -lE 'type -P mmdebstrap|roots\.bash' "$top"/test/long/*/*)
 }
 
 @test "make check-jit refuses what it doesn't know" {
