@@ -391,7 +391,7 @@ has_slices() {
 # Writes what pytrace system has of programs to the file "slices", if Perfetto would have nothing to object.
 # usage: timeline STAP'S ARGUMENTS...
 timeline() {
-  script pytrace "$@" >"$BATS_TEST_TMPDIR/said"
+  script pytrace "$@" >"$BATS_TEST_TMPDIR/said" || { cat "$printed.said" && false; }
   /usr/bin/python3 "$top/test/lib/timeline.py" "$printed" >"$BATS_TEST_TMPDIR/slices"
 }
 
