@@ -128,6 +128,9 @@ static int late_print(struct kprobe *probe, struct pt_regs *registers)
     mdelay(8);
     message.head.sequence = _stp_seq_inc();
     message.head.pdu_len = sizeof message.text;
+#ifdef STAP_TRACE_MAGIC
+    memcpy(&message.head.magic, STAP_TRACE_MAGIC, sizeof message.head.magic);
+#endif
     if (_stp_data_write_reserve(sizeof message, &entry) == sizeof message) {
         memcpy(entry, &message, sizeof message);
         _stp_data_write_commit(entry);
