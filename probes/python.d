@@ -1,8 +1,9 @@
 /*
  * The provider definition: every marker of the shim with its arguments, one a
  * line.  This is the ABI (tapset/README.md, "Probe points and functions").  generate/markers.awk
- * makes the list for the C from it; nothing else names a marker's arguments.  A frame is a
- * PyFrameObject up to CPython 3.10, and from 3.11 on a _PyInterpreterFrame.
+ * makes the list for the C from it; nothing else names a marker's arguments.  The provider otel_memory,
+ * whose markers fire with memory__sample and memory__free, is in shim/markers/markers.c.  A frame is
+ * a PyFrameObject up to CPython 3.10, and from 3.11 on a _PyInterpreterFrame.
  *
  * SPDX-License-Identifier: MIT
  */

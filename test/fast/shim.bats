@@ -17,10 +17,15 @@ load ../lib/helper
   fi
 }
 
-@test "every marker has a semaphore of its own" {
+@test "every marker has a semaphore of its own, and OpenTelemetry's those of the same events" {
+  local semaphores=$BATS_TEST_TMPDIR/of_names
   need readelf
-  readelf --wide --notes "$shim" | awk '/Name:/ { name = $2 } sub(/.*Semaphore: /, "") { print name, $0 }' |
-    sort -u | cut -d' ' -f2 >"$BATS_TEST_TMPDIR/semaphores"
+  readelf --wide --notes "$shim" |
+    awk '/Provider:/ { provider = $NF } /Name:/ { name = $2 } sub(/.*Semaphore: /, "") { print provider, name, $0 }' |
+    sort -u >"$semaphores"
+  grep '^python ' "$semaphores" | cut -d' ' -f3 >"$BATS_TEST_TMPDIR/semaphores"
+  [ "$(grep ' memory__sample ' "$semaphores" | cut -d' ' -f3)" = "$(grep '^otel_memory alloc ' "$semaphores" | cut -d' ' -f3)" ]
+  [ "$(grep ' memory__free ' "$semaphores" | cut -d' ' -f3)" = "$(grep '^otel_memory free ' "$semaphores" | cut -d' ' -f3)" ]
   [ "$(wc -l <"$BATS_TEST_TMPDIR/semaphores")" = "$(grep -c ' probe ' "$top/probes/python.d")" ]
   [ -z "$(sort "$BATS_TEST_TMPDIR/semaphores" | uniq -d)" ]
   refute grep -x 0x0000000000000000 "$BATS_TEST_TMPDIR/semaphores"

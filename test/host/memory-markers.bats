@@ -23,6 +23,13 @@ usdt:$shim:python:gc__start /arg0 == 2/ { printf("phase\n"); }
 EOF
 }
 
+otel_samples() {
+  cat <<EOF
+usdt:$shim:otel_memory:alloc { printf("otel + %lx %ld %ld\n", arg0, arg1, arg2); }
+usdt:$shim:otel_memory:free { printf("otel - %lx\n", arg0); }
+EOF
+}
+
 # Allocates by malloc(), calloc() and realloc(), and frees.  Each collection begins another phase.
 program='
 import gc, sys
@@ -40,6 +47,21 @@ print(sum(map(sys.getsizeof, blocks)) + len(objects) * sys.getsizeof(objects[0])
 del blocks, objects, one, grown
 gc.collect()
 '
+
+@test "otel_memory:alloc and otel_memory:free are the same samples and frees, and enough to have them" {
+  local python both
+  printf '%s' "$program" >"$BATS_TEST_TMPDIR/program.py"
+  python=$(system_python)
+  both=$(samples | sed 's/printf("/&python /' && otel_samples)
+  LD_PRELOAD=$shim PYTHON_STAP_MEMORY=8192 bpftrace_while "$both" "$python" "$BATS_TEST_TMPDIR/program.py" >/dev/null
+  [ "$(grep -c '^otel +' "$BATS_TEST_TMPDIR/trace")" -gt 1000 ]
+  [ "$(grep -c '^otel -' "$BATS_TEST_TMPDIR/trace")" -gt 1000 ]
+  # without the domain, which the contract lacks
+  diff <(sed -nE 's/^python (\+( [^ ]+){3}|-.*).*/\1/p' "$BATS_TEST_TMPDIR/trace") <(sed -n 's/^otel //p' "$BATS_TEST_TMPDIR/trace")
+  LD_PRELOAD=$shim PYTHON_STAP_MEMORY=8192 bpftrace_while "$(otel_samples)" "$python" "$BATS_TEST_TMPDIR/program.py" >/dev/null
+  [ "$(grep -c '^otel +' "$BATS_TEST_TMPDIR/trace")" -gt 1000 ]
+  [ "$(grep -c '^otel -' "$BATS_TEST_TMPDIR/trace")" -gt 1000 ]
+}
 
 @test "the weights of the samples that live are the bytes that live, in each CPython" {
   local python allocated

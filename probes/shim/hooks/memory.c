@@ -187,9 +187,13 @@ static __attribute__((noinline)) void *end_stretch(void *address, size_t size, i
         thread.then -= beyond;
     thread.left = thread.then < STRETCH ? thread.then : STRETCH;
     thread.then -= thread.left;
-    if (is_chosen && MARKER_ON(memory__sample))
+    if (is_chosen && MARKER_ON(memory__sample)) {
         /* no address: no room to remember the block, so its end goes unnoticed */
-        marker_memory__sample(remember(address) ? address : NULL, size, weight_of(size), domain);
+        void *known = remember(address) ? address : NULL;
+        size_t weight = weight_of(size);
+        marker_memory__sample(known, size, weight, domain);
+        marker_otel_memory_alloc(known, size, weight);
+    }
     return address;
 }
 
@@ -214,8 +218,10 @@ static inline bool may_be_sampled(const void *address)
 
 static void end_block(void *address)
 {
-    if (forget(address) && MARKER_ON(memory__free))
+    if (forget(address) && MARKER_ON(memory__free)) {
         marker_memory__free(address);
+        marker_otel_memory_free(address);
+    }
 }
 
 /* Apart, so that the common case of free() keeps no register. */

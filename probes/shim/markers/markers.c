@@ -32,12 +32,29 @@
         __attribute__((section(".probes"), used, visibility("hidden")));
 MARKERS_LIST(SEMAPHORE)
 
-#define NARROW_SITE(name, parameters, ...) \
-    static inline void narrow_##name parameters \
+/* Who probes the double of a marker raises the marker's own semaphore. */
+#define ALIAS(name, original) \
+    extern unsigned short otel_memory_##name##_semaphore \
+        __attribute__((alias("python_" #original "_semaphore"), visibility("hidden")))
+ALIAS(alloc, memory__sample);
+ALIAS(free, memory__free);
+
+/* MARKER(NAME, (PARAMETERS), ARGUMENTS...) for each marker of the provider otel_memory. */
+#define OTEL_MEMORY_LIST(MARKER) \
+    MARKER(alloc, (void *address, long size, long weight), address, size, weight) \
+    MARKER(free, (void *address), address)
+
+#define SITE(width, provider, name, parameters, ...) \
+    static inline void width##_##provider##_##name parameters \
     { \
-        STAP_PROBEV(python, name, __VA_ARGS__); \
+        STAP_PROBEV(provider, name, __VA_ARGS__); \
     }
+
+#define NARROW_SITE(name, parameters, ...) SITE(narrow, python, name, parameters, __VA_ARGS__)
+#define NARROW_OTEL_SITE(name, parameters, ...) \
+    SITE(narrow, otel_memory, name, parameters, __VA_ARGS__)
 MARKERS_LIST(NARROW_SITE)
+OTEL_MEMORY_LIST(NARROW_OTEL_SITE)
 
 #ifdef __x86_64__
 
@@ -46,12 +63,10 @@ MARKERS_LIST(NARROW_SITE)
 #define _SDT_NOP .balign 8; 990: .nops 5
 /* clang-format on */
 
-#define WIDE_SITE(name, parameters, ...) \
-    static inline void wide_##name parameters \
-    { \
-        STAP_PROBEV(python, name, __VA_ARGS__); \
-    }
+#define WIDE_SITE(name, parameters, ...) SITE(wide, python, name, parameters, __VA_ARGS__)
+#define WIDE_OTEL_SITE(name, parameters, ...) SITE(wide, otel_memory, name, parameters, __VA_ARGS__)
 MARKERS_LIST(WIDE_SITE)
+OTEL_MEMORY_LIST(WIDE_OTEL_SITE)
 
 /* Not 0: use the wide sites.  0 in a child of a fork: Linux 6.18 copies the calls into the child,
  * but not the page that they call, so the child would end with SIGSEGV. */
@@ -70,28 +85,33 @@ void markers_choose_sites(void)
         is_wide = word;
 }
 
-#define FIRE(name, parameters, ...) \
-    __attribute__((noinline)) void marker_##name parameters \
+#define FIRE_A_SITE(function, provider, name, parameters, ...) \
+    __attribute__((noinline)) void function parameters \
     { \
         if (__builtin_expect(*is_wide, 0)) \
-            wide_##name(__VA_ARGS__); \
+            wide_##provider##_##name(__VA_ARGS__); \
         else \
-            narrow_##name(__VA_ARGS__); \
+            narrow_##provider##_##name(__VA_ARGS__); \
     }
 
 #else /* all nops have one size: the compiler would merge the two sites */
 
 void markers_choose_sites(void) {}
 
-#define FIRE(name, parameters, ...) \
-    __attribute__((noinline)) void marker_##name parameters \
+#define FIRE_A_SITE(function, provider, name, parameters, ...) \
+    __attribute__((noinline)) void function parameters \
     { \
-        narrow_##name(__VA_ARGS__); \
+        narrow_##provider##_##name(__VA_ARGS__); \
     }
 
 #endif
 
+#define FIRE(name, parameters, ...) \
+    FIRE_A_SITE(marker_##name, python, name, parameters, __VA_ARGS__)
+#define FIRE_OTEL(name, parameters, ...) \
+    FIRE_A_SITE(marker_otel_memory_##name, otel_memory, name, parameters, __VA_ARGS__)
 MARKERS_LIST(FIRE)
+OTEL_MEMORY_LIST(FIRE_OTEL)
 
 #define INFO(name, ...) {#name, &python_##name##_semaphore},
 const struct marker_info marker_info[MARKERS] = {MARKERS_LIST(INFO)};

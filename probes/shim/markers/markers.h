@@ -28,6 +28,13 @@ extern const struct marker_info marker_info[MARKERS];
 MARKERS_LIST(DECLARE)
 #undef DECLARE
 
+/* The events of memory__sample and memory__free once more, for eBPF profilers that know no Python:
+ * the contract of OpenTelemetry's (opentelemetry-ebpf-profiler,
+ * design-docs/00003-memory-profiling), which reads the arguments from the registers of a call.  A
+ * marker and its double have one semaphore, so both fire while a tracer probes either. */
+void marker_otel_memory_alloc(void *address, long size, long weight);
+void marker_otel_memory_free(void *address);
+
 enum { MARKERS_TEXT = 640 };
 
 /* Writes the names of the markers whose bits are set, separated by ", ", or "none", to text, which
