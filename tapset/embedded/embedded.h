@@ -404,6 +404,9 @@ static size_t python_json_length(const char *text);
 static void python_json_print(const char *text, size_t length);
 static void python_json_print_us(const char *key, u64 ns);
 
+/* python_resident.stp */
+static bool python_process_has_ended(pid_t pid);
+
 /* python_samples.stp.in */
 static struct python_sample *python_open_sample(void);
 static void python_close_sample(struct python_sample *sample);
