@@ -9,6 +9,7 @@
 # SPDX-License-Identifier: MIT
 
 import gc
+import mmap
 import os
 import sys
 import threading
@@ -77,6 +78,14 @@ def c_calls():
 def allocations():
     for _ in range(20):
         bytearray(2000)
+    return 20
+
+
+def faults():
+    memory = mmap.mmap(-1, 20 * mmap.PAGESIZE, mmap.MAP_PRIVATE)
+    for at in range(0, len(memory), mmap.PAGESIZE):
+        memory[at] = 1
+    memory.close()
     return 20
 
 
@@ -180,7 +189,7 @@ def deep(depth, function):
     return deep(depth - 1, function) if depth else function()
 
 
-KINDS = [calls, lines, raises, imports, collections, audits, syscalls, c_calls, allocations, round_trips, requests, steps]
+KINDS = [calls, lines, raises, imports, collections, audits, syscalls, c_calls, allocations, faults, round_trips, requests, steps]
 
 
 def median(values):

@@ -189,6 +189,12 @@ pymalloc -G top=20 -G stacks=1|timed.py|count bytes max kind stack, rest_rows
     stack = ['File "%s", line %d, in %s' % (path, line, name) for line, name in ((30, "allocates_8_mb"), (51, "main"), (60, "<module>"))]
     assert list(first[0].values()) == [5, 41943045, 8388609, "malloc", stack], first
     assert len(last) == 1 and last[0]["rest_rows"] > 0, last
+pyfaults -G top=20|faults.py touches|faults kb share kind what function file, rest_rows, faults kb copied_kb gc_copied_kb faults_for_nothing resident_kb
+    row, = [row for row in first if row["function"] == "touches"]
+    assert list(row.values())[:2] + list(row.values())[3:] == [1500, 6000, "new", "[anonymous]", "touches", path], row
+    totals, = last
+    assert len(first) == 20 and rows[-2]["rest_rows"] > 0 and totals["kb"] > sum(row["kb"] for row in first) > 6000, last
+    assert abs(row["share"] - 100 * row["kb"] / totals["kb"]) < 0.1, rows
 pyheap -G bytes=4096 -G top=3|keeps.py 2000|live blocks samples allocated stack, live samples error resident
     assert len(first) == 3 and first[0]["stack"][0].endswith("in remembers") and len(last) == 1, rows
     assert sum(row["live"] for row in first) <= last[0]["live"] and last[0]["error"] < last[0]["live"], rows

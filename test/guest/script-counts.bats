@@ -293,6 +293,8 @@ pysyscalls|trace -G qualified=1|ERROR: pysyscalls: qualified=1 is for the summar
 pyflow|x y|ERROR: pyflow: "cfunctions" must be before PATTERN; unknown argument "y"
 pysyscalls|openat|ERROR: pysyscalls: the argument may be trace, not "openat"
 pymalloc|-G top=1001|ERROR: pymalloc: top must be 1 to 1000, not 1001
+pyfaults|-G top=1001|ERROR: pyfaults: top must be 1 to 1000, not 1001
+pyfaults|8|ERROR: pyfaults takes no arguments, but was given "8"
 pyrequest||ERROR: pyrequest: PATTERN is missing, for the functions that are a request: 'app.views.*'
 pyrequest|-G __python_argument1=20 -|ERROR: pyrequest: PATTERN is missing, for the functions that are a request: 'app.views.*'
 pyrequest|-G each=1 handle|ERROR: pyrequest: each=1 is for json=1: add -G json=1

@@ -1,0 +1,112 @@
+# pyfaults, held against a program that knows which pages it makes resident, and which it ceases to share.
+#
+# SPDX-License-Identifier: MIT
+
+load ../lib/helper
+
+setup() {
+  scripts_setup
+}
+
+# Runs pyfaults on parts of the workload: its rows are in $printed, what the program says is in $said.
+# usage: faulted OPTIONS... -- PYTHON PART...
+faulted() {
+  local options=() python
+  while [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  python=$2
+  shift 2
+  said=$BATS_TEST_TMPDIR/said
+  script pyfaults -G json=1 -G top=1000 "${options[@]}" \
+    -c "env LD_PRELOAD=$shim $python $top/test/workloads/faults.py $*" >"$said.all" || {
+    cat "$said.all"
+    return 1
+  }
+  grep '^{"function"' "$said.all" >"$said"
+}
+
+# What the program has said is what the rows have, within 1 percent, and what else the function and the interpreter touch
+# ($1: 64 KB).  The totals are those of the rows.
+check_pages() {
+  /usr/bin/python3 - "$printed" "$said" "${1:-64}" <<'PY'
+import collections
+import json
+import sys
+
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+said = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+totals = rows.pop()
+assert said and rows and not any("rest_rows" in row for row in rows)
+by_process = "pid" in rows[0]
+kb = collections.defaultdict(int)
+for row in rows:
+    kb[row["function"], row["kind"], row["what"], row.get("pid")] += row["kb"]
+for one in said:
+    key = one["function"], one["kind"], one["what"], one["pid"] if by_process else None
+    print(key, "said", one["kb"], "printed", kb[key])
+    assert one["kb"] * 0.99 <= kb[key] <= one["kb"] * 1.01 + int(sys.argv[3])
+assert totals["kb"] == sum(row["kb"] for row in rows)
+assert totals["faults"] == sum(row["faults"] for row in rows)
+assert totals["copied_kb"] == sum(row["kb"] for row in rows if row["kind"] in ("copy", "gc-copy"))
+assert totals["gc_copied_kb"] == sum(row["kb"] for row in rows if row["kind"] == "gc-copy")
+assert totals["resident_kb"] > 5000
+PY
+}
+
+@test "pyfaults tells which function makes how much of which memory resident, and what a child copies" {
+  faulted -G by_process=1 -- "$system" touches from_kernel reads_file thread_of_c forks
+  [ "$(wc -l <"$said")" = 6 ]
+  check_pages
+}
+
+@test "pyfaults knows zeros, private and huge pages, the heap and the stack, and a parent that copies" {
+  need_time
+  faulted -G by_process=1 -- "$system" reads_zeros touches_huge writes_file parent_copies
+  [ "$(wc -l <"$said")" = 4 ]
+  check_pages
+  faulted -- "$system" on_heap on_stack
+  [ "$(wc -l <"$said")" = 2 ]
+  check_pages 1000
+}
+
+@test "pyfaults tells copies by a collection from others in each CPython, and whether gc.freeze() would help" {
+  need_time
+  local python
+  while read -r python <&9; do
+    echo "$python"
+    is_free_threaded "$python" && continue
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 7))' || continue
+    faulted -G by_process=1 -- "$python" touches forks collects
+    [ "$(wc -l <"$said")" = 4 ]
+    check_pages 4000
+  done 9< <(guest_pythons)
+  freezes collects
+  grep -qE '^Copied, after a fork: [0-9]+ KB, (8[0-9]|9[0-9])[.][0-9] % of it while garbage was collected$' "$printed"
+  grep -qE '^gc[.]freeze[(][)] before the fork would have kept at most [1-9][0-9]{4} KB of this shared$' "$printed"
+  freezes collects_frozen forks
+  grep -qE '^Copied, after a fork: [0-9]+ KB, [0-9][.][0-9] % of it' "$printed"
+  refute grep -F 'gc.freeze()' "$printed"
+}
+
+# Runs pyfaults as a user does.
+freezes() {
+  script pyfaults -c "env LD_PRELOAD=$shim $system $top/test/workloads/faults.py $*" >/dev/null
+}
+
+@test "pyfaults has stacks, copies alone, and the program in a folded stack" {
+  need_time
+  local faults=$top/test/workloads/faults.py
+  script pyfaults -G stacks=1 -G top=1 -c "env LD_PRELOAD=$shim $system $faults touches" >/dev/null
+  diff - <(sed -n '2,/^$/p' "$printed" | sed -E "s,$faults,faults.py,; s/ [0-9]+[.][0-9]  new/ SHARE  new/; s/line [0-9]+/line N/") <<'EXPECTED'
+     1500        6000   SHARE  new      [anonymous]
+File "faults.py", line N, in touches
+File "faults.py", line N, in <module>
+
+EXPECTED
+  script pyfaults -G copies=1 -G json=1 -c "env LD_PRELOAD=$shim $system $faults touches forks" >/dev/null
+  [ "$(jq -r '.kind // empty' "$printed" | sort -u | xargs)" = copy ]
+  script pyfaults -G folded=1 -c "env LD_PRELOAD=$shim $system $faults touches" >/dev/null
+  grep -qE '^python3[^;]*;<module> [(][^;]*faults.py[^;]*[)];touches [^;]*;\[new \[anonymous\]\] [0-9]{7}$' "$printed"
+}

@@ -1,0 +1,192 @@
+# Functions that make known numbers of pages resident, and processes that share pages since a fork and write to them.  Each
+# part prints lines of JSON: the function, the kind, what the memory is, and KB.
+#
+# usage: faults.py PART...
+#
+# SPDX-License-Identifier: MIT
+
+import ctypes
+import gc
+import json
+import mmap
+import os
+import sys
+
+PAGE = mmap.PAGESIZE
+MADV_HUGEPAGE, MADV_NOHUGEPAGE = 14, 15
+libc = ctypes.CDLL(None)
+
+
+def address_of(memory):
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def advise(memory, advice):
+    libc.madvise(ctypes.c_void_p(address_of(memory)), ctypes.c_size_t(len(memory)), advice)
+    return memory
+
+
+def anonymous(pages):
+    """Memory that nothing is in."""
+    return advise(mmap.mmap(-1, pages * PAGE, mmap.MAP_PRIVATE), MADV_NOHUGEPAGE)
+
+
+def says(function, kind, what, kb, pid=0):
+    print(json.dumps({"function": function, "kind": kind, "what": what, "kb": kb, "pid": pid or os.getpid()}), flush=True)
+
+
+def write(memory):
+    for at in range(0, len(memory), PAGE):
+        memory[at] = 1
+
+
+def touches():
+    memory = anonymous(1500)
+    for at in range(0, len(memory), PAGE):
+        memory[at] = 1
+    says("touches", "new", "[anonymous]", 1500 * PAGE // 1024)
+
+
+# The page of zeros is no memory of the process; the write is what makes a page resident.
+def reads_zeros():
+    memory = anonymous(2000)
+    for at in range(0, len(memory), PAGE):
+        memory[at]
+    for at in range(0, len(memory), PAGE * 2):
+        memory[at] = 1
+    says("reads_zeros", "new", "[anonymous]", 1000 * PAGE // 1024)
+
+
+def touches_huge():
+    memory = advise(mmap.mmap(-1, 8 << 20, mmap.MAP_PRIVATE), MADV_HUGEPAGE)
+    for at in range(0, len(memory), PAGE):
+        memory[at] = 1
+    says("touches_huge", "new", "[anonymous]", 8192)
+
+
+def from_kernel():
+    memory = anonymous(1200)
+    with open("/dev/zero", "rb", 0) as zeros:
+        zeros.readinto(memory)
+    says("from_kernel", "new", "[anonymous]", 1200 * PAGE // 1024)
+
+
+# A file of memory, as not every file system has mappings that are shared.
+def mapped(name, pages, access=mmap.ACCESS_READ):
+    file = libc.memfd_create(name.encode(), 0)
+    os.write(file, b"x" * (pages * PAGE - 1) + b"\0")
+    return "/memfd:%s (deleted)" % name, mmap.mmap(file, 0, access=access)
+
+
+def reads_file():
+    path, memory = mapped("read", 600)
+    for at in range(0, len(memory), PAGE):
+        memory[at]
+    says("reads_file", "file", path, 600 * PAGE // 1024)
+
+
+# A private mapping: a write makes a page of the process's own, without the file's first.
+def writes_file():
+    path, memory = mapped("written", 1000, mmap.ACCESS_COPY)
+    for at in range(0, len(memory), PAGE):
+        memory[at] = 1
+    says("writes_file", "new", path, 1000 * PAGE // 1024)
+
+
+# strlen() in a thread that C has started.
+def thread_of_c():
+    path, memory = mapped("by C", 700, mmap.ACCESS_COPY)
+    thread = ctypes.c_ulong()
+    libc.pthread_create(ctypes.byref(thread), None, libc.strlen, ctypes.c_void_p(address_of(memory)))
+    libc.pthread_join(thread, None)
+    says("[no Python]", "file", path, 700 * PAGE // 1024)
+
+
+def on_heap():
+    libc.malloc.restype = ctypes.c_void_p
+    for _ in range(100):
+        libc.memset(ctypes.c_void_p(libc.malloc(ctypes.c_size_t(60000))), 1, ctypes.c_size_t(60000))
+    says("on_heap", "new", "[heap]", 100 * 60000 // 1024)
+
+
+def in_child(run, *arguments):
+    child = os.fork()
+    if child == 0:
+        run(*arguments)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return child
+
+
+def child_writes(memory):
+    for at in range(0, len(memory), PAGE):
+        memory[at] = 2
+
+
+# The child copies 1,500 of the parent's 2,000 pages.  When it has ended the parent has them for itself.
+def forks():
+    memory = anonymous(2000)
+    write(memory)
+    child = in_child(child_writes, memoryview(memory)[:1500 * PAGE])
+    says("child_writes", "copy", "[anonymous]", 1500 * PAGE // 1024, child)
+    write(memory)
+    says("write", "copy", "[anonymous]", 0)
+
+
+def parent_writes(memory):
+    for at in range(0, len(memory), PAGE):
+        memory[at] = 3
+
+
+# The parent writes while the child is there.
+def parent_copies():
+    memory = anonymous(1000)
+    write(memory)
+    read, written = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(written)
+        os.read(read, 1)
+        os._exit(0)
+    parent_writes(memory)
+    os.close(written)
+    os.waitpid(child, 0)
+    says("parent_writes", "copy", "[anonymous]", 1000 * PAGE // 1024)
+
+
+def child_collects():
+    gc.collect()
+
+
+def child_collects_frozen():
+    gc.collect()
+
+
+# A collection writes to the head of each list.
+def collects():
+    kept = [[] for _ in range(200000)]
+    child = in_child(child_collects)
+    says("child_collects", "gc-copy", "[anonymous]", sum(map(sys.getsizeof, kept)) // 1024, child)
+
+
+def collects_frozen():
+    kept = [[] for _ in range(200000)]
+    gc.freeze()
+    in_child(child_collects_frozen)
+    says("child_collects_frozen", "gc-copy", "[anonymous]", 0 * len(kept))
+
+
+def goes_deep(depth):
+    return max(map(goes_deep, [depth - 1])) if depth else 0
+
+
+# A call of Python by C takes half a kilobyte of the stack or more.
+def on_stack():
+    sys.setrecursionlimit(5000)
+    goes_deep(2000)
+    says("goes_deep", "new", "[stack]", 1000)
+
+
+gc.disable()
+for part in sys.argv[1:]:
+    globals()[part]()
