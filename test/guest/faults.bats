@@ -47,6 +47,7 @@ for one in said:
     key = one["function"], one["kind"], one["what"], one["pid"] if by_process else None
     print(key, "said", one["kb"], "printed", kb[key])
     assert one["kb"] * 0.99 <= kb[key] <= one["kb"] * 1.01 + int(sys.argv[3])
+assert all(row["kb"] > 0 and row["kind"] in ("new", "file", "swap", "copy", "gc-copy") and row["what"] for row in rows)
 assert totals["kb"] == sum(row["kb"] for row in rows)
 assert totals["faults"] == sum(row["faults"] for row in rows)
 assert totals["copied_kb"] == sum(row["kb"] for row in rows if row["kind"] in ("copy", "gc-copy"))
@@ -64,7 +65,7 @@ PY
 @test "pyfaults knows zeros, private and huge pages, the heap and the stack, and a parent that copies" {
   need_time
   faulted -G by_process=1 -- "$system" reads_zeros touches_huge writes_file parent_copies
-  [ "$(wc -l <"$said")" = 4 ]
+  [ "$(wc -l <"$said")" = 5 ]
   check_pages
   faulted -- "$system" on_heap on_stack
   [ "$(wc -l <"$said")" = 2 ]

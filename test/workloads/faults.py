@@ -55,6 +55,7 @@ def reads_zeros():
     for at in range(0, len(memory), PAGE * 2):
         memory[at] = 1
     says("reads_zeros", "new", "[anonymous]", 1000 * PAGE // 1024)
+    says("reads_zeros", "file", "[anonymous]", 0)
 
 
 def touches_huge():
