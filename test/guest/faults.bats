@@ -65,7 +65,7 @@ PY
 @test "pyfaults knows zeros, private and huge pages, the heap and the stack, and a parent that copies" {
   need_time
   faulted -G by_process=1 -- "$system" reads_zeros touches_huge writes_file parent_copies
-  [ "$(wc -l <"$said")" = 5 ]
+  [ "$(wc -l <"$said")" = 6 ]
   check_pages
   faulted -- "$system" on_heap on_stack
   [ "$(wc -l <"$said")" = 2 ]

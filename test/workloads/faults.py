@@ -56,6 +56,12 @@ def reads_zeros():
         memory[at] = 1
     says("reads_zeros", "new", "[anonymous]", 1000 * PAGE // 1024)
     says("reads_zeros", "file", "[anonymous]", 0)
+    for advice in MADV_NOHUGEPAGE, MADV_HUGEPAGE:
+        with open("/dev/zero", "rb") as zeros:
+            memory = advise(mmap.mmap(zeros.fileno(), 8 << 20, mmap.MAP_PRIVATE), advice)
+        for at in range(0, len(memory), PAGE):
+            memory[at]
+    says("reads_zeros", "file", "/dev/zero", 0)
 
 
 def touches_huge():
