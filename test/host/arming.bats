@@ -258,7 +258,8 @@ print(len(gc.callbacks))'
   local python tried='' addresses
   need readelf
   mapfile -t addresses < <(readelf --wide --notes "$shim" |
-    awk '/Name: / { name = $2 } /Semaphore: / && !seen[name]++ { print name "\n" $NF }')
+    awk '/Provider: / { is_python = $NF == "python" } /Name: / { name = $2 }
+      /Semaphore: / && is_python && !seen[name]++ { print name "\n" $NF }')
   for python in $(pythons_by_hook); do
     "$python" -c 'import ctypes, sys; sys.addaudithook' 2>/dev/null || continue
     tried=yes

@@ -12,7 +12,10 @@ semaphore() {
 
 # The addresses of the semaphores of the markers that match the regular expression $1, with commas between.
 semaphores_of() {
-  readelf --wide --notes "$shim" | grep -A1 -E "Name: ($1)\$" | sed -n 's/.*Semaphore: //p' | sort -u | paste -sd,
+  readelf --wide --notes "$shim" | awk -v names="^($1)\$" '
+    /Provider: / { is_python = $NF == "python" }
+    /Name: / { name = $2 }
+    /Semaphore: / && is_python && name ~ names { print $NF }' | sort -u | paste -sd,
 }
 
 # Makes semaphores.so in the folder $1.  Preloaded before the shim, it raises the semaphores of all markers, or of
