@@ -63,8 +63,8 @@ on_terminal() {
 
 @test "a paused screen stays as it is, and what comes meanwhile is counted" {
   echo 'stap-python: a word' >said2
-  on_terminal 'see=spin' key=p 'see=200 so far, paused$' 'run=cp next table2' 'see=^stap-python: a word$' 'see=^1 s: 200 samples.*spin' \
-    'key= ' 'see=so far$' 'run=cp next table3' 'see=^3 s: 50 samples, 0.0 % unknown; 300 so far$' 'see=later' 'run=touch end' -- -- true
+  on_terminal 'see=spin' key=p 'see=200 so far, paused$' 'run=cp next new; mv new table2' 'see=^stap-python: a word$' 'see=^1 s: 200 samples.*spin' \
+    'key= ' 'see=so far$' 'run=cp next new; mv new table3' 'see=^3 s: 50 samples, 0.0 % unknown; 300 so far$' 'see=later' 'run=touch end' -- -- true
   [ "$status" = 0 ]
   [[ $output == *$'later (/srv/a.py)\nstap-python: a word\nstatus 4' ]]
 }
