@@ -67,9 +67,13 @@ PY
   faulted -G by_process=1 -- "$system" reads_zeros touches_huge writes_file parent_copies
   [ "$(wc -l <"$said")" = 6 ]
   check_pages
-  faulted -- "$system" on_heap on_stack
-  [ "$(wc -l <"$said")" = 2 ]
+  faulted -- "$system" on_heap
+  [ "$(wc -l <"$said")" = 1 ]
   check_pages 1000
+  # what a call takes of the stack depends on how CPython was built
+  faulted -- "$system" on_stack
+  [ "$(wc -l <"$said")" = 1 ]
+  check_pages 6000
 }
 
 @test "pyfaults tells copies by a collection from others in each CPython, and whether gc.freeze() would help" {
