@@ -471,8 +471,8 @@ computes_100_ms 3 300000
 both 3 900000
 quick 1010 1
 waits_for_the_lock 1 300000
-main 1 1700000
-<module> 1 1700000
+main 1 1600000
+<module> 1 1600000
 EXPECTED
   done <"$BATS_TEST_TMPDIR/all"
 }
