@@ -342,8 +342,6 @@ struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address);
 #define CONFIG_PREEMPT_RT 0
 #define CONFIG_IPV6 1
 
-/* Where it was interrupted, and the kernel's functions then; and the system call in which the
- * thread is. */
 /* How many bytes could not be read: all of them, if any could not. */
 static unsigned long __attribute__((unused)) kernel_reads;
 static inline long copy_from_kernel_nofault(void *to, const void *from, size_t size)
@@ -353,6 +351,8 @@ static inline long copy_from_kernel_nofault(void *to, const void *from, size_t s
     return size && process_vm_readv(getpid(), &ours, 1, &its, 1, 0) != (ssize_t)size ? -EFAULT : 0;
 }
 
+/* Where it was interrupted, and the kernel's functions then; and the system call in which the
+ * thread is. */
 struct pt_regs {
     unsigned long ip;
     long number;
