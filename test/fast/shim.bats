@@ -20,9 +20,7 @@ load ../lib/helper
 @test "every marker has a semaphore of its own, and OpenTelemetry's those of the same events" {
   local semaphores=$BATS_TEST_TMPDIR/of_names
   need readelf
-  readelf --wide --notes "$shim" |
-    awk '/Provider:/ { provider = $NF } /Name:/ { name = $2 } sub(/.*Semaphore: /, "") { print provider, name, $0 }' |
-    sort -u >"$semaphores"
+  semaphore_notes "$shim" | sort -u >"$semaphores"
   grep '^python ' "$semaphores" | cut -d' ' -f3 >"$BATS_TEST_TMPDIR/semaphores"
   [ "$(grep ' memory__sample ' "$semaphores" | cut -d' ' -f3)" = "$(grep '^otel_memory alloc ' "$semaphores" | cut -d' ' -f3)" ]
   [ "$(grep ' memory__free ' "$semaphores" | cut -d' ' -f3)" = "$(grep '^otel_memory free ' "$semaphores" | cut -d' ' -f3)" ]

@@ -13,19 +13,7 @@ setup() {
 # Runs pyblocked on the parts of the workload: its rows are in $printed, what the program says is in $said.
 # usage: blocked OPTIONS... -- PYTHON PART...
 blocked() {
-  local options=() python
-  while [ "$1" != -- ]; do
-    options+=("$1")
-    shift
-  done
-  python=$2
-  shift 2
-  said=$BATS_TEST_TMPDIR/said
-  script pyblocked -G json=1 -G top=3000 "${options[@]}" -c "env LD_PRELOAD=$shim $python $waits $*" >"$said.all" || {
-    cat "$said.all"
-    return 1
-  }
-  grep '^{"function"' "$said.all" >"$said"
+  script_beside pyblocked "$waits" -G top=3000 "$@"
 }
 
 # Each sleep's kind and file, or "exact" ones, and its time.  What another thread may have taken is no sleep of that kind: the

@@ -11,20 +11,7 @@ setup() {
 # Runs pyfaults on parts of the workload: its rows are in $printed, what the program says is in $said.
 # usage: faulted OPTIONS... -- PYTHON PART...
 faulted() {
-  local options=() python
-  while [ "$1" != -- ]; do
-    options+=("$1")
-    shift
-  done
-  python=$2
-  shift 2
-  said=$BATS_TEST_TMPDIR/said
-  script pyfaults -G json=1 -G top=1000 "${options[@]}" \
-    -c "env LD_PRELOAD=$shim $python $top/test/workloads/faults.py $*" >"$said.all" || {
-    cat "$said.all"
-    return 1
-  }
-  grep '^{"function"' "$said.all" >"$said"
+  script_beside pyfaults "$top/test/workloads/faults.py" -G top=1000 "$@"
 }
 
 # What the program has said is what the rows have, within 1 percent, and what else the function and the interpreter touch

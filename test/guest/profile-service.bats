@@ -21,16 +21,6 @@ teardown() {
   rm -rf "$top/build/profile-service" "$top/build/vm-systemd"
 }
 
-# usage: is_there FILE SECONDS: waits for it.
-is_there() {
-  local i
-  for ((i = 0; i < $2 * SLOW; i++)); do
-    [ ! -e "$1" ] || return 0
-    sleep 1
-  done
-  return 1
-}
-
 @test "the unit sends profiles of this machine's Pythons as systemd runs it, and ends in order" {
   need_time
   # this machine's SystemTap stays as it is
@@ -65,8 +55,8 @@ systemctl daemon-reload
 systemctl start stap-python-profile
 SH
   "$top/test/vm/guest" exec -- sh "$folder/begins" "$folder" "$top"
-  # SystemTap compiles in the guest: some minutes
-  is_there "$folder/2.body" 1800 || {
+  # SystemTap compiles in the guest, which takes some minutes: half an hour at most
+  SLOW=$((90 * SLOW)) wait_for test -e "$folder/2.body" || {
     "$top/test/vm/guest" exec -- journalctl --no-pager -u stap-python-profile | tail -n 20
     false
   }

@@ -257,9 +257,7 @@ print(len(gc.callbacks))'
 @test "a child that is forked while hooks are being set has those that it needs later" {
   local python tried='' addresses
   need readelf
-  mapfile -t addresses < <(readelf --wide --notes "$shim" |
-    awk '/Provider: / { is_python = $NF == "python" } /Name: / { name = $2 }
-      /Semaphore: / && is_python && !seen[name]++ { print name "\n" $NF }')
+  mapfile -t addresses < <(semaphore_notes "$shim" | awk '$1 == "python" && !seen[$2]++ { print $2 "\n" $3 }')
   for python in $(pythons_by_hook); do
     "$python" -c 'import ctypes, sys; sys.addaudithook' 2>/dev/null || continue
     tried=yes

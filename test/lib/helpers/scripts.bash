@@ -30,6 +30,26 @@ script_says() {
   return "$status"
 }
 
+# As script with json=1, on parts of a workload that prints what it does as lines of JSON: the rows are in $printed, those
+# lines in $said.
+# usage: script_beside NAME WORKLOAD OPTIONS... -- PYTHON PART...
+script_beside() {
+  local name=$1 workload=$2 settings=() python
+  shift 2
+  while [ "$1" != -- ]; do
+    settings+=("$1")
+    shift
+  done
+  python=$2
+  shift 2
+  said=$BATS_TEST_TMPDIR/said
+  script "$name" -G json=1 "${settings[@]}" -c "env LD_PRELOAD=$shim $python $workload $*" >"$said.all" || {
+    cat "$said.all"
+    return 1
+  }
+  grep '^{"function"' "$said.all" >"$said"
+}
+
 # Checks that the script refuses these arguments, with TEXT in exactly one line on stderr.
 # usage: refuses TEXT NAME STAP'S ARGUMENTS...
 refuses() {

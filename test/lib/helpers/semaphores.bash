@@ -3,19 +3,22 @@
 #
 # SPDX-License-Identifier: MIT
 
+# The semaphores in the ELF notes of a file, a line for each site: provider, name and address.
+semaphore_notes() {
+  readelf --wide --notes "$1" | awk '
+    /Provider: / { provider = $NF }
+    /Name: / { name = $2 }
+    /Semaphore: / { print provider, name, $NF }'
+}
+
 # The address of a marker's semaphore in a file.
 semaphore() {
-  readelf --wide --notes "$1" | awk -v marker="$2" '
-    /Name: / { name = $2 }
-    /Semaphore: / && name == marker { print $NF; exit }'
+  semaphore_notes "$1" | awk -v marker="$2" '$2 == marker && !count++ { print $3 }'
 }
 
 # The addresses of the semaphores of the markers that match the regular expression $1, with commas between.
 semaphores_of() {
-  readelf --wide --notes "$shim" | awk -v names="^($1)\$" '
-    /Provider: / { is_python = $NF == "python" }
-    /Name: / { name = $2 }
-    /Semaphore: / && is_python && name ~ names { print $NF }' | sort -u | paste -sd,
+  semaphore_notes "$shim" | awk -v names="^($1)\$" '$1 == "python" && $2 ~ names { print $3 }' | sort -u | paste -sd,
 }
 
 # Makes semaphores.so in the folder $1.  Preloaded before the shim, it raises the semaphores of all markers, or of
