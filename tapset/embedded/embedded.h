@@ -443,6 +443,7 @@ static void python_keep_stack(u32 number);
 static int python_is_users_file(const char *name);
 
 static void python_lock_stacks(unsigned long *flags);
+static void python_lock_stacks_with_room(u32 count, unsigned long *flags);
 static bool python_try_lock_stacks(unsigned long *flags);
 static void python_unlock_stacks(unsigned long flags);
 static void python_relock_stacks(unsigned long *flags);
