@@ -4,7 +4,7 @@
 #
 # Runs the workload once to warm up, then N times (5), and prints the shortest time for one of its
 # operations, in nanoseconds: of the thread's processor time, or elapsed or the process's where it says so.  AROUND is
-# what is in place meanwhile: cProfile, setprofile or settrace.  The NAME switched does not end.
+# what is in place meanwhile: cProfile, setprofile, settrace, tracemalloc, or a library of test/bench/allocators.c.  The NAME switched does not end.
 #
 # SPDX-License-Identifier: MIT
 
@@ -177,6 +177,12 @@ def raises():  # and catches
     return 20000
 
 
+def allocates():  # and frees
+    for _ in range(100):
+        [object() for _ in range(1000)]
+    return 100000
+
+
 class Request:
     def __init__(self):
         self.user = Point(1, 2)
@@ -218,7 +224,7 @@ in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 parallels = [calls_in(count, "parallel_%d", 20, 21891, len(os.sched_getaffinity(0)), 50) for count in (1, 2, 4, 8)]
 pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
 elapsed = {threads, handovers_on_the_wall, *in_threads, *parallels, *pyprofs}
-workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, raises, values, handovers, handovers_on_the_wall] +
+workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, raises, allocates, values, handovers, handovers_on_the_wall] +
              in_threads + parallels + pyprofs}
 
 
@@ -250,6 +256,15 @@ def around(name):
 
         getattr(sys, name)(count)
         return lambda: getattr(sys, name)(None)
+    if name == "tracemalloc":
+        import tracemalloc
+
+        tracemalloc.start()
+        return tracemalloc.stop
+    if name.endswith(".so"):
+        import ctypes
+
+        ctypes.PyDLL(name).pass_on()
     if name == "told":
         print("ready", flush=True)
         sys.stdin.readline()
