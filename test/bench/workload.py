@@ -155,17 +155,8 @@ def sampled_900_deep(depth=875):
     return sampled_900_deep(depth - 1) if depth else sampled()
 
 
-def sampled_in_200_threads():
-    def run():
-        for _ in range(4):
-            fib(14)
-
-    started = [threading.Thread(target=run) for _ in range(200)]
-    for thread in started:
-        thread.start()
-    for thread in started:
-        thread.join()
-    return 200 * 4 * 1219
+def sampled_in(count):
+    return calls_in(count, "sampled_in_%d_threads", 14, 1219, 1, 4)
 
 
 def raises():  # and catches
@@ -222,7 +213,7 @@ def handovers_on_the_wall():
 in_threads = [calls_in(count) for count in (1, 4, 16, 64)]
 # long enough for the kernel to give each thread a processor
 parallels = [calls_in(count, "parallel_%d", 20, 21891, len(os.sched_getaffinity(0)), 50) for count in (1, 2, 4, 8)]
-pyprofs = [sampled, sampled_900_deep, sampled_in_200_threads]
+pyprofs = [sampled, sampled_900_deep, sampled_in(159), sampled_in(200)]
 elapsed = {threads, handovers_on_the_wall, *in_threads, *parallels, *pyprofs}
 workloads = {f.__name__: f for f in [calls, functions, mixed, opens, imports, execs, threads, audits, collections, finds, depth, raises, allocates, values, handovers, handovers_on_the_wall] +
              in_threads + parallels + pyprofs}

@@ -1,8 +1,9 @@
-# sampled.py SECONDS: computes in functions whose stacks are known, of all kinds, and with known shares of the
-# time: of the samples in six, three and one of tenths() 60, 30 and 10 %.
+# sampled.py SECONDS [told]: computes in functions whose stacks are known, of all kinds, and with known shares of the
+# time: of the samples in six, three and one of tenths() 60, 30 and 10 %. told: prints "ready", and begins after a line on stdin.
 # sampled.py check SHARE <FOLDED: says how many samples of a sampler's there are, and which of their stacks are
 # impossible, or exits with 1 if there are any, or if a share is not right within SHARE points.  It also reads what
-# CPython 3.15's own sampler writes: python3.15 -m profiling.sampling run -r 997 -a --collapsed -o FILE sampled.py SECONDS
+# CPython 3.15's own sampler writes (python3.15 -m profiling.sampling run -r 997 -a --collapsed -o FILE sampled.py SECONDS),
+# and austin.
 #
 # SPDX-License-Identifier: MIT
 
@@ -152,6 +153,9 @@ def run(end):
 
 
 def main():
+    if sys.argv[2:]:
+        print("ready", flush=True)
+        sys.stdin.readline()
     end = time.time() + float(sys.argv[1])
     threads = []
     for _ in range(2):
@@ -189,11 +193,12 @@ def is_possible(names):
 
 
 def names_of(stack):
-    "The functions of a folded stack; profiling.sampling has tid:1;sampled.py:main:159, and what runs the program first."
+    """The functions of a folded stack; profiling.sampling has tid:1;sampled.py:main:159, and what runs the program first;
+    austin has P1;T0:1;/FOLDER/sampled.py:main:159."""
     names = stack.split(";")[1:]
-    if stack.startswith("tid:"):
+    if stack.startswith("tid:") or names[:1] and names[0].startswith("T0:"):
         parts = [name.rsplit(":", 2) for name in names if name.count(":") >= 2]
-        names = ["%s (%s%s)" % (part[1].split(".")[-1], "/" * (part[0] == "sampled.py"), part[0]) for part in parts]
+        names = ["%s (%s)" % (part[1].split(".")[-1], "/sampled.py" if part[0].split("/")[-1] == "sampled.py" else part[0]) for part in parts]
         if "<module> (/sampled.py)" in names:
             names = names[names.index("<module> (/sampled.py)"):]
     return names
