@@ -41,6 +41,10 @@ load ../lib/helper
   refuses_arguments test/long/features/run "--quickly"
 }
 
+@test "make check-locks refuses what it doesn't know" {
+  refuses_arguments test/long/locks/run "--quickly" "pyprof"
+}
+
 @test "make check-processors refuses what it doesn't know" {
   refuses_arguments test/long/processors/run "--quickly" "pyprof"
 }

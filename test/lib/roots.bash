@@ -57,3 +57,21 @@ bootstrap() {
   fi
   echo "$recipe" >"$root.packages"
 }
+
+# From now on test/vm's guest has eight processors, by Debian 13's QEMU, which is fetched into build/processors, once: with
+# QEMU before 8.1 it has one.
+guest_of_eight() {
+  [ "$architecture" = x86_64 ] || die 1 "needs a machine of x86-64, not $architecture"
+  roots=$build/processors
+  mkdir -p "$roots/bin"
+  bootstrap trixie "echo qemu-system-x86"
+  # QEMU of that root, with its own C library, libraries and firmware, on this machine's files.
+  cat >"$roots/bin/qemu-system-x86_64" <<SH
+#!/bin/sh
+root=$(printf %q "$roots/trixie")
+exec "\$root/lib64/ld-linux-x86-64.so.2" --library-path "\$root/usr/lib/x86_64-linux-gnu" \\
+  "\$root/usr/bin/qemu-system-x86_64" -L "\$root/usr/share/qemu" -L "\$root/usr/share/seabios" "\$@"
+SH
+  chmod +x "$roots/bin/qemu-system-x86_64"
+  export PATH=$roots/bin:$PATH STAP_VM=always STAP_VM_CPUS=8 STAP_VM_DIR=$roots/vm
+}

@@ -1,0 +1,34 @@
+# Each script in a kernel that checks its locks: test/long/locks/run makes it, and starts the guest.
+#
+# SPDX-License-Identifier: MIT
+
+load ../../lib/helper
+
+setup() {
+  scripts_setup
+  guest=$top/test/vm/guest
+  "$guest" exec test -e /proc/lockdep || skip "needs a kernel that checks its locks: make check-locks"
+}
+
+# What the kernel says of locks. After the first such report it checks no more, so the guest is started anew.
+teardown() {
+  "$guest" exec dmesg >"$BATS_TEST_TMPDIR/dmesg"
+  grep -E -A 40 'BUG|WARNING|INFO: |Oops|lockup|stall' "$BATS_TEST_TMPDIR/dmesg" || return 0
+  "$guest" stop
+  false
+}
+
+@test "the kernel has nothing to say of the locks of any script" {
+  # the arguments of the scripts that can't do without
+  local -A arguments=([pydist]='deep f_7' [pyline]='*/eightfold.py:*' [pyslow]=20 [pyrequest]='main' [pywatch]='deep')
+  local script words command="env LD_PRELOAD=$shim $system $top/test/workloads/eightfold.py 2"
+  for script in "$top"/scripts/*.stp; do
+    script=$(basename "$script" .stp)
+    # for one process
+    [ "$script" != pydump ] || continue
+    echo "# $script" >&3
+    read -ra words <<<"${arguments[$script]:-}"
+    script "$script" -c "$command" "${words[@]}"
+    [ "$("$guest" exec cat /proc/lockdep_stats | awk '/debug_locks:/ { print $2 }')" = 1 ]
+  done
+}
