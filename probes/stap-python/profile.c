@@ -110,6 +110,9 @@ static const char record_usage[] =
     "      --memory           the memory in use, in bytes, by what allocated it meanwhile: the "
     "script\n"
     "                         pyheap. pprof: with blocks, and with all that was allocated\n"
+    "      --bytes N          --memory: a sample for each N bytes that are allocated, on the "
+    "average\n"
+    "                         (524288)\n"
     "      --push URL         to the Pyroscope at this URL, as pprof profiles, while it samples\n"
     "      --every S          a profile for each S seconds (10)\n"
     "      --service NAME     the service of the profiles (the name of each program)\n"
@@ -153,14 +156,14 @@ struct sampler {
 };
 
 /* getopt()'s values of options without a letter, which stand in letters, too. */
-enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE, MEMORY };
+enum { REVERSE = 1, TITLE, PUSH, EVERY, SERVICE, PUSH_AUTH_FILE, MEMORY, BYTES };
 
 /* The script's arguments so far, and options whose arguments are added last. */
 struct line {
     char *words[64];
     size_t count;
-    char *rate, *duration, *output, *pid, *title, *every; /* rate: also the depth of dump */
-    char *command;                                        /* as it is shown */
+    char *rate, *duration, *output, *pid, *title, *every, *bytes; /* rate: also the depth of dump */
+    char *command;                                                /* as it is shown */
     struct attach_request targets;
     enum format format;
     bool reverses, by_thread, native;
@@ -179,10 +182,16 @@ static void add_two(struct line *line, char *option, char *value)
     add(line, value);
 }
 
+static bool is_number(const char *word, unsigned long long most)
+{
+    return *word && word[0] != '0' && !word[strspn(word, "0123456789")] &&
+           strtoull(word, NULL, 10) <= most;
+}
+
 /* word, a whole number from 1 to 999999; exits if it is another one. */
 static char *number_for(const struct sampler *sampler, const char *what, char *word)
 {
-    if (!*word || word[0] == '0' || strlen(word) > 6 || word[strspn(word, "0123456789")])
+    if (!is_number(word, 999999))
         die(USAGE, "%s: %s must be a number from 1 on, not '%s'", sampler->name, what, word);
     return word;
 }
@@ -280,6 +289,12 @@ static void add_option(const struct sampler *sampler, int letter, struct line *l
         break;
     case MEMORY:
         line->memory = true;
+        break;
+    case BYTES:
+        if (!is_number(optarg, 1 << 30))
+            die(USAGE, "record: the mean distance of samples must be 1 to %d bytes, not '%s'",
+                1 << 30, optarg);
+        line->bytes = optarg;
         break;
     default:
         die(USAGE, "%s: unknown option, or one without its value (see stap-python %s --help)",
@@ -481,8 +496,12 @@ static int run(const struct sampler *sampler, struct line *line)
     if (line->memory && (line->rate || line->native || line->by_thread || line->wall))
         die(USAGE, "record: --memory samples allocations, and not threads on CPUs: leave out "
                    "--rate, --native, --threads and --wall");
+    if (line->bytes && !line->memory)
+        die(USAGE, "record: --bytes is for --memory");
     if (line->memory)
         add_two(line, "-G", "folded=1");
+    if (line->bytes)
+        add_two(line, "-G", format("bytes=%s", line->bytes));
     if (line->push.url)
         return run_and_push(path, line);
     if (line->every || line->push.service || line->push.auth)
@@ -526,6 +545,7 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
         {"idle", no_argument, NULL, 'i'},
         {"wall", no_argument, NULL, 'w'},
         {"memory", no_argument, NULL, MEMORY},
+        {"bytes", required_argument, NULL, BYTES},
         {"reverse", no_argument, NULL, REVERSE},
         {"title", required_argument, NULL, TITLE},
         {"push", required_argument, NULL, PUSH},
@@ -570,9 +590,10 @@ static int sample(const struct sampler *sampler, char **arguments, char *global,
 
 int record_main(char **arguments)
 {
-    const struct sampler record = {"record", record_usage,
-                                   "pyprof", "+:" TARGETS_LETTERS "o:d:r:f:ntiw\1\2:\3:\4:\5:\6:\7",
-                                   true,     false};
+    const struct sampler record = {
+        "record", record_usage,
+        "pyprof", "+:" TARGETS_LETTERS "o:d:r:f:ntiw\1\2:\3:\4:\5:\6:\7\10:",
+        true,     false};
     return sample(&record, arguments, NULL, true);
 }
 

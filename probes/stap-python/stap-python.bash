@@ -75,7 +75,7 @@ _stap_python() {
         esac
         case ${COMP_WORDS[1]}${COMP_WORDS[COMP_CWORD - 1]} in
           record-f | record--format) words='flamegraph folded html pprof raw sources speedscope svg' ;;
-          record*) words+=' --rate --duration --output --format --native --threads --wall --memory --reverse --title --push --every --service --push-auth-file' ;;
+          record*) words+=' --rate --duration --output --format --native --threads --wall --memory --bytes --reverse --title --push --every --service --push-auth-file' ;;
           top*) words+=' --rate --duration' ;;
         esac
         ;;

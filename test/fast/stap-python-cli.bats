@@ -140,6 +140,7 @@ completions() {
   [ "$(completions 'stap-python record --n')" = $'--name\n--native' ]
   [ "$(completions 'stap-python dump -p 1 --')" = $'--pid\n--name\n--children\n--all\n--locals\n--json\n--depth' ]
   [ "$(completions 'stap-python top -p 1 --')" = $'--pid\n--name\n--children\n--all\n--rate\n--duration' ]
+  [ "$(completions 'stap-python record --b')" = --bytes ]
   [ "$(completions 'stap-python record --push' | paste -sd' ')" = '--push --push-auth-file' ]
   [ "$(completions 'stap-python record --format s' | paste -sd' ')" = 'sources speedscope svg' ]
   completions 'stap-python diff --f' | grep -qx -- --format

@@ -158,6 +158,7 @@ FOLDED
   grep -qF "/scripts/pyheap.stp> " "$(dir)/arguments"
   grep -qF ' <-G> <seconds=5> ' "$(dir)/arguments"
   grep -qF ' <-G> <record=1> <-G> <lines=1> <-o> ' "$(dir)/arguments"
+  refute grep -F bytes= "$(dir)/arguments"
   run profiles raw "$(dir)/x.pb.gz"
   echo "$output"
   [ "$output" = 'alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes
@@ -201,7 +202,7 @@ other;[no Python] 1000 1000' ]
 }
 
 @test "record --memory has the bytes in use in the other formats" {
-  local format message
+  local format message bytes
   fake_samples
   printf 'python3;main (x.py) 500\npython3;main (x.py);f (x.py) 3000\n' >"$SAMPLES"
   for format in svg html speedscope; do
@@ -230,6 +231,17 @@ PY
   refuses 2 "$message" record --memory --wall -- python3
   refuses 2 'top: unknown option, or one without its value' top --memory -- python3
   refuses 2 'record: --push sends profiles of the CPU: leave out .*--memory' record --memory --push http://localhost -- python3
+  for bytes in 1 65536 1073741824; do
+    printf 'python3;main (x.py) 500\n' >"$SAMPLES"
+    launcher record --bytes $bytes --memory -f svg -- python3 >"$(dir)/x"
+    grep -qF " <-G> <bytes=$bytes> " "$(dir)/arguments"
+  done
+  for bytes in '' 0 064 -1 64k 1e6 1073741825 4294967297 100000000000000000000; do
+    refuses 2 "record: the mean distance of samples must be 1 to 1073741824 bytes, not '$bytes'" record --memory --bytes "$bytes" -- python3
+  done
+  refuses 2 'record: --bytes is for --memory' record --bytes 4096 -- python3
+  refuses 2 'record: --bytes is for --memory' record --bytes 4096 --push http://localhost -- python3
+  refuses 2 'top: unknown option, or one without its value' top --bytes 4096 -- python3
 }
 
 @test "samples are converted after Ctrl-C too, and stap's status remains" {

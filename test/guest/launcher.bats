@@ -133,9 +133,9 @@ PY
 
 @test "record --memory has the bytes and blocks that functions keep, and what they allocated, for pprof" {
   # 98 percent of the blocks of 1,000 bytes are samples: a deviation of half a percent
-  printf '#!/bin/sh\nexec "%s" "$@" -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000 -G bytes=256\n' "$STAP" >"$folder/stap"
+  printf '#!/bin/sh\nexec "%s" "$@" -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000\n' "$STAP" >"$folder/stap"
   chmod +x "$folder/stap"
-  STAP=$folder/stap timeout -k 5 300 "$launcher" record --memory -o "$folder/x.pb.gz" -- \
+  STAP=$folder/stap timeout -k 5 300 "$launcher" record --memory --bytes 256 -o "$folder/x.pb.gz" -- \
     "$system" "$top/test/workloads/keeps.py" 1000 >"$folder/kept"
   "$system" - "$top" "$folder/x.pb.gz" "$folder/kept" <<'PY'
 import collections
