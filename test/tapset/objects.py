@@ -321,8 +321,8 @@ def blocks():
                     Weak(), Error(1), ValueError(), Plain, blocks, lambda: 0, iter([]), (_ for _ in ()), re.compile("x"), io.StringIO(), type("C", (int,), {})(7)):
         head = sys.getsizeof(object_) - type(object_).__sizeof__(object_)
         compare((object_, id(object_)), (object_, library.__python_find_object_in_1(ctypes.c_longlong(id(object_) - head))))
-    items = [1.5, plain, "x", [1], Error()] * 9
-    compare(0, library.__python_find_object_in_1(ctypes.c_longlong.from_address(id(items) + list.__basicsize__ - 16)))
+    for items in [1.5, plain, "x", [1], Error()] * 9, [Plain, int, type] * 9:
+        compare(0, library.__python_find_object_in_1(ctypes.c_longlong.from_address(id(items) + list.__basicsize__ - 16)))
     text = ctypes.create_string_buffer(b"some text and no object in it" * 9)
     for block in 0, 8, 1 << 47, ctypes.addressof(text):
         compare(0, library.__python_find_object_in_1(ctypes.c_longlong(block)))
