@@ -225,10 +225,12 @@ static unsigned long python_object_in(unsigned long block, unsigned shift)
     struct python_type type, base;
     int i;
     for (i = 0; i < (int)ARRAY_SIZE(heads); i++) {
-        u64 references = python_word(block + heads[i]);
         unsigned long object = block + heads[i], address = python_type_address(object, shift), root;
+        u64 references = python_word(object + shift); /* ob_refcnt, or ob_ref_shared */
         /* their count is less than a pointer; from 3.14 on flags are in its highest bits */
         if (!address || (!shift && (!(u32)references || (u16)(references >> 32))))
+            continue;
+        if (python_type_address(references, shift)) /* of items of a list: a static object's address may be as small */
             continue;
         /* the class of a class is `type`, whose class it is itself, or an object of `type` */
         root = python_type_address(python_type_address(address, shift), shift);
