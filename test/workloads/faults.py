@@ -1,5 +1,5 @@
 # Functions that make known numbers of pages resident, and processes that share pages since a fork and write to them.  Each
-# part prints lines of JSON: the function, the kind, what the memory is, and KB.
+# part prints lines of JSON: the function, the kind, what the memory is, KB, and how many KB more may be there.
 #
 # usage: faults.py PART...
 #
@@ -7,6 +7,7 @@
 
 import ctypes
 import gc
+import itertools
 import json
 import mmap
 import os
@@ -14,6 +15,7 @@ import sys
 
 PAGE = mmap.PAGESIZE
 MADV_HUGEPAGE, MADV_NOHUGEPAGE = 14, 15
+PR_SET_THP_DISABLE = 41
 libc = ctypes.CDLL(None)
 
 
@@ -31,8 +33,9 @@ def anonymous(pages):
     return advise(mmap.mmap(-1, pages * PAGE, mmap.MAP_PRIVATE), MADV_NOHUGEPAGE)
 
 
-def says(function, kind, what, kb, pid=0):
-    print(json.dumps({"function": function, "kind": kind, "what": what, "kb": kb, "pid": pid or os.getpid()}), flush=True)
+def says(function, kind, what, kb, pid=0, more=64):
+    line = {"function": function, "kind": kind, "what": what, "kb": kb, "pid": pid or os.getpid(), "more": more}
+    print(json.dumps(line), flush=True)
 
 
 def write(memory):
@@ -114,7 +117,24 @@ def on_heap():
     libc.malloc.restype = ctypes.c_void_p
     for _ in range(400):
         libc.memset(ctypes.c_void_p(libc.malloc(ctypes.c_size_t(60000))), 1, ctypes.c_size_t(60000))
-    says("on_heap", "new", "[heap]", 400 * 60000 // 1024)
+    says("on_heap", "new", "[heap]", 400 * 60000 // 1024, more=1000)
+
+
+def reserves(numpy):
+    return numpy.empty(40 << 20, numpy.uint8)
+
+
+def fills(array):
+    array[:len(array) // 2] = 1
+
+
+# numpy's malloc() of so many bytes is a mapping.  Its first page has the head of the block.
+def arrays():
+    import numpy
+    libc.prctl(PR_SET_THP_DISABLE, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+    fills(reserves(numpy))
+    says("reserves", "new", "[anonymous]", 0)
+    says("fills", "new", "[anonymous]", 20 << 10)
 
 
 def in_child(run, *arguments):
@@ -162,6 +182,10 @@ def parent_copies():
     says("parent_writes", "copy", "[anonymous]", 1000 * PAGE // 1024)
 
 
+# What a collection touches of other objects, in KB.
+OTHERS = 4000
+
+
 def child_collects():
     gc.collect()
 
@@ -174,7 +198,7 @@ def child_collects_frozen():
 def collects():
     kept = [[] for _ in range(200000)]
     child = in_child(child_collects)
-    says("child_collects", "gc-copy", "[anonymous]", sum(map(sys.getsizeof, kept)) // 1024, child)
+    says("child_collects", "gc-copy", "[anonymous]", sum(map(sys.getsizeof, kept)) // 1024, child, OTHERS)
 
 
 def collects_frozen():
@@ -182,6 +206,65 @@ def collects_frozen():
     gc.freeze()
     in_child(child_collects_frozen)
     says("child_collects_frozen", "gc-copy", "[anonymous]", 0 * len(kept))
+
+
+def private_kb():
+    """What the process shares with no other, as the kernel counts it."""
+    with open("/proc/self/smaps_rollup") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Private_Dirty:"))
+
+
+def worker_reads(values):
+    for _ in values:
+        pass
+
+
+def worker_collects():
+    gc.collect()
+
+
+def worker(table, all_are_there, answers):
+    os.read(all_are_there, 1)
+    private_kb()  # copies pages itself
+    before = private_kb()
+    worker_reads(itertools.islice(table.values(), len(table) // 2))
+    worker_collects()
+    os.write(answers, b"%d %d\n" % (os.getpid(), private_kb() - before))
+
+
+def works(table, workers):
+    """The PIDs of processes that work on the table at the same time, with the KB of which each makes copies."""
+    all_are_there, written = os.pipe()
+    answers = os.pipe()
+    children = []
+    for _ in range(workers):
+        child = os.fork()
+        if child == 0:
+            os.close(written)
+            worker(table, all_are_there, answers[1])
+            os._exit(0)
+        children.append(child)
+    os.close(written)
+    for child in children:
+        os.waitpid(child, 0)
+    return [tuple(map(int, answer.split())) for answer in os.read(answers[0], 1000).splitlines()]
+
+
+# As a server that forks workers: they count references to half of a table's values, which copies their pages.  Their
+# collections copy those of the other half, unless all is frozen.
+def preforks():
+    table = {number: {number} for number in range(50000)}
+    pages = [id(value) // PAGE for value in table.values()]
+    copied = set(pages[:len(pages) // 2])
+    collected = set(pages) - copied
+    for frozen in False, True:
+        if frozen:
+            gc.freeze()
+        for child, private in works(table, 3):
+            says("worker_*", "*copy", "", private, child)
+            says("worker_reads", "copy", "[anonymous]", len(copied) * PAGE // 1024, child)
+            says("worker_collects", "gc-copy", "[anonymous]", 0 if frozen else len(collected) * PAGE // 1024, child,
+                 500 if frozen else OTHERS)
 
 
 def goes_deep(depth):
@@ -192,7 +275,7 @@ def goes_deep(depth):
 def on_stack():
     sys.setrecursionlimit(5000)
     goes_deep(2000)
-    says("goes_deep", "new", "[stack]", 1000)
+    says("goes_deep", "new", "[stack]", 1000, more=6000)
 
 
 gc.disable()
