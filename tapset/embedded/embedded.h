@@ -1,6 +1,7 @@
 /*
  * Types that the files of this folder and the embedded C of the tapset share, and a prototype of each function that
- * is used outside its file.  Each of them includes this file first.
+ * is used outside its file.  Each of them includes this file first.  stap may put the files in any order, so outside
+ * functions of stap a file uses nothing else of another one.
  *
  * All functions run in a probe, perhaps in an interrupt: they don't sleep, take no page fault, and use little stack.
  * What the program controls is read with limits, because a probe must end soon.

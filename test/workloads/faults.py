@@ -223,12 +223,16 @@ def worker_collects():
     gc.collect()
 
 
+def worker_works(table):
+    worker_reads(itertools.islice(table.values(), len(table) // 2))
+    worker_collects()
+
+
 def worker(table, all_are_there, answers):
     os.read(all_are_there, 1)
     private_kb()  # copies pages itself
     before = private_kb()
-    worker_reads(itertools.islice(table.values(), len(table) // 2))
-    worker_collects()
+    worker_works(table)
     os.write(answers, b"%d %d\n" % (os.getpid(), private_kb() - before))
 
 
