@@ -123,7 +123,9 @@ try:
     import _interpreters as interpreters
 except ImportError:
     import _xxsubinterpreters as interpreters
-interpreters.run_string(interpreters.create(), os.environ["tool"])'
+other = interpreters.create()
+interpreters.run_string(other, os.environ["tool"])
+interpreters.destroy(other)'
     echo "$python: $output"
     [ "$status" = 0 ]
     [ "$output" = $'control\ncontrol\ncontrol\ncontrol' ]

@@ -105,6 +105,22 @@ line() {
   diff - "$tree/log" <<<$'fast/first begins \nfast/first ends'
 }
 
+@test "an interpreter that isn't there is named, and no test passes for want of it" {
+  local variable name unset=()
+  make_tree
+  suite fast/one true
+  cp "$top/test/lib/setup_suite.bash" "$tree/test/lib"
+  ln -s ../lib/setup_suite.bash "$tree/test/fast"
+  for name in "${!BATS_@}"; do unset+=(-u "$name"); done
+  for variable in PYTHONS ONLY_PYTHONS; do
+    run env "${unset[@]}" "$variable=/nonexistent/python3" bats "$tree/test/fast/one.bats"
+    echo "$output"
+    [ "$status" != 0 ]
+    grep -qF "there is no /nonexistent/python3 (PYTHONS, ONLY_PYTHONS)" <<<"$output"
+    refute grep 'one begins' "$tree/log"
+  done
+}
+
 @test "make check-nightly runs its checks one after the other, whatever comes of each, and prints a table of them" {
   local make=$BATS_TEST_TMPDIR/make
   tree=$(mktemp -d "$BATS_TEST_TMPDIR/nightly.XXXXXX")
