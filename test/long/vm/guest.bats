@@ -397,6 +397,17 @@ lose_guest() {
   [ ! -e none/qemu.pid ]
 }
 
+@test "the guest's clocks go by this machine's time stamp counter, however busy it is as the guest boots" {
+  [ "$(uname -m)" = x86_64 ] || skip "needs a machine of x86-64"
+  local khz
+  khz=$("$top/build/vm-image/$(in_guest uname -r)/tsc_khz")
+  # two measurements of it differ by a few millionths
+  in_guest cat /proc/cmdline | awk -v khz="$khz" 'match($0, /tsc_early_khz=[0-9]+/) { found = substr($0, RSTART + 14, RLENGTH - 14) + 0 }
+    { print khz, found } END { exit found < khz * 0.999 || found > khz * 1.001 }'
+  [ "$(in_guest cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" = tsc ]
+  [ "$(in_guest dmesg | grep -ci unstable)" = 0 ]
+}
+
 @test "a guest that counts instructions: each is a nanosecond, addresses are the same in each process" {
   [ "$(uname -m)" = x86_64 ] || skip "its loop is x86-64's"
   cat >loop.c <<'END'
