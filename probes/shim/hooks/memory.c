@@ -165,16 +165,16 @@ static size_t weight_of(size_t size)
     return (size_t)((double)size / (1 - exponential(periods)) + 0.5);
 }
 
-/* The allocation was beyond the end of the thread's stretch: goes on to the next one, and samples
- * the block if a byte of it is chosen.  Returns the address; NULL: the allocation failed. */
-static __attribute__((noinline)) void *end_stretch(void *address, size_t size, int domain)
+/* An allocation goes beyond the end of the thread's stretch: begins the next one.  Whether a byte
+ * of the allocation is chosen. */
+static bool end_stretch(size_t size)
 {
     int64_t beyond = -thread.left;
     bool is_chosen;
-    if (!address || thread.probing) {
+    if (thread.probing) {
         thread.reached = true;
         thread.left += (int64_t)size;
-        return address;
+        return false;
     }
     if (thread.draw != drawing) {
         thread.draw = drawing;
@@ -187,7 +187,13 @@ static __attribute__((noinline)) void *end_stretch(void *address, size_t size, i
         thread.then -= beyond;
     thread.left = thread.then < STRETCH ? thread.then : STRETCH;
     thread.then -= thread.left;
-    if (is_chosen && MARKER_ON(memory__sample)) {
+    return is_chosen;
+}
+
+/* A block with a byte that is chosen.  Returns its address; NULL: the allocation failed. */
+static void *sample(void *address, size_t size, int domain)
+{
+    if (address && MARKER_ON(memory__sample)) {
         /* no address: no room to remember the block, so its end goes unnoticed */
         void *known = remember(address) ? address : NULL;
         size_t weight = weight_of(size);
@@ -204,11 +210,11 @@ enum { MEM = 1, OBJ = 2, DOMAINS }; /* PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ */
 /* The allocators behind ours.  One is replaced only while no thread can call ours: see put_in(). */
 static struct cpython_allocator behind[DOMAINS];
 
-static inline void *count(void *address, size_t size, int domain)
+/* Counts the bytes of an allocation before it is made, so that most allocators end in a jump to the
+ * one behind.  Whether they go beyond the end of the thread's stretch. */
+static inline bool ends_stretch(size_t size)
 {
-    if (__builtin_expect((thread.left -= (int64_t)size) < 0, 0))
-        return end_stretch(address, size, domain);
-    return address;
+    return __builtin_expect((thread.left -= (int64_t)size) < 0, 0);
 }
 
 static inline bool may_be_sampled(const void *address)
@@ -231,6 +237,27 @@ static __attribute__((noinline)) void free_block(void *address, int domain)
     behind[domain].free(behind[domain].context, address);
 }
 
+static __attribute__((noinline)) void *malloc_at_end(size_t size, int domain)
+{
+    bool is_chosen = end_stretch(size);
+    void *address = behind[domain].malloc(behind[domain].context, size);
+    return is_chosen ? sample(address, size, domain) : address;
+}
+
+static __attribute__((noinline)) void *calloc_at_end(size_t number, size_t size, int domain)
+{
+    bool is_chosen = end_stretch(number * size);
+    void *address = behind[domain].calloc(behind[domain].context, number, size);
+    return is_chosen ? sample(address, number * size, domain) : address;
+}
+
+static __attribute__((noinline)) void *realloc_at_end(void *old, size_t size, int domain)
+{
+    bool is_chosen = end_stretch(size);
+    void *address = behind[domain].realloc(behind[domain].context, old, size);
+    return is_chosen ? sample(address, size, domain) : address;
+}
+
 /* The context is not used: a tool that was set after ours may hand an old one back.  It is that of
  * the allocator behind, for a thread that reads PyMemAllocatorEx while its words are being
  * replaced: such a thread may call either allocator. */
@@ -238,13 +265,16 @@ static __attribute__((noinline)) void free_block(void *address, int domain)
     static void *malloc_##domain(void *context, size_t size) \
     { \
         (void)context; \
-        return count(behind[domain].malloc(behind[domain].context, size), size, domain); \
+        if (ends_stretch(size)) \
+            return malloc_at_end(size, domain); \
+        return behind[domain].malloc(behind[domain].context, size); \
     } \
     static void *calloc_##domain(void *context, size_t number, size_t size) \
     { \
         (void)context; \
-        return count(behind[domain].calloc(behind[domain].context, number, size), number * size, \
-                     domain); \
+        if (ends_stretch(number * size)) \
+            return calloc_at_end(number, size, domain); \
+        return behind[domain].calloc(behind[domain].context, number, size); \
     } \
     /* A block that can't grow lives on, unsampled. */ \
     static void *realloc_##domain(void *context, void *address, size_t size) \
@@ -252,7 +282,9 @@ static __attribute__((noinline)) void free_block(void *address, int domain)
         (void)context; \
         if (address && may_be_sampled(address)) \
             end_block(address); \
-        return count(behind[domain].realloc(behind[domain].context, address, size), size, domain); \
+        if (ends_stretch(size)) \
+            return realloc_at_end(address, size, domain); \
+        return behind[domain].realloc(behind[domain].context, address, size); \
     } \
     static void free_##domain(void *context, void *address) \
     { \
