@@ -21,14 +21,13 @@ teardown() {
 @test "the kernel has nothing to say of the locks of any script" {
   # the arguments of the scripts that can't do without
   local -A arguments=([pydist]='deep f_7' [pyline]='*/eightfold.py:*' [pyslow]=20 [pyrequest]='main' [pywatch]='deep')
-  local script words command="env LD_PRELOAD=$shim $system $top/test/workloads/eightfold.py 2"
+  local script command="env LD_PRELOAD=$shim $system $top/test/workloads/eightfold.py 2"
   for script in "$top"/scripts/*.stp; do
     script=$(basename "$script" .stp)
     # for one process
     [ "$script" != pydump ] || continue
     echo "# $script" >&3
-    read -ra words <<<"${arguments[$script]:-}"
-    script "$script" -c "$command" "${words[@]}"
+    script "$script" -c "$command" ${arguments[$script]+"${arguments[$script]}"}
     [ "$("$guest" exec cat /proc/lockdep_stats | awk '/debug_locks:/ { print $2 }')" = 1 ]
   done
 }
