@@ -12,6 +12,8 @@ setup() {
 
 # What the kernel says of locks. After the first such report it checks no more, so the guest is started anew.
 teardown() {
+  # of a guest that has died: the next command starts another one
+  "$guest" console | tail -n 60
   "$guest" exec dmesg >"$BATS_TEST_TMPDIR/dmesg"
   grep -E -A 40 'BUG|WARNING|INFO: |Oops|lockup|stall' "$BATS_TEST_TMPDIR/dmesg" || return 0
   "$guest" stop
