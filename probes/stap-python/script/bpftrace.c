@@ -86,17 +86,24 @@ struct target {
     char **rest;         /* the script's own arguments; end with NULL */
 };
 
+/* Options stand before the script's own arguments and behind them, as with stap. */
 static struct target read_arguments(char **arguments)
 {
     struct target target = {NULL, NULL, arguments};
-    for (; *target.rest && (*target.rest)[0] == '-'; target.rest++) {
-        const char *word = *target.rest;
-        if (strcmp(word, "-x") != 0 && strcmp(word, "-c") != 0)
-            die(USAGE, "unknown option '%s': with bpftrace there are -x PID and -c CMD", word);
-        if (!*++target.rest)
-            die(USAGE, "%s needs a value", word);
-        *(word[1] == 'x' ? &target.process : &target.command) = *target.rest;
+    size_t count = 0;
+    for (char **word = arguments; *word; word++) {
+        const char *option = *word;
+        if (option[0] != '-') {
+            target.rest[count++] = *word;
+            continue;
+        }
+        if (strcmp(option, "-x") != 0 && strcmp(option, "-c") != 0)
+            die(USAGE, "unknown option '%s': with bpftrace there are -x PID and -c CMD", option);
+        if (!*++word)
+            die(USAGE, "%s needs a value", option);
+        *(option[1] == 'x' ? &target.process : &target.command) = *word;
     }
+    target.rest[count] = NULL;
     if (target.process && target.command)
         die(USAGE, "give either -x or -c");
     return target;
