@@ -433,7 +433,9 @@ static u32 python_name_number(const char *text, size_t length);
 static u32 python_rare_name_number(const char *text, size_t length);
 static u32 python_make_stack_of(u32 outer, u32 name);
 static u32 python_make_stack(u32 outer, const char *text, size_t length);
+static u32 python_make_stack_with_room(u32 outer, u32 name, unsigned long *flags);
 static s64 python_number_names(u32 outer, const u32 *names, u32 *paths, int count, void (*hold)(u32 number));
+static void python_make_room(unsigned long *flags);
 static void python_add_to_stack(u32 number, u64 count, u64 a, u64 b, u64 c, u64 d);
 static void python_ref_stack(s64 note, int by);
 static void python_note_stack(u32 number);
@@ -444,7 +446,6 @@ static void python_keep_stack(u32 number);
 static int python_is_users_file(const char *name);
 
 static void python_lock_stacks(unsigned long *flags);
-static void python_lock_stacks_with_room(u32 count, unsigned long *flags);
 static bool python_try_lock_stacks(unsigned long *flags);
 static void python_unlock_stacks(unsigned long flags);
 static void python_relock_stacks(unsigned long *flags);
