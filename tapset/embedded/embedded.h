@@ -31,6 +31,13 @@ static __always_inline u64 python_hash_mix(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
+/* The same of many words: this of each, and python_hash_mix() at the end.  Two texts that differ in one word never have the same
+ * hash. */
+static __always_inline u64 python_hash_next(u64 hash, u64 word)
+{
+    return hash * 0x9e3779b97f4a7c15ULL + word;
+}
+
 /* ---------------------------------------------------------------- memory.c */
 
 /* Reads consecutive bytes of the process, a piece at a time. */
@@ -156,6 +163,9 @@ enum {
     PYTHON_ADDRESSES = 97,
 };
 
+/* For python_sample_frames(): up to the outermost frame. */
+#define PYTHON_OUTERMOST ~0UL
+
 /* The form of a frame's name in a stack. */
 enum {
     PYTHON_PLAIN,     /* f (x.py) */
@@ -177,7 +187,7 @@ struct python_sample {
     /* The names of a stack, the innermost first, as numbers: "<GC>" where the thread collects garbage, those of the
      * frames, "..." and a first name. */
     u32 names[PYTHON_DEEPEST + 3], paths[PYTHON_DEEPEST + 3];
-    int count, collects;
+    int count, collects, depth; /* depth: the number of frames */
 
     /* The file whose text is in `file`, and its number and python_is_users_file(); 0: none of this sample. */
     unsigned long file_read;
@@ -243,7 +253,7 @@ static u32 python_low_u32(u64 word);
 static __always_inline u64 python_first_bytes(unsigned count);
 static int python_byte(struct python_bytes *bytes);
 static unsigned python_ob_base_offset(void);
-static int python_minor(const struct offsets_page *layout);
+static __always_inline int python_minor(const struct offsets_page *layout);
 static int python_read_type_at(struct python_type *type, unsigned long address, unsigned shift);
 static int python_read_type(struct python_type *type, unsigned long object, unsigned shift);
 static int python_find_base(struct python_type *type, u64 flag);
@@ -302,10 +312,12 @@ static void python_put_frame(struct python_text *text, const struct offsets_page
 static int python_is_code(struct python_frames *frames);
 #ifdef user_read_access_begin
 static __always_inline struct python_step python_step_of(const struct python_frames *frames);
+static __always_inline struct python_step python_step_to(const struct python_frames *frames);
 static __always_inline void python_set_step(struct python_frames *frames, const struct python_step *step);
 static __always_inline int python_get_step(struct python_step *step, const struct offsets_page *layout, unsigned long code_type);
 static __always_inline int python_get_position(struct python_code_position *place, const struct python_step *step, const struct offsets_page *layout);
 static __always_inline int python_get_bytes_hash(u64 *hash, unsigned long from, unsigned long size);
+static __always_inline u64 python_get_str_hash(unsigned long str, const struct offsets_page *layout);
 static __always_inline int python_open_memory(void);
 static __always_inline void python_close_memory(void);
 #endif
@@ -414,6 +426,9 @@ static void python_close_sample(struct python_sample *sample);
 static __always_inline void python_keep_entry(void *row, int entries, unsigned nth, const void *entry, size_t size);
 static u32 python_sample_number(const char *text, size_t length);
 static u32 python_join_sample(u32 stack, u32 between, struct python_sample *sample);
+static enum python_frame_status python_begin_names(struct python_sample *sample, unsigned long state);
+static enum python_frame_status python_sample_frames(struct python_sample *sample, enum python_frame_status found, unsigned long last, int style, int user);
+static int python_end_names(struct python_sample *sample, enum python_frame_status found);
 static int python_sample_names(struct python_sample *sample, unsigned long state, int style, int user);
 static bool python_add_root(struct python_sample *sample, const char *root);
 static s64 python_number_sample(struct python_sample *sample, const char *root, int style, int user, void (*hold)(u32 number));

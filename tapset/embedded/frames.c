@@ -313,18 +313,47 @@ failed:
  * from: python_user_address() and a bit more. */
 static __always_inline int python_get_bytes_hash(u64 *hash, unsigned long from, unsigned long size)
 {
-    u64 word;
+    const unsigned long end = from + size;
+    u64 sum = *hash, word, words[4];
     if (size > U16_MAX / 2)
         return 0;
-    for (; size > sizeof word; from += sizeof word, size -= sizeof word) {
-        unsafe_get_user(word, (const u64 __user *)from, failed);
-        *hash = python_hash_mix(*hash, word);
+    for (; end - from > sizeof words; from += sizeof words) {
+        unsafe_get_user(words[0], (const u64 __user *)from, failed);
+        unsafe_get_user(words[1], (const u64 __user *)(from + sizeof word), failed);
+        unsafe_get_user(words[2], (const u64 __user *)(from + 2 * sizeof word), failed);
+        unsafe_get_user(words[3], (const u64 __user *)(from + 3 * sizeof word), failed);
+        sum = python_hash_next(python_hash_next(sum, words[0]), words[1]);
+        sum = python_hash_next(python_hash_next(sum, words[2]), words[3]);
     }
-    if (size) {
+    for (; end - from > sizeof word; from += sizeof word) {
         unsafe_get_user(word, (const u64 __user *)from, failed);
-        *hash = python_hash_mix(*hash, word & python_first_bytes(size));
+        sum = python_hash_next(sum, word);
     }
+    if (end != from) {
+        unsafe_get_user(word, (const u64 __user *)from, failed);
+        sum = python_hash_next(sum, word & python_first_bytes(end - from));
+    }
+    *hash = python_hash_mix(sum, size);
     return 1;
+failed:
+    return 0;
+}
+
+/* python_str_hash() of a str of ASCII that CPython has not hashed, such as the name of the program's file, while the process's
+ * memory is open.  0: unreadable, or of another kind. */
+static __always_inline u64 python_get_str_hash(unsigned long str, const struct offsets_page *layout)
+{
+    const int old = python_minor(layout) < 12;
+    u64 length, hash;
+    u32 state;
+    str = python_user_address(str);
+    unsafe_get_user(length, (const u64 __user *)(str + offsetof(struct PyASCIIObject, length)), failed);
+    unsafe_get_user(state, (const u32 __user *)(str + offsetof(struct PyASCIIObject, state)), failed);
+    if (layout->ob_base_offset || !(state & UNICODE_COMPACT) || !(state & UNICODE_ASCII) || (old && !(state & UNICODE_READY)))
+        return 0;
+    hash = python_hash_mix(1, length);
+    str += old ? sizeof(struct PyASCIIObject_36) : sizeof(struct PyASCIIObject);
+    return python_get_bytes_hash(&hash, str, min_t(u64, length, PYTHON_CHARACTERS)) ? hash : 0;
 failed:
     return 0;
 }
@@ -333,6 +362,12 @@ static __always_inline struct python_step python_step_of(const struct python_fra
 {
     return (struct python_step){.frame = frames->frame, .code = frames->code, .back = frames->back, .name = frames->name,
                                 .file = frames->file, .name_hash = frames->name_hash, .file_hash = frames->file_hash};
+}
+
+/* A step from which python_get_step() goes to the present frame, and reads it as a new one. */
+static __always_inline struct python_step python_step_to(const struct python_frames *frames)
+{
+    return (struct python_step){.back = frames->frame, .code = ~0UL};
 }
 
 static __always_inline void python_set_step(struct python_frames *frames, const struct python_step *step)

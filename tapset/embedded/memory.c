@@ -130,8 +130,8 @@ static unsigned python_ob_base_offset(void)
                0;
 }
 
-/* The N of CPython 3.N; 0: unknown. */
-static int python_minor(const struct offsets_page *layout)
+/* The N of CPython 3.N; 0: unknown.  Inline: it is not called while the process's memory is open. */
+static __always_inline int python_minor(const struct offsets_page *layout)
 {
     const char *at = layout->version + 2;
     int minor = 0, digits;

@@ -32,9 +32,9 @@ static u64 python_hash_bytes(u64 hash, unsigned long from, unsigned long size)
         if (!python_read(words, from + done, piece))
             return 0;
         for (i = 0; i < DIV_ROUND_UP(piece, sizeof *words); i++)
-            hash = python_hash_mix(hash, words[i]);
+            hash = python_hash_next(hash, words[i]);
     }
-    return hash;
+    return python_hash_mix(hash, size);
 }
 
 /* A hash of a str: its own, if CPython has computed it, else one of its first PYTHON_CHARACTERS; 0: unreadable. */
