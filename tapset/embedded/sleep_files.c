@@ -189,17 +189,20 @@ static void python_describe_file(struct python_sample *sample, const struct pyth
     struct path place;
     void *hashed;
     int pseudo;
-    if (!python_peek(system, &file->inode->i_sb) || !python_peek(magic, &system->s_magic) ||
-        !python_peek(place, &file->file->f_path) || !python_peek(outer, &place.dentry->d_parent) ||
+    if (!python_peek(system, &file->inode->i_sb) || !python_peek(magic, &system->s_magic)) {
+        strcpy(which, "?");
+        return;
+    }
+    if (magic == PIPEFS_MAGIC) {
+        scnprintf(which, PYTHON_WHICH, "[%lu]", file->number);
+        return;
+    }
+    if (!python_peek(place, &file->file->f_path) || !python_peek(outer, &place.dentry->d_parent) ||
         !python_peek(hashed, &place.dentry->d_hash.pprev) || !python_peek(top, &place.mnt->mnt_root)) {
         strcpy(which, "?");
         return;
     }
     pseudo = outer == place.dentry && top != place.dentry;
-    if (magic == PIPEFS_MAGIC) {
-        scnprintf(which, PYTHON_WHICH, "[%lu]", file->number);
-        return;
-    }
     if (pseudo && magic != ANON_INODE_FS_MAGIC && magic != TMPFS_MAGIC && magic != HUGETLBFS_MAGIC) {
         python_describe_pseudo_file(which, file);
         return;
