@@ -104,6 +104,77 @@ assert [row["failed"] for row in (inner, outer, raises)] == [False, False, True]
 PY
 }
 
+@test "the stack of a request's longest wait has each caller's present line, whoever called before" {
+  cat >"$BATS_TEST_TMPDIR/callers.py" <<'PY'
+import json
+import sys
+import time
+
+
+# The callers are read at the short wait.
+def naps():
+    time.sleep(0.001)
+    print(json.dumps(stack())) or time.sleep(0.2)
+
+
+def stack():
+    frame, names = sys._getframe(1), []
+    while frame:
+        code = frame.f_code
+        names.append('File "%s", line %d, in %s' % (code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return names
+
+
+def handle():
+    naps()
+
+
+def handle_generator():
+    naps()
+    yield
+    naps()
+
+
+def handle_twice():
+    time.sleep(0.001)
+    handle()
+    handle()
+
+
+def deep(depth):
+    deep(depth - 1) if depth else handle()
+
+
+for _ in range(2):
+    handle()
+    handle()
+    deep(3)
+    deep(30)
+    generator = handle_generator()
+    next(generator)
+    next(generator, None)
+handle_twice()
+PY
+  script_says pyrequest -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/callers.py" -G json=1 -G each=1 'handle*' >"$BATS_TEST_TMPDIR/said"
+  grep '^\["File' "$BATS_TEST_TMPDIR/said" | /usr/bin/python3 -c '
+import json
+import sys
+
+said = [json.loads(line) for line in sys.stdin]
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")][:-1]
+outer = rows.pop()
+assert (outer["function"], len(rows), len(said)) == ("handle_twice", 14, 14), (rows, said)
+compared = set()
+for row, names in zip(rows, said):
+    if row["longest_us"] < 200000 or row["stack"][0] != "timer":
+        continue # of a busy machine
+    assert row["stack"][1:] == names, (row, names)
+    compared.add((row["function"], len(names)))
+assert len(compared) == 5, compared
+' "$printed"
+}
+
 @test "the life of a task of asyncio is divided, too: its steps, and what it waits for between them" {
   need_time
   requested "$system" tasks -G json=1 -G slowest=20 -G tasks=1
