@@ -104,7 +104,28 @@ assert [row["failed"] for row in (inner, outer, raises)] == [False, False, True]
 PY
 }
 
+# The stack of each row is the one that the program said at the wait.
+check_callers() {
+  grep '^\["File' "$BATS_TEST_TMPDIR/said" | /usr/bin/python3 -c '
+import json
+import sys
+
+said = [json.loads(line) for line in sys.stdin]
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")][:-1]
+outer = rows.pop()
+assert (outer["function"], len(rows), len(said)) == ("handle_twice", 14, 14), (rows, said)
+compared = set()
+for row, names in zip(rows, said):
+    if row["longest_us"] < 200000 or row["stack"][0] != "timer":
+        continue # of a busy machine
+    assert row["stack"][1:] == names, (row, names)
+    compared.add((row["function"], len(names)))
+assert len(compared) == 5, compared
+' "$printed"
+}
+
 @test "the stack of a request's longest wait has each caller's present line, whoever called before" {
+  local python
   cat >"$BATS_TEST_TMPDIR/callers.py" <<'PY'
 import json
 import sys
@@ -156,23 +177,11 @@ for _ in range(2):
     next(generator, None)
 handle_twice()
 PY
-  script_says pyrequest -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/callers.py" -G json=1 -G each=1 'handle*' >"$BATS_TEST_TMPDIR/said"
-  grep '^\["File' "$BATS_TEST_TMPDIR/said" | /usr/bin/python3 -c '
-import json
-import sys
-
-said = [json.loads(line) for line in sys.stdin]
-rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")][:-1]
-outer = rows.pop()
-assert (outer["function"], len(rows), len(said)) == ("handle_twice", 14, 14), (rows, said)
-compared = set()
-for row, names in zip(rows, said):
-    if row["longest_us"] < 200000 or row["stack"][0] != "timer":
-        continue # of a busy machine
-    assert row["stack"][1:] == names, (row, names)
-    compared.add((row["function"], len(names)))
-assert len(compared) == 5, compared
-' "$printed"
+  while read -r python <&9; do
+    echo "$python"
+    script_says pyrequest -c "env LD_PRELOAD=$shim $python $BATS_TEST_TMPDIR/callers.py" -G json=1 -G each=1 'handle*' >"$BATS_TEST_TMPDIR/said"
+    check_callers
+  done 9< <(guest_pythons)
 }
 
 @test "the life of a task of asyncio is divided, too: its steps, and what it waits for between them" {
