@@ -249,8 +249,9 @@ def works(table, workers):
             os._exit(0)
         children.append(child)
     os.close(written)
+    os.close(answers[1])
     for child in children:
-        os.waitpid(child, 0)
+        assert os.waitpid(child, 0)[1] == 0
     return [tuple(map(int, answer.split())) for answer in os.read(answers[0], 1000).splitlines()]
 
 
