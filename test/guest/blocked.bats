@@ -203,3 +203,33 @@ assert re.search(r" \([0-9]+ sleeper\)$", sleeper["stack"][-1]), sleeper
 assert any(re.search(r" \([0-9]+ MainThread\)$", row["stack"][-1]) for row in rows), rows
 PY
 }
+
+@test "a table that is too small for the stacks of pyblocked's sleeps and waits for a CPU loses none" {
+  need_time
+  cat >"$BATS_TEST_TMPDIR/many.py" <<'PY'
+import threading
+import time
+
+functions = {"time": time}
+for number in range(300):
+    exec("def f_%d():\n    time.sleep(0.0005)" % number, functions)
+
+
+def computes(end):
+    while time.time() < end:
+        pass
+
+
+end = time.time() + 3
+threads = [threading.Thread(target=computes, args=(end,)) for _ in range(2)]
+for thread in threads:
+    thread.start()
+while time.time() < end:
+    for number in range(300):
+        functions["f_%d" % number]()
+PY
+  script_says pyblocked -DPYTHON_STACKS=200 -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/many.py" >/dev/null
+  cat "$printed.said"
+  grep -q 'more than 200 stacks: the .* least frequent are merged' "$printed.said"
+  refute grep lost "$printed.said"
+}
