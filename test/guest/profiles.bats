@@ -378,7 +378,7 @@ SH
     /usr/bin/python3 "$top/test/lib/profiles.py" raw "$n"
   done >"$folder/decoded"
   cat "$folder/decoded"
-  [ "$(grep -c 'period 52631578$' "$folder/decoded")" -ge 2 ]
+  [ "$(grep -c 'period 52631578 cpu/nanoseconds$' "$folder/decoded")" -ge 2 ]
   grep -qE '(^|;)<module> [^;]*;main [^;]*;spin [^;]*:[0-9]+ [1-9]' "$folder/decoded"
   # an interval begins where the one before ends, and all have the same process; one whose answer is late may be there twice
   for n in "$folder"/*.path; do
