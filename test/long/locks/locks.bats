@@ -30,7 +30,7 @@ teardown() {
     # for one process
     [ "$script" != pydump ] || continue
     echo "# $script" >&3
-    script "$script" -c "$command" ${arguments[$script]+"${arguments[$script]}"}
+    script_says "$script" -c "$command" ${arguments[$script]+"${arguments[$script]}"}
     [ "$("$guest" exec cat /proc/lockdep_stats | awk '/debug_locks:/ { print $2 }')" = 1 ]
   done
 }
