@@ -360,6 +360,7 @@ static void of_names(void)
     const char *const kinds[] = {"pipe", "pipe", "pipe", "run queue"};
     const char *const files[] = {"", "[77]", "(no room)", ""};
     s64 outer = python_make_stack(0, "outer", 5), stack;
+    unsigned long flags;
     current->__state = 1;
     open_as(&pipe_end, &own, S_IFIFO);
     system_call.number = SYS_read;
@@ -372,8 +373,10 @@ static void of_names(void)
         failed |= strcmp(text, kinds[i]) || strcmp(other, files[i]);
         if (failed)
             printf("%d: kind \"%s\", which \"%s\"\n", i, text, other);
-        python_add_sleep((u32)stack, 0, 10 + (u64)i, 2, 2);
-        python_add_sleep((u32)stack, 0, 1, 0, 2);
+        python_lock_stacks(&flags);
+        python_add_sleep((u32)stack, 0, 10 + (u64)i, 2, 2, &flags);
+        python_add_sleep((u32)stack, 0, 1, 0, 2, &flags);
+        python_unlock_stacks(flags);
         /* the part of such names is full */
         for (int n = 0; i == 1 && n < 200000 && !python_no_rare_name; n++)
             python_rare_name_number(text, (size_t)sprintf(text, "%d", n));
