@@ -449,6 +449,8 @@ static u32 python_rare_name_number(const char *text, size_t length);
 static u32 python_make_stack_of(u32 outer, u32 name);
 static u32 python_make_stack(u32 outer, const char *text, size_t length);
 static u32 python_make_stack_with_room(u32 outer, u32 name, unsigned long *flags);
+static u32 python_make_stack_by_text(u32 outer, const char *text, unsigned long *flags);
+static u32 python_make_row(const char *process, const char *file, const char *name, unsigned long *flags);
 static s64 python_number_names(u32 outer, const u32 *names, u32 *paths, int count, void (*hold)(u32 number));
 static void python_make_room(unsigned long *flags);
 static void python_add_to_stack(u32 number, u64 count, u64 a, u64 b, u64 c, u64 d);
