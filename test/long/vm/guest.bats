@@ -408,6 +408,23 @@ lose_guest() {
   [ "$(in_guest dmesg | grep -ci unstable)" = 0 ]
 }
 
+@test "a program runs its own code where another's was in memory before" {
+  local number
+  # 256 pages of code, which differ in a number
+  {
+    printf '__attribute__((noinline, aligned(4096))) int f%d(void) { return NUMBER + %d; }\n' {1..256}{,}
+    echo 'int main(void) { return !(1'
+    printf '&& f%d() == NUMBER + %d\n' {1..256}{,}
+    echo '); }'
+  } >program.c
+  for number in {1..12}; do cc -O0 -DNUMBER="${number}000" -o "program$number" program.c; done
+  in_guest sh -c 'cd "$1"
+    for number in $(seq 48 | sort -R); do
+      "./program$((number % 12 + 1))" || echo "program$((number % 12 + 1)): $?"
+      echo 3 >/proc/sys/vm/drop_caches
+    done' - "$PWD" | diff - /dev/null
+}
+
 @test "a guest that counts instructions: each is a nanosecond, addresses are the same in each process" {
   [ "$(uname -m)" = x86_64 ] || skip "its loop is x86-64's"
   cat >loop.c <<'END'
