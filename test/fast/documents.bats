@@ -14,11 +14,11 @@ setup() {
 
 # usage: documents links|names FOLDER
 documents() {
-  timeout -k 5 60 python3 "$top/test/lib/documents.py" "$@"
+  timeout -k 5 $((60 * SLOW)) python3 "$top/test/lib/documents.py" "$@"
 }
 
 install_them() {
-  timeout -k 5 60 make -s -C "$top" DESTDIR="$destdir" install
+  timeout -k 5 $((60 * SLOW)) make -s -C "$top" DESTDIR="$destdir" install
 }
 
 # The first lines of the documents below a folder.

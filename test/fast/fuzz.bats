@@ -13,19 +13,19 @@ setup() {
 
 # bats test_tags=slow
 @test "fuzzing finds nothing in what reads ELF files, profiles, descriptions, /proc, command lines, the memory of processes and their sleeps" {
-  timeout -k 5 300 "$top/test/long/fuzz/run" --seconds 1 elf profiles ${EVERY:+proc objects descriptions words calls sleeps}
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/fuzz/run" --seconds 1 elf profiles ${EVERY:+proc objects descriptions words calls sleeps}
 }
 
 # bats test_tags=slow
 @test "fuzzing finds nothing in the shim: names of all kinds arrive as they are" {
   compgen -G '/usr/lib/*/libpython3.*.so.1.0' >/dev/null || compgen -G '/usr/lib*/libpython3.*.so.1.0' >/dev/null ||
     skip "needs a libpython"
-  timeout -k 5 300 "$top/test/long/fuzz/run" --seconds 2 names
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/fuzz/run" --seconds 2 names
 }
 
 @test "hostile arguments stay text in the scripts, and hostile words in the completion" {
   need_stap
-  timeout -k 5 300 "$top/test/long/fuzz/run" --seconds 3 arguments
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/fuzz/run" --seconds 3 arguments
 }
 
 @test "test/long/fuzz/run refuses what it doesn't know" {

@@ -14,7 +14,7 @@ setup() {
 # Runs make in this tree, with a copy of build in this suite's folder.  A variable that changes a path in files that
 # are built already has make build them again: other suites use those of the tree.
 make_target() {
-  timeout -k 5 60 make -s -C "$top" BUILD="$BATS_FILE_TMPDIR/build" DESTDIR="$destdir" "$@"
+  timeout -k 5 $((60 * SLOW)) make -s -C "$top" BUILD="$BATS_FILE_TMPDIR/build" DESTDIR="$destdir" "$@"
 }
 
 setup_file() {
@@ -305,7 +305,7 @@ dist_in() {
   need stap
   local folder=$BATS_TEST_TMPDIR/dist
   dist_in "$top" "$folder/$name.tar.gz"
-  run timeout -k 5 100 "$top/packaging/distcheck" "$folder/$name.tar.gz"
+  run timeout -k 5 $((100 * SLOW)) "$top/packaging/distcheck" "$folder/$name.tar.gz"
   echo "$output"
   [ "$status" = 0 ]
   [[ $output == *"$name.tar.gz is ready to be distributed" ]]

@@ -12,12 +12,12 @@ load ../lib/helper
   [ -e "$(gcc -print-file-name=libubsan.so)" ] || skip "needs gcc's libubsan"
   local interpreters
   mapfile -t interpreters < <(pythons_by_hook | some 6)
-  timeout -k 5 300 "$top/test/long/memory/run" asan "${interpreters[@]}"
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/memory/run" asan "${interpreters[@]}"
 }
 
 # bats test_tags=slow
 @test "ThreadSanitizer finds nothing in the shim while threads call, raise, import, collect and fork without the GIL" {
   need gcc setarch
   [ -d "${FREETHREADED:-$top/build/freethreaded}/tsan" ] || skip "needs the CPython that test/long/freethreaded/build tsan makes"
-  timeout -k 5 300 "$top/test/long/freethreaded/tsan" in_threads.all in_threads.sums
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/freethreaded/tsan" in_threads.all in_threads.sums
 }

@@ -206,7 +206,7 @@ thread.start()
 thread.join()'
   for python in $(pythons) $(refused_pythons); do
     # 3.12 and later warn of the fork, with the shim and without, in the middle of the rest
-    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -W ignore -c "$program"
+    run timeout -k 5 $((20 * SLOW)) env LD_PRELOAD="$shim" "$python" -W ignore -c "$program"
     echo "$python: $status $output"
     [ "$status" = 0 ]
     [ "$output" = $'child\nchild ended 0' ]
@@ -254,7 +254,7 @@ thread.join()'
   [ "$(id -u)" = 0 ] || skip "needs root, to give it up"
   local python
   for python in $(pythons_by_hook); do
-    run timeout -k 5 20 env LD_PRELOAD="$shim" "$python" -c '
+    run timeout -k 5 $((20 * SLOW)) env LD_PRELOAD="$shim" "$python" -c '
 import os
 os.setgroups([])
 os.setgid(65534)

@@ -52,11 +52,11 @@ load ../lib/launcher
     root='' # ps in one without processes, as it names those that it can't look at
     [[ $words != ps* ]] || root=$BATS_TEST_TMPDIR
     # shellcheck disable=SC2086
-    run timeout 60 env STAP_PYTHON_ROOT="$root" sh -c '"$0" "$@" >/dev/full' "$launcher" $words
+    run timeout $((60 * SLOW)) env STAP_PYTHON_ROOT="$root" sh -c '"$0" "$@" >/dev/full' "$launcher" $words
     echo "$words: $status $output"
     [ "$status $output" = "1 stap-python: stdout: No space left on device" ]
   done
-  run timeout 60 sh -c '"$0" --version >&-' "$launcher"
+  run timeout $((60 * SLOW)) sh -c '"$0" --version >&-' "$launcher"
   [ "$status $output" = "1 stap-python: stdout: Bad file descriptor" ]
 }
 

@@ -184,7 +184,7 @@ for i in \$(seq 50); do
 done
 SH
   chmod +x "$BATS_TEST_TMPDIR/stap"
-  STAP=$BATS_TEST_TMPDIR/stap run timeout 20 /usr/bin/python3 -c "$terminal" \
+  STAP=$BATS_TEST_TMPDIR/stap run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" \
     bash -c 'exec 8>"$0" && exec "$@"' "$BATS_TEST_TMPDIR/held" "$launcher" pygc -c true
   echo "$output"
   [[ $output == *nobody* ]]
@@ -204,7 +204,7 @@ $starts"$BATS_TEST_TMPDIR/$what" 3
 exit 0
 SH
     chmod +x "$BATS_TEST_TMPDIR/stap"
-    STAP=$BATS_TEST_TMPDIR/stap run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pygc -c true
+    STAP=$BATS_TEST_TMPDIR/stap run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" "$launcher" pygc -c true
     echo "$what: $output"
     [ "$(grep -c 'compiling for this kernel, once' <<<"$output")" = "$([ "$what" = make ] && echo 1 || echo 0)" ]
   done

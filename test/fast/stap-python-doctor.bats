@@ -11,7 +11,7 @@ sudo=
 [ "$(id -u)" = 0 ] || sudo='sudo '
 
 doctor() {
-  env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 $((60 * SLOW)) "$launcher" doctor
 }
 
 # Checks that doctor reports exactly one problem, with this topic, text and command that fixes it.
@@ -45,11 +45,11 @@ finds() {
   finds stap 'does not print a version' 'apt-get install systemtap'
   rm "$machine/bin/stap"
   mkdir "$machine/tools"
-  run timeout -k 5 60 env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/tools" "$launcher" doctor
+  run timeout -k 5 $((60 * SLOW)) env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/tools" "$launcher" doctor
   echo "$output"
   [ "$status" = 1 ]
   grep -A 1 '^wrong stap .*no stap in PATH' <<<"$output" | grep -q "fix: ${sudo}apt-get install systemtap$"
-  run env STAP=/nonexistent/stap STAP_PYTHON_ROOT="$machine" timeout -k 5 60 "$launcher" doctor
+  run env STAP=/nonexistent/stap STAP_PYTHON_ROOT="$machine" timeout -k 5 $((60 * SLOW)) "$launcher" doctor
   grep -q '^wrong stap .*no /nonexistent/stap in PATH' <<<"$output"
 }
 
@@ -202,7 +202,7 @@ stap_compiles_by() {
   need_time
   make_machine
   stap_compiles_by "trap 'echo removed >$BATS_TEST_TMPDIR/ended; exit 1' TERM" 'sleep 1234.5 & wait'
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:$PATH" timeout -k 5 90 "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:$PATH" timeout -k 5 $((90 * SLOW)) "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
   grep -q '^note  compile .*more than 60 s' <<<"$output"
@@ -215,7 +215,7 @@ stap_compiles_by() {
   make_machine
   stap_compiles_by 'sleep 2'
   doctor_on_terminal() {
-    STAP_PYTHON_ROOT=$machine HOME=/home PATH=$machine/bin:$PATH TERM=dumb timeout 20 script -qec "$launcher doctor" /dev/null
+    STAP_PYTHON_ROOT=$machine HOME=/home PATH=$machine/bin:$PATH TERM=dumb timeout $((20 * SLOW)) script -qec "$launcher doctor" /dev/null
   }
   run doctor_on_terminal
   [[ $output == *"compiling a probe, which takes up to 60 s"* ]]
@@ -242,7 +242,7 @@ stap_compiles_by() {
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   [ -x "$top" ] || skip "needs a checkout that others can read"
   doctor() {
-    env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 setpriv --reuid=65534 --regid=65534 "$@" "$launcher" doctor
+    env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 $((60 * SLOW)) setpriv --reuid=65534 --regid=65534 "$@" "$launcher" doctor
   }
   finds_as() {
     run doctor "$1"
@@ -269,7 +269,7 @@ stap_compiles_by() {
   echo /nonexistent/lib/python3/site-packages/python_stap.pth >"$machine/var/lib/systemtap-cpython/enabled"
   run doctor
   grep -qxE ' +fix: stap-python disable /nonexistent/lib/python3/site-packages/python_stap.pth' <<<"$output"
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 $((60 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" doctor
   echo "$output"
   grep -qxE ' +fix: sudo stap-python disable /nonexistent/lib/python3/site-packages/python_stap.pth' <<<"$output"
 }
@@ -387,12 +387,12 @@ stap_compiles_by() {
   local escape=$'\033['
   run launcher doctor
   [[ $output != *"$escape"* ]]
-  TERM=xterm run timeout 20 script -qec "$launcher doctor" /dev/null
+  TERM=xterm run timeout $((20 * SLOW)) script -qec "$launcher doctor" /dev/null
   [[ $output == *"${escape}3"* ]]
-  TERM=xterm NO_COLOR=1 run timeout 20 script -qec "$launcher doctor" /dev/null
+  TERM=xterm NO_COLOR=1 run timeout $((20 * SLOW)) script -qec "$launcher doctor" /dev/null
   [[ $output == *"ok    "* ]]
   [[ $output != *"$escape"* ]]
-  TERM=dumb run timeout 20 script -qec "$launcher doctor" /dev/null
+  TERM=dumb run timeout $((20 * SLOW)) script -qec "$launcher doctor" /dev/null
   [[ $output != *"$escape"* ]]
 }
 
@@ -428,7 +428,7 @@ limited() {
   cp "$launcher" "$BATS_TEST_TMPDIR/bin/stap-python"
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   doctor_of() {
-    env STAP=/nonexistent/stap STAP_PYTHON_ROOT="$machine" timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/stap-python" doctor || true
+    env STAP=/nonexistent/stap STAP_PYTHON_ROOT="$machine" timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/stap-python" doctor || true
   }
   doctor_of >"$BATS_TEST_TMPDIR/plain"
   grep -q 6.1.0-7-amd64 "$BATS_TEST_TMPDIR/plain"
@@ -444,7 +444,7 @@ limited() {
   launcher=$BATS_TEST_TMPDIR/tree/build/stap-python
   for mode in u+s u-s; do
     chmod "$mode" "$launcher"
-    timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" doctor >"$BATS_TEST_TMPDIR/$mode" || true
+    timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" doctor >"$BATS_TEST_TMPDIR/$mode" || true
     grep ' shim ' "$BATS_TEST_TMPDIR/$mode"
   done
   grep -F "$BATS_TEST_TMPDIR/tree/build" "$BATS_TEST_TMPDIR/u-s"

@@ -173,13 +173,13 @@ print('python_stap' in sys.modules)" 2>&1
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   python=$(environments "$(system_python)")
   site=$(site_of "$python")
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
+  run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" enable "$python"
   echo "$output"
   [ "$status" = 1 ]
   [ "$output" = "stap-python: $site/python_stap.so: Permission denied: run this as the owner of that directory" ]
   [ -z "$(ls "$site")" ]
   launcher enable "$python"
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" disable "$python"
+  run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" disable "$python"
   [ "$status" = 1 ]
   [[ $output == *"python_stap.pth: Permission denied"* ]]
   [ "$(threads_of "$python")" = 2 ]

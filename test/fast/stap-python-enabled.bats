@@ -207,7 +207,7 @@ some_environments() {
   other() {
     local variable=$1
     shift
-    timeout 20 env -u XDG_STATE_HOME HOME="$BATS_TEST_TMPDIR/home" ${variable:+"$variable"} \
+    timeout $((20 * SLOW)) env -u XDG_STATE_HOME HOME="$BATS_TEST_TMPDIR/home" ${variable:+"$variable"} \
       setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$@"
   }
   other '' enable "$mine"
@@ -245,7 +245,7 @@ some_environments() {
   rm "$BATS_TEST_TMPDIR/env2/$file"
   ln -sfn /nonexistent/libpython-stap.so.0 "$BATS_TEST_TMPDIR/env3/${file%pth}so"
   rm -r "$BATS_TEST_TMPDIR/env4"
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home XDG_STATE_HOME="$state" PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home XDG_STATE_HOME="$state" PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 $((60 * SLOW)) "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
   grep -qE "^ok +enabled +$BATS_TEST_TMPDIR/env1/$file$" <<<"$output"
@@ -261,7 +261,7 @@ some_environments() {
     # shellcheck disable=SC2086
     launcher $command
   done
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home XDG_STATE_HOME="$state" PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home XDG_STATE_HOME="$state" PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 $((60 * SLOW)) "$launcher" doctor
   [ "$(grep -cE '^ok +enabled' <<<"$output")" = 3 ]
   refute grep '^note' <<<"$output"
 }
@@ -277,7 +277,7 @@ some_environments() {
     folders+=("$folder")
     echo "$folder/python_stap.pth" >>"$machine/var/lib/systemtap-cpython/enabled"
   done
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 60 "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:/usr/bin:/bin" timeout -k 5 $((60 * SLOW)) "$launcher" doctor
   echo "$output"
   for folder in "${folders[@]}"; do
     one=$(grep -F -A 1 " $folder/python_stap.pth loads the shim no longer: " <<<"$output" | sed -n 's/^ *fix: stap-python enable //p')

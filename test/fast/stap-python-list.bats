@@ -291,7 +291,7 @@ for number, data in enumerate(files()):
     if status not in (0, 1):
         print("file", number, "status", status)
 PY
-  run timeout 60 /usr/bin/python3 change.py "$launcher"
+  run timeout $((60 * SLOW)) /usr/bin/python3 change.py "$launcher"
   echo "$output"
   [ "$status$output" = 0 ]
   [ "$failed" = 0 ]
@@ -329,7 +329,7 @@ assert b"larger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"],
 PY
   cd "$BATS_TEST_TMPDIR"
   ulimit -v 1000000
-  timeout 90 /usr/bin/python3 hostile.py "$launcher"
+  timeout $((90 * SLOW)) /usr/bin/python3 hostile.py "$launcher"
 }
 
 @test "list shows whether a process has the shim" {

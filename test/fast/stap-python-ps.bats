@@ -247,7 +247,7 @@ PY
   need setpriv unshare
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   # the shell and two more
-  run timeout -k 5 20 unshare --pid --fork --mount-proc --kill-child bash -c '
+  run timeout -k 5 $((20 * SLOW)) unshare --pid --fork --mount-proc --kill-child bash -c '
     sleep 60 &
     /usr/bin/python3 -c "import time; time.sleep(60)" &
     sleep 0.5

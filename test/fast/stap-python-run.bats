@@ -11,7 +11,7 @@ load ../lib/launcher
   [ "$status $output" = "7 2" ]
   run launcher run -- sh -c 'echo "$LD_PRELOAD"'
   [ "$output" = "$shim" ]
-  run env LD_PRELOAD=libdl.so.2 timeout 20 "$launcher" run sh -c 'echo "$LD_PRELOAD"'
+  run env LD_PRELOAD=libdl.so.2 timeout $((20 * SLOW)) "$launcher" run sh -c 'echo "$LD_PRELOAD"'
   [ "$output" = "$shim:libdl.so.2" ]
   run launcher run "$launcher" run sh -c 'echo "$LD_PRELOAD"'
   [ "$output" = "$shim" ]
@@ -47,7 +47,7 @@ load ../lib/launcher
   [[ $output == "pygc "*"Garbage Collections of Python" ]]
   printf '#!/bin/sh\necho "$SYSTEMTAP_TAPSET|$*"\n' >"$BATS_TEST_TMPDIR/stap"
   chmod +x "$BATS_TEST_TMPDIR/stap"
-  run env STAP="$BATS_TEST_TMPDIR/stap" timeout 20 "$launcher" pygc -c true
+  run env STAP="$BATS_TEST_TMPDIR/stap" timeout $((20 * SLOW)) "$launcher" pygc -c true
   [ "$output" = "|$prefix/share/systemtap/examples/cpython/pygc.stp -c $env_program 'LD_PRELOAD=$prefix/\$LIB/libpython-stap.so.0' true" ]
 }
 

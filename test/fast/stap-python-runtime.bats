@@ -144,7 +144,7 @@ C
   corrected
   run launcher pycalls -p4
   [ "$output" = "runtime $copy" ]
-  run env SYSTEMTAP_RUNTIME=/usr/share/systemtap/runtime timeout 20 "$launcher" pycalls -p4
+  run env SYSTEMTAP_RUNTIME=/usr/share/systemtap/runtime timeout $((20 * SLOW)) "$launcher" pycalls -p4
   [ "$output" = "runtime /usr/share/systemtap/runtime" ]
   rm -r "$machine/dir"
   echo file >"$machine/dir"
@@ -200,21 +200,21 @@ C
     chown 65533:65533 "$machine/dir"
     chmod 770 "$machine/dir"
     refuses 1 '/dir belongs to another user \(uid 65533\): SYSTEMTAP_DIR may name another folder' runtime
-    run setpriv --reuid=65533 --regid=65533 --clear-groups timeout 20 "$launcher" runtime
+    run setpriv --reuid=65533 --regid=65533 --clear-groups timeout $((20 * SLOW)) "$launcher" runtime
     echo "$output"
     [ "$status" = 0 ]
     chown 65533:65534 "$machine/dir"
-    run setpriv --reuid=65533 --regid=65534 --clear-groups timeout 20 "$launcher" runtime
+    run setpriv --reuid=65533 --regid=65534 --clear-groups timeout $((20 * SLOW)) "$launcher" runtime
     [ "$status" = 1 ]
   fi
   home=$machine$(getent passwd "$(id -u)" | cut -d: -f6)
   mkdir -p "$home"
-  run env -u HOME -u SYSTEMTAP_DIR timeout 20 "$launcher" runtime
+  run env -u HOME -u SYSTEMTAP_DIR timeout $((20 * SLOW)) "$launcher" runtime
   echo "$output"
   [[ $output == "$home/.systemtap/python-runtime/6.1.0-7-amd64-"* ]]
   # a user without an entry there
   if [ "$(id -u)" = 0 ]; then
-    run env -u HOME -u SYSTEMTAP_DIR setpriv --reuid=65531 --regid=65531 --clear-groups timeout 20 "$launcher" runtime
+    run env -u HOME -u SYSTEMTAP_DIR setpriv --reuid=65531 --regid=65531 --clear-groups timeout $((20 * SLOW)) "$launcher" runtime
     [[ $output == *"neither HOME nor SYSTEMTAP_DIR is set" ]]
   fi
 }
@@ -253,7 +253,7 @@ mount -t tmpfs -o size=100k,mode=700 none "$machine/dir" && "$launcher" runtime
 echo "\$?"
 find "$machine/dir/python-runtime" -mindepth 1
 SH
-  run unshare -m timeout 20 sh "$BATS_TEST_TMPDIR/script"
+  run unshare -m timeout $((20 * SLOW)) sh "$BATS_TEST_TMPDIR/script"
   echo "$output"
   [[ ${lines[0]} == *"/large.c: No space left on device" ]]
   [ "${lines[1]} ${#lines[@]}" = "1 2" ]

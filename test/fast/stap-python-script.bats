@@ -45,7 +45,7 @@ only_processes() {
   [ "${lines[*]}" = "tapset $top/build/tapset <$top/scripts/pyaudit.stp> $always <-v> <x>" ]
   run quietly pycalls.stp
   [ "${lines[*]}" = "tapset $top/build/tapset <$top/scripts/pycalls.stp> $always" ]
-  run env SYSTEMTAP_TAPSET=/mine timeout 20 "$launcher" pygc -c true
+  run env SYSTEMTAP_TAPSET=/mine timeout $((20 * SLOW)) "$launcher" pygc -c true
   [ "${lines[0]}" = "tapset /mine" ]
   STAP=$BATS_TEST_TMPDIR/none refuses 127 'none not found: run stap-python doctor' pygc
 }
@@ -267,10 +267,10 @@ STP
   fake_stap
   start_program /usr/bin/python3
   chmod 755 "$BATS_TEST_TMPDIR"
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls
+  run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls
   echo "$output"
   [[ $output == "stap-python: no Python of yours runs; "* ]]
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls -x "$program"
+  run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups env STAP=/bin/true "$launcher" pycalls -x "$program"
   [ "$status" = 0 ]
   [ "$output" = "stap-python: $program: whether it has the shim is unknown: cannot read its maps: run this as its user or root" ]
 }
@@ -278,12 +278,12 @@ STP
 @test "on a terminal the script says when it begins, unless a command's start shows it" {
   local terminal='import pty, sys; pty.spawn(sys.argv[1:])'
   fake_stap
-  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls 5
+  run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" "$launcher" pycalls 5
   echo "$output"
   grep -qF '<-E>' <<<"$output"
   grep -qF '<probe begin { __python_output_begins() }>' <<<"$output"
   grep -qF '<__python_announces=1>' <<<"$output"
-  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" pycalls -c true
+  run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" "$launcher" pycalls -c true
   refute grep -qF '__python_announces' <<<"$output"
 }
 
@@ -386,11 +386,11 @@ PY
 @test "on a terminal record says how far it is" {
   local terminal='import pty, sys; pty.spawn(sys.argv[1:])'
   fake_stap
-  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" record -d 60 -- true
+  run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" "$launcher" record -d 60 -- true
   [[ $(tr -d '\r' <<<"${lines[*]}") == *"<-G> <seconds=60> <-G> <progress=1> "* ]]
-  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" record -- true
+  run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" "$launcher" record -- true
   [[ $(tr -d '\r' <<<"${lines[*]}") == *" <-G> <progress=1> "* ]]
-  run timeout 20 /usr/bin/python3 -c "$terminal" "$launcher" top -- true
+  run timeout $((20 * SLOW)) /usr/bin/python3 -c "$terminal" "$launcher" top -- true
   refute grep -qF 'progress' <<<"$output"
 }
 
@@ -418,12 +418,12 @@ SH
       wanted=$mask
       [ "$mask" != 0000 ] || wanted=0022
       stap_with_umask "$version"
-      run bash -c "umask $mask && exec \"\$@\"" bash timeout 20 "$launcher" pygc -c 'sh -c umask'
+      run bash -c "umask $mask && exec \"\$@\"" bash timeout $((20 * SLOW)) "$launcher" pygc -c 'sh -c umask'
       echo "$version $mask: $status $output"
       [ "$status" = 0 ]
       [ "$output" = "stap $wanted"$'\n'"$mask" ]
       # a command that needs a shell
-      run bash -c "umask $mask && exec \"\$@\"" bash timeout 20 "$launcher" pygc -c 'umask; true'
+      run bash -c "umask $mask && exec \"\$@\"" bash timeout $((20 * SLOW)) "$launcher" pygc -c 'umask; true'
       [ "$output" = "stap $wanted"$'\n'"$mask" ]
       # nobody else reaches the modules, which 5.1 makes for everybody
       [ "$(stat -c %a "$SYSTEMTAP_DIR/cache")" = 700 ]
@@ -439,9 +439,9 @@ print("bpftrace %04o" % os.umask(0))
 print("stap-python attached 1\nstap-python attached 2")
 PY
   chmod +x "$BATS_TEST_TMPDIR/bin/bpftrace"
-  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout 20 "$launcher" pygc --backend bpftrace -c umask
+  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout $((20 * SLOW)) "$launcher" pygc --backend bpftrace -c umask
   [ "$(sort <<<"$output")" = $'0000\nbpftrace 0022' ]
-  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout 20 "$launcher" pygc --backend bpftrace
+  run bash -c 'umask 0 && PATH=$0:$PATH exec "$@"' "$BATS_TEST_TMPDIR/bin" timeout $((20 * SLOW)) "$launcher" pygc --backend bpftrace
   [ "${lines[0]}" = "bpftrace 0022" ]
 }
 

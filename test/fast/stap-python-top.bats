@@ -42,7 +42,7 @@ SH
 on_terminal() {
   local steps=()
   while [ "$1" != -- ]; do steps+=("$1") && shift; done
-  run timeout 100 /usr/bin/python3 "$top/test/lib/terminal.py" "${steps[@]}" -- "$launcher" top "${@:2}"
+  run timeout $((100 * SLOW)) /usr/bin/python3 "$top/test/lib/terminal.py" "${steps[@]}" -- "$launcher" top "${@:2}"
   echo "$status $output"
 }
 

@@ -6,7 +6,7 @@
 load ../lib/helper
 
 stress() {
-  ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 200 "$top/test/long/stress/run" "$@"
+  ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 $((200 * SLOW)) "$top/test/long/stress/run" "$@"
 }
 
 # bats test_tags=slow

@@ -191,7 +191,7 @@ C
     gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Werror -Wno-unused-function -fwrapv $flags -pthread \
       -DPYTHON_CALLS=400 -DPYTHON_THREADS=24 -DPYTHON_ASIDE=8 \
       -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" -I"$top/probes" -o "$program" "$top/test/tapset/threads.c"
-    run ${flags:+setarch -R} timeout 300 "$program" "$([ -n "$flags" ] && echo 20000 || echo 300000)"
+    run ${flags:+setarch -R} timeout $((300 * SLOW)) "$program" "$([ -n "$flags" ] && echo 20000 || echo 300000)"
     echo "$output"
     [ "$output" = "all as expected" ]
   done
@@ -202,7 +202,7 @@ C
   awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
     -I"$top/probes" -o "$program" "$top/test/tapset/sleeps.c"
-  run timeout 60 "$program"
+  run timeout $((60 * SLOW)) "$program"
   echo "$output"
   [ "$output" = "all as expected" ]
 }
@@ -212,7 +212,7 @@ C
   awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep,requests}.stp "$top/tapset/python_json.stp" >"$BATS_TEST_TMPDIR/requests_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
     -I"$top/probes" -o "$program" "$top/test/tapset/requests.c"
-  run timeout 60 "$program"
+  run timeout $((60 * SLOW)) "$program"
   echo "$output"
   [ "$output" = "all as expected" ]
 }

@@ -33,7 +33,7 @@ PY
 
 # Runs a script by its name, with this machine's stap; a busy machine is not an error.
 script() {
-  timeout -k 5 300 "$launcher" "$@" -G top=2000 -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000
+  timeout -k 5 $((300 * SLOW)) "$launcher" "$@" -G top=2000 -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000
 }
 
 @test "stap-python SCRIPT -c COMMAND traces the command, with the shim in it" {
@@ -71,7 +71,7 @@ SH
 
 @test "on a terminal stap-python SCRIPT says on stderr when it begins" {
   # shellcheck disable=SC2016
-  run timeout -k 5 300 /usr/bin/python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' \
+  run timeout -k 5 $((300 * SLOW)) /usr/bin/python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' \
     sh -c '"$0" pygc -E "probe timer.s(1) { exit() }" >"$1"' "$launcher" "$folder/output"
   echo "$output"
   cat "$folder/output"
@@ -92,7 +92,7 @@ ctypes.CDLL(None).prctl(15, b"odd\n;name")
 runpy.run_path(sys.argv.pop(1), run_name="__main__")
 PY
   for suffix in pb.gz svg ${EVERY:+html json folded txt}; do
-    timeout -k 5 300 "$launcher" record -r 49 -n -o "$folder/x.$suffix" -- "$system" "$folder/named.py" "$top/test/workloads/inner.py" 3
+    timeout -k 5 $((300 * SLOW)) "$launcher" record -r 49 -n -o "$folder/x.$suffix" -- "$system" "$folder/named.py" "$top/test/workloads/inner.py" 3
     "$system" - "$top" "$folder/x.$suffix" <<'PY'
 import json
 import os
@@ -135,7 +135,7 @@ PY
   # 98 percent of the blocks of 1,000 bytes are samples: a deviation of half a percent
   printf '#!/bin/sh\nexec "%s" "$@" -DSTP_NO_OVERLOAD -DMAXTRYLOCK=10000\n' "$STAP" >"$folder/stap"
   chmod +x "$folder/stap"
-  STAP=$folder/stap timeout -k 5 300 "$launcher" record --memory --bytes 256 -o "$folder/x.pb.gz" -- \
+  STAP=$folder/stap timeout -k 5 $((300 * SLOW)) "$launcher" record --memory --bytes 256 -o "$folder/x.pb.gz" -- \
     "$system" "$top/test/workloads/keeps.py" 1000 >"$folder/kept"
   "$system" - "$top" "$folder/x.pb.gz" "$folder/kept" <<'PY'
 import collections

@@ -12,7 +12,7 @@ setup() {
   need_time "make check-load"
   need hey curl
   "$system" -c 'import flask, gunicorn.app.wsgiapp' || skip "needs python3-flask and gunicorn"
-  timeout -k 5 580 "$top/test/long/load/run" --seconds 8 --rate 1 pycalls pystat >"$printed" || {
+  timeout -k 5 $((580 * SLOW)) "$top/test/long/load/run" --seconds 8 --rate 1 pycalls pystat >"$printed" || {
     cat "$printed"
     return 1
   }

@@ -64,7 +64,7 @@ are_whole() {
   # A pipe that is open, but not read until the end, like that to a pager which waits for a key.
   mkfifo "$BATS_TEST_TMPDIR/pipe"
   # shellcheck disable=SC2016 # it is for the guest's shell
-  timeout 300 "$top/test/vm/guest" exec -- sh -c 'exec <"$1/pipe"; until [ -e "$1/seen" ]; do sleep 0.5; done; cat >"$1/read"' - "$BATS_TEST_TMPDIR" 3>&- &
+  timeout $((300 * SLOW)) "$top/test/vm/guest" exec -- sh -c 'exec <"$1/pipe"; until [ -e "$1/seen" ]; do sleep 0.5; done; cat >"$1/read"' - "$BATS_TEST_TMPDIR" 3>&- &
   print_lines -o "$BATS_TEST_TMPDIR/pipe" 2>"$printed.said" 3>&- &
   for ((i = 0; i < 250; i++)); do
     grep -q ERROR "$printed.said" && break

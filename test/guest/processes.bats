@@ -53,7 +53,7 @@ while True:
     step()
 PY
   pids=$("$top/test/vm/guest" exec -- sh -c "for python in $all; do
-    LD_PRELOAD=$shim timeout 300 \$python $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & done
+    LD_PRELOAD=$shim timeout $((300 * SLOW)) \$python $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & done
     for i in \$(seq 300); do
       pids=\$(pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py')
       [ \$(echo \$pids | wc -w) != $(wc -w <<<"$all") ] || break

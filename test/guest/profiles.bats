@@ -310,7 +310,7 @@ while True:
     spin()
     odd()
 PY
-  STAP=$top/test/vm/stap TERM=xterm LIMIT=600 run timeout -k 5 900 /usr/bin/python3 "$top/test/lib/terminal.py" size=24x150 \
+  STAP=$top/test/vm/stap TERM=xterm LIMIT=600 run timeout -k 5 $((900 * SLOW)) /usr/bin/python3 "$top/test/lib/terminal.py" size=24x150 \
     'see=^\d+ s: [1-9]\d+ samples' 'see=  9 9 odd.n7 7 line.n.n.x1b\[2J \(' key=t 'see=FUNCTION\n +\d\.\d +\d\d+\.\d  <module>' key=q -- \
     "$top/build/stap-python" top -r 199 -- "$system" "$BATS_TEST_TMPDIR/x.py"
   echo "$output"

@@ -13,7 +13,7 @@ setup() {
   need_time "make check-service"
   need curl
   "$system" -c 'import django, gunicorn' || skip "needs python3-django and gunicorn"
-  STAP_TIMEOUT=900 timeout -k 5 1000 "$top/test/long/service/run" --requests 4 'pystacks:^with_sql$' >"$printed" || {
+  STAP_TIMEOUT=900 timeout -k 5 $((1000 * SLOW)) "$top/test/long/service/run" --requests 4 'pystacks:^with_sql$' >"$printed" || {
     cat "$printed"
     return 1
   }

@@ -587,7 +587,7 @@ EOF
 
 @test "make puts the path of the shim into the scripts, in the tree and where it installs" {
   local destdir=$BATS_TEST_TMPDIR/destdir script
-  timeout -k 5 60 make -s -C "$top" DESTDIR="$destdir" shim_path='/usr/lib/*/x/libpython-stap.so.0' install
+  timeout -k 5 $((60 * SLOW)) make -s -C "$top" DESTDIR="$destdir" shim_path='/usr/lib/*/x/libpython-stap.so.0' install
   for script in "$top"/scripts/bpftrace/*.bt; do
     grep -q '^usdt:@SHIM@:python:' "$script"
     grep -qF "](bpftrace/${script##*/})" "$top/scripts/README.md"
@@ -604,7 +604,7 @@ EOF
   make -C "$BATS_TEST_TMPDIR/a tree" -j"$(nproc)" >/dev/null 2>&1
   local lists=-l
   [[ $(bpftrace --version) != *v0.1* ]] || lists=-d # which lists no script's probes
-  run timeout 60 bpftrace "$lists" "$BATS_TEST_TMPDIR/a tree/build/bpftrace/pycalls.bt"
+  run timeout $((60 * SLOW)) bpftrace "$lists" "$BATS_TEST_TMPDIR/a tree/build/bpftrace/pycalls.bt"
   echo "$output" | head -n 20
   [ "$status" = 0 ]
   [[ $output == *"usdt:$BATS_TEST_TMPDIR/a tree/build/libpython-stap.so.0:python:function__count"* ]]

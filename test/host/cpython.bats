@@ -24,7 +24,7 @@ load ../lib/helper
   for python; do
     options+=(-p "$python")
   done
-  timeout -k 5 300 "$top/test/long/cpython/run" --limit 120 "${options[@]}" test_audit test_gc \
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/cpython/run" --limit 120 "${options[@]}" test_audit test_gc \
     test_sys_settrace test_fork1 ${EVERY:+test_coroutines test_generators test_sys_setprofile test_monitoring} >"$BATS_TEST_TMPDIR/said" || status=$?
   cat "$BATS_TEST_TMPDIR/said"
   refute grep 'left out' "$BATS_TEST_TMPDIR/said"

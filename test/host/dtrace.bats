@@ -27,7 +27,7 @@ setup() {
 # arguments couldn't be read.
 dtrace() {
   rm -f "$trace"
-  timeout -k 5 60 "$top/test/long/dtrace/dtrace" -b 16m -o "$trace" "$@" 2>"$trace.log" || { cat "$trace.log" && return 1; }
+  timeout -k 5 $((60 * SLOW)) "$top/test/long/dtrace/dtrace" -b 16m -o "$trace" "$@" 2>"$trace.log" || { cat "$trace.log" && return 1; }
   refute grep '^dtrace: ' "$trace.log"
 }
 
@@ -167,7 +167,7 @@ PY
   unset PYTHONUNBUFFERED
   # shellcheck disable=SC2086
   for python in $(pythons_by_hook $pythons); do
-    run env LD_PRELOAD="$shim" PATH="$BATS_TEST_TMPDIR/bin:$PATH" timeout -k 5 120 "$python" -m unittest -v \
+    run env LD_PRELOAD="$shim" PATH="$BATS_TEST_TMPDIR/bin:$PATH" timeout -k 5 $((120 * SLOW)) "$python" -m unittest -v \
       test.test_dtrace.DTraceNormalTests.test_{function_entry_return,line,gc}
     echo "$python: $output"
     [ "$status" = 0 ]

@@ -195,7 +195,7 @@ ctypes.c_ushort.from_address(int(address, 16) + int(start, 16)).value = 1
 time.sleep(1)
 print("unharmed")
 PY
-  LD_LIBRARY_PATH=$BATS_TEST_TMPDIR run timeout -k 5 30 env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shorter.so:$shim" \
+  LD_LIBRARY_PATH=$BATS_TEST_TMPDIR run timeout -k 5 $((30 * SLOW)) env PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shorter.so:$shim" \
     "$BATS_TEST_TMPDIR/program" -I "$BATS_TEST_TMPDIR/program.py" "$BATS_TEST_TMPDIR/${library##*/}" "$shim" "$(semaphore "$shim" gc__start)"
   echo "$output"
   [ "$status" = 0 ]

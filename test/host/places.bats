@@ -29,9 +29,9 @@ fib_is_counted() {
       run launcher attach "${first// /}"
       [ "$status $output" = "0 ${first// /}: active: $shim" ]
     else
-      run timeout 20 nsenter -t "${first// /}" -p -m "$launcher" attach 1
+      run timeout $((20 * SLOW)) nsenter -t "${first// /}" -p -m "$launcher" attach 1
       [ "$status $output" = "0 1: active: $shim" ]
-      run timeout 20 nsenter -t "${first// /}" -p -m "$launcher" ps
+      run timeout $((20 * SLOW)) nsenter -t "${first// /}" -p -m "$launcher" ps
       grep -E '^ *1  .* active ' <<<"$output"
     fi
     fib_is_counted program.py

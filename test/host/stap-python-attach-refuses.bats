@@ -60,7 +60,7 @@ C
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv
   start_program /usr/bin/python3
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
+  run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
   echo "$output"
   [ "$status" = 1 ]
   [ "$output" = "stap-python: attach: $program: it belongs to another user (uid 0): run this as that user or root" ]
@@ -177,7 +177,7 @@ time.sleep(60)" &
   setcap cap_net_raw+ep "$BATS_TEST_TMPDIR/python3" || skip "needs a file system with capabilities"
   start_program setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/python3"
   for command in attach list; do
-    run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$command" "$program"
+    run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" "$command" "$program"
     echo "$output"
     [ "$status" = 1 ]
     [[ $output == *"$program: the kernel denies access: it has more rights than its user"* ]]

@@ -68,7 +68,7 @@ events_arrive() {
   make_root
   start_in_root
   # with the mounts that the program has: only the root is another
-  run timeout 60 nsenter -t "$program" -m "$launcher" attach "$program"
+  run timeout $((60 * SLOW)) nsenter -t "$program" -m "$launcher" attach "$program"
   echo "$output"
   [ "$status $output" = "0 $program: active: $shim
 $program: that is our file, mounted in its root" ]
@@ -185,7 +185,7 @@ os.execv(sys.argv[1], sys.argv[1:])'
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   "${nobody[@]}" unshare -Urm true || skip "needs user namespaces for everybody"
   start_program "${nobody[@]}" unshare -Urm sh -c "mount -t tmpfs -o mode=755 none $top/build && exec /usr/bin/python3 \"\$@\"" sh
-  run timeout 20 "${nobody[@]}" "$launcher" attach "$program"
+  run timeout $((20 * SLOW)) "${nobody[@]}" "$launcher" attach "$program"
   echo "$output"
   [ "$status" = 1 ]
   [ "$output" = "stap-python: attach: $program: it is in a container or another root, which lacks the shim, and it cannot be mounted there (run this as root): copy $shim to the same path there" ]
@@ -242,7 +242,7 @@ fib_is_counted() {
   done
   local mounts='mount --bind "$top" "$root$top"; mount -t proc proc "$root/proc"'
   start_in_root "$mounts"
-  inside=(timeout 60 nsenter -t "$program" -m chroot "$root" "$launcher")
+  inside=(timeout $((60 * SLOW)) nsenter -t "$program" -m chroot "$root" "$launcher")
   run "${inside[@]}" attach "$program"
   echo "$output"
   [ "$status $output" = "0 $program: active: $shim" ]

@@ -141,7 +141,7 @@ is_seen() {
   local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   start_program "${nobody[@]}" "$filtered" 1 bpf -- /usr/bin/python3
-  run timeout 20 "${nobody[@]}" "$launcher" attach "$program"
+  run timeout $((20 * SLOW)) "${nobody[@]}" "$launcher" attach "$program"
   echo "$output"
   [ "$status" = 1 ]
   [[ $output == "stap-python: attach: $program: seccomp filters its system calls, and only root outside of a container may see the filter: use sudo"* ]]

@@ -100,7 +100,7 @@ PY
   need setpriv
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   start_program setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3
-  run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
+  run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" attach "$program"
   echo "$output"
   [ "$status $output" = "0 $program: active: $shim" ]
   program_ends
@@ -167,7 +167,7 @@ C
   make_tree
   make_slow_shim
   start_program /usr/bin/python3
-  run timeout 20 "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program"
+  run timeout $((20 * SLOW)) "$BATS_TEST_TMPDIR/tree/build/stap-python" attach "$program"
   echo "$output"
   [ "$status" = 1 ]
   [ "${lines[0]}" = "stap-python: attach: $program: dlopen() is slow in it: waiting, as to end now would kill the program" ]

@@ -476,7 +476,7 @@ SAID
   kill -CONT "$program"
   if [ "$(id -u)" = 0 ] && type -P setpriv >/dev/null; then
     chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
-    run timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" detach "$program"
+    run timeout $((20 * SLOW)) setpriv --reuid=65534 --regid=65534 --clear-groups "$launcher" detach "$program"
     [ "$status $output" = "1 stap-python: detach: $program: it belongs to another user (uid 0): run this as that user or root" ]
   fi
   launcher list "$program" | grep -qx "  the shim: active, $shim"

@@ -192,7 +192,7 @@ echo "status $?"
 SH
   has_remote_calls || skip "needs x86-64 or aarch64, whose calls attach makes with ptrace"
   need bpftrace
-  run env launcher="$launcher" started="$BATS_TEST_TMPDIR/started" timeout -k 5 60 unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
+  run env launcher="$launcher" started="$BATS_TEST_TMPDIR/started" timeout -k 5 $((60 * SLOW)) unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
   echo "$output"
   [ "${lines[1]}" = "stap-python: 2: the kernel knows it by another PID, which this PID namespace does not show: run this outside of the container, or leave out -x" ]
   [ "${lines[2]}" = 'status 1' ]

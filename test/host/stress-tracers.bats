@@ -9,7 +9,7 @@ setup() {
 }
 
 stress() {
-  ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 200 "$top/test/long/stress/run" "$@"
+  ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 $((200 * SLOW)) "$top/test/long/stress/run" "$@"
 }
 
 @test "a program that leaves itself few system calls by seccomp goes on as without the shim, traced before, meanwhile and never" {

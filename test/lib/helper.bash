@@ -11,8 +11,14 @@ export top shim=${SHIM:-$top/build/libpython-stap.so.0} driver=$top/build/driver
 # The tapsets that the Makefile has made for the stap in use.
 export tapsets=${STAP_VM_ROOT:-$top/build}${STAP_VM_ROOT:+.stap}
 export LC_ALL=C
-# The factor of time limits, for an emulated processor.
-export SLOW=${SLOW:-1}
+# The factor of time limits: how many programs each processor has to run, in fours. For an emulated processor it is given.
+if [ -z "${SLOW:-}" ]; then
+  read -r SLOW _ _ running _ </proc/loadavg
+  SLOW=${SLOW%.*} running=${running%/*}
+  SLOW=$((1 + (running > SLOW ? running : SLOW) / (4 * $(getconf _NPROCESSORS_ONLN))))
+  unset running
+fi
+export SLOW
 # make check compiles stap's modules with -O1, in three quarters of the time: pycalls in 5.0 s, with -O2 in
 # 6.5 s (stap -v -p4).  The kernel's build reads KCFLAGS from the environment.
 [ -n "${EVERY:-}" ] || export KCFLAGS=-O1

@@ -267,7 +267,7 @@ PY
   # shellcheck disable=SC2016
   printf '. "$dir/functions"\n%s\n' "$1" >"$BATS_TEST_TMPDIR/script"
   run env dir="$BATS_TEST_TMPDIR" launcher="$launcher" shim="$shim" top="$top" \
-    timeout -k 5 60 unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
+    timeout -k 5 $((60 * SLOW)) unshare --pid --fork --mount-proc --kill-child bash "$BATS_TEST_TMPDIR/script"
   echo "$output"
 }
 
