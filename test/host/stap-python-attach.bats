@@ -24,6 +24,22 @@ load ../lib/launcher
   done
 }
 
+@test "attach waits until a program that gets little of a processor has become active" {
+  local hogs='' i
+  need taskset
+  start_program taskset -c 0 nice -n 15 /usr/bin/python3
+  for i in {1..24}; do
+    taskset -c 0 sh -c 'while :; do :; done' 3>&- &
+    hogs+=" $!"
+  done
+  run launcher attach "$program"
+  # shellcheck disable=SC2086
+  kill $hogs
+  echo "$output"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+}
+
 @test "attach loads the shim into a program that sleeps, waits or gets signals, which notices nothing" {
   # each lives for three seconds, on a slow machine longer
   local python kind seconds=$((3 * SLOW))

@@ -296,6 +296,9 @@ static bool sleeps(const struct stopped_thread *thread)
     return text && strncmp(text, "running", 7) != 0;
 }
 
+/* A thread that gets little of a processor takes seconds to stop. */
+enum { STOP_MS = 20000 };
+
 /* Before the thread's signals are unblocked, the thread must be in its interrupted system call
  * again: only there the kernel decides whether a signal ends the call. */
 static bool make_system_call(const struct stopped_thread *thread)
@@ -308,7 +311,7 @@ static bool make_system_call(const struct stopped_thread *thread)
     if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
         return false;
     errno = ETIMEDOUT;
-    return wait_for_stop(thread->tid, 2000, &status) == STOP_SEEN;
+    return wait_for_stop(thread->tid, STOP_MS, &status) == STOP_SEEN;
 }
 
 bool thread_restore(struct stopped_thread *thread)
@@ -631,7 +634,7 @@ static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
         return false;
     }
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 &&
-        wait_for_stop(tid, 2000, status) == STOP_SEEN)
+        wait_for_stop(tid, STOP_MS, status) == STOP_SEEN)
         return true;
     if (state_of(pid, tid))
         die(FAILED, "attach: %d: cannot stop its thread %d", pid, tid);

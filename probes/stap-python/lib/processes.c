@@ -40,18 +40,35 @@ char *proc_file(pid_t pid, const char *name)
     return text ? text : "";
 }
 
+/* A field of /proc/PID/FILE, which is a stat file: its first character, and its number.  '\0' and 0
+ * if it can't be read. */
+static char read_stat(pid_t pid, const char *file, int field, unsigned long long *number)
+{
+    char *text = read_file(under_root(format("/proc/%d/%s", pid, file)), 4096);
+    /* The second field, the name in parentheses, may contain any character. */
+    char *at = text ? strrchr(text, ')') : NULL;
+    for (int i = 2; at && i < field; i++)
+        at = strchr(at + 1, ' ');
+    char first = at ? at[1] : '\0';
+    *number = at ? strtoull(at + 1, NULL, 10) : 0;
+    free(text);
+    return first;
+}
+
 unsigned long long process_start(pid_t pid)
 {
-    char *text = read_file(under_root(format("/proc/%d/stat", pid)), 4096);
-    char *field = text ? strrchr(text, ')') : NULL;
-    unsigned long long start = 0;
-    /* The 22nd field; the second, the name in parentheses, may contain any character. */
-    for (int i = 0; field && i < 20; i++)
-        field = strchr(field + 1, ' ');
-    if (field)
-        sscanf(field, "%llu", &start);
-    free(text);
+    unsigned long long start;
+    read_stat(pid, "stat", 22, &start);
     return start;
+}
+
+/* The processor time of the process, in milliseconds. */
+static long long processor_ms(pid_t pid)
+{
+    unsigned long long user, system;
+    read_stat(pid, "stat", 14, &user);
+    read_stat(pid, "stat", 15, &system);
+    return (long long)(user + system) * 1000 / sysconf(_SC_CLK_TCK);
 }
 
 bool process_has_ended(const struct process *process)
@@ -343,6 +360,21 @@ static pid_t watcher_of(pid_t pid, char **watcher)
     return found;
 }
 
+/* Whether a thread has a processor, or waits for one. */
+static bool can_run(pid_t pid)
+{
+    glob_t threads;
+    unsigned long long number;
+    bool can = false;
+    if (glob(under_root(format("/proc/%d/task/*", pid)), GLOB_NOSORT, NULL, &threads) != 0)
+        return false;
+    for (size_t i = 0; i < threads.gl_pathc && !can; i++)
+        can = read_stat(pid, format("task%s/stat", strrchr(threads.gl_pathv[i], '/')), 3,
+                        &number) == 'R';
+    globfree(&threads);
+    return can;
+}
+
 pid_t process_watcher_thread(const struct process *process)
 {
     char *name;
@@ -351,11 +383,17 @@ pid_t process_watcher_thread(const struct process *process)
 
 char *process_watcher(const struct process *process, long ms)
 {
+    enum { BUSY = 20 };
+    const long long began = monotonic_ms(), before = processor_ms(process->pid);
     char *name = NULL;
-    for (long long end = monotonic_ms() + ms;
-         !watcher_of(process->pid, &name) || strcmp(name, SHIM_THREAD_NAME_NEW) == 0; sleep_ms(10))
-        if (monotonic_ms() > end || process_start(process->pid) != process->start)
+    for (; !watcher_of(process->pid, &name) || strcmp(name, SHIM_THREAD_NAME_NEW) == 0;
+         sleep_ms(10)) {
+        const long long waited = monotonic_ms() - began;
+        if (process_start(process->pid) != process->start ||
+            (waited >= ms && (waited >= BUSY * ms || processor_ms(process->pid) - before > ms ||
+                              !can_run(process->pid))))
             break;
+    }
     return name;
 }
 
