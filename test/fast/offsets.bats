@@ -33,14 +33,14 @@ setup() {
   local python said="    no stack traces: CPython's debug offsets have another interpreter_frame.previous"
   for python in $pythons; do
     echo "$python"
-    FALSIFIED="interpreter_frame.previous +8" LD_PRELOAD="$shim $falsified" "$python" -c 'import time; time.sleep(60)' &
+    FALSIFIED="interpreter_frame.previous +8" LD_PRELOAD="$shim $falsified" "$python" -c 'import time; time.sleep(600)' &
     programs+=($!)
     wait_for thread_has "$!" comm python-stap
     run launcher list "$!"
     echo "$output"
     [ "$status" = 0 ]
     [ "$(grep -A1 '^  the shim: active, ' <<<"$output" | tail -n 1)" = "$said" ]
-    LD_PRELOAD=$shim "$python" -c 'import time; time.sleep(60)' &
+    LD_PRELOAD=$shim "$python" -c 'import time; time.sleep(600)' &
     programs+=($!)
     wait_for thread_has "$!" comm python-stap
     run launcher list "$!"

@@ -104,7 +104,7 @@ completions() {
 
 @test "bash completes commands, scripts, interpreters and the PIDs of Pythons" {
   local script
-  /usr/bin/python3 -c 'import time; time.sleep(600)' &
+  /usr/bin/python3 -c 'import time; time.sleep(3600)' &
   programs+=($!)
   wait_for runs "$!" /usr/bin/python3
   [ "$(completions 'stap-python att')" = attach ]

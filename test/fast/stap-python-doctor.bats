@@ -402,8 +402,8 @@ limited() {
   need setpriv prlimit
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
   [ -x "$top" ] || skip "needs a checkout that others can read"
-  # another user for each test: what an earlier one left behind would count
-  run setpriv --reuid=5432"$1" --regid=54321 --clear-groups prlimit --nproc="$1" "${@:2}"
+  # another user for each test: what another one runs, or has left behind, would count
+  run setpriv --reuid=$((1000000 + BASHPID)) --regid=54321 --clear-groups prlimit --nproc="$1" "${@:2}"
 }
 
 @test "where no process can be started, doctor does not know whether the shim can be loaded" {

@@ -219,7 +219,7 @@ print('python_stap' in sys.modules)" 2>&1
   # the path of a link in /proc may be another file in this namespace
   need unshare
   mkdir "$BATS_TEST_TMPDIR/mounted"
-  unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 60' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
+  unshare -m sh -c 'mount --bind "$1" "$2" && echo >"$1/mounted" && exec sleep 600' sh "$folder" "$BATS_TEST_TMPDIR/mounted" &
   programs+=($!)
   wait_for test -e "$folder/mounted"
   cp -r "$folder/bin" "$BATS_TEST_TMPDIR/mounted"

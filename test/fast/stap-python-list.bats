@@ -216,7 +216,7 @@ lists() {
   name=$BATS_TEST_TMPDIR/$'python3\e[31m\302\2331m\2331m \303\244'
   refuses 1 'python3\\x1b\[31m\\xc2\\x9b1m\\x9b1m .*: No such file' list "$name"
   refuses 1 'two\\x0alines: No such file' list ./$'two\nlines'
-  echo 'const char *Py_GetVersion(void) { return "3.11.0"; } int sleep(int); int main(void) { return sleep(60); }' >"$BATS_TEST_TMPDIR/python.c"
+  echo 'const char *Py_GetVersion(void) { return "3.11.0"; } int sleep(int); int main(void) { return sleep(600); }' >"$BATS_TEST_TMPDIR/python.c"
   gcc -rdynamic -fno-builtin -o "$name" "$BATS_TEST_TMPDIR/python.c"
   "$name" &
   programs+=($!)
@@ -334,9 +334,9 @@ PY
 
 @test "list shows whether a process has the shim" {
   local pid
-  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(600)' &
   programs+=($!)
-  /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  /usr/bin/python3 -c 'import time; time.sleep(600)' &
   programs+=($!)
   wait_for runs "$!" /usr/bin/python3
   pid=${programs[0]}
@@ -355,7 +355,7 @@ PY
 @test "list and attach tell a shim that is loaded from one that is active" {
   need gcc
   local pid
-  PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  PYTHON_STAP=off LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(600)' &
   programs+=($!)
   wait_for runs "$!" /usr/bin/python3
   pid=$!

@@ -19,7 +19,7 @@ imitation() {
 int pypy_main_startup(void);
 int main(int count, char **words)
 {
-    return count > 2 && words[1][1] == 'c' ? (int)sleep(60) : pypy_main_startup();
+    return count > 2 && words[1][1] == 'c' ? (int)sleep(600) : pypy_main_startup();
 }
 C
   # shellcheck disable=SC2016
@@ -39,7 +39,7 @@ pypys() {
 
 # Starts the PyPy $1, which sleeps; its PID is $program.
 start_pypy() {
-  "$1" -c 'import time; time.sleep(60)' &
+  "$1" -c 'import time; time.sleep(600)' &
   program=$!
   programs+=("$program")
   wait_for grep -q '/libpypy' "/proc/$program/maps"

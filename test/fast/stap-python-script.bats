@@ -299,7 +299,7 @@ samples() {
 @test "record, top and dump run pyprof, pywall and pydump, with the options of py-spy's commands" {
   local pid preload="$env_program 'LD_PRELOAD=$top/build/libpython-stap.so.0'"
   fake_stap
-  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(600)' &
   pid=$!
   programs+=("$pid")
   wait_for runs "$pid" /usr/bin/python3
@@ -344,14 +344,14 @@ import time
 
 if os.fork() == 0:
     os.execv("/usr/bin/python3", ["python3", __file__ + ".worker", "-"])
-time.sleep(60)
+time.sleep(600)
 PY
-  echo 'import time; time.sleep(60)' >"$BATS_TEST_TMPDIR/prefork.py.worker"
-  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(60)' &
+  echo 'import time; time.sleep(600)' >"$BATS_TEST_TMPDIR/prefork.py.worker"
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(600)' &
   pid=$!
   LD_PRELOAD=$shim /usr/bin/python3 "$BATS_TEST_TMPDIR/prefork.py" &
   parent=$!
-  sleep 60 &
+  sleep 600 &
   other=$!
   programs+=("$pid" "$parent" "$other")
   wait_for runs "$pid" /usr/bin/python3

@@ -10,7 +10,7 @@ load ../lib/launcher
   alone '
     python; one=$!
     python; two=$!
-    sleep 60 & none=$!
+    sleep 600 & none=$!
     echo "$one $two $none"
     status=0
     "$launcher" attach $one $two $one || status=$?
@@ -37,7 +37,7 @@ load ../lib/launcher
     python; two=$!
     python; stopped=$!
     kill -STOP $stopped
-    sleep 60 &
+    sleep 600 &
     echo "$one $off $two $stopped"
     status=0
     "$launcher" attach --all 2>"$dir/errors" || status=$?
@@ -80,8 +80,8 @@ load ../lib/launcher
     COMM=uWSGIWorker1Cor bash -c "exec -a /usr/bin/served /usr/bin/python3 \"$dir/ticks.py\"" & called=$!
     wait_for_file "$dir/$called.ticks"
     # it does not name a script: the word belongs to -c
-    /usr/bin/python3 -c "import time; time.sleep(60)" serve.py & none=$!
-    bash -c "exec -a serve.py sleep 60" &
+    /usr/bin/python3 -c "import time; time.sleep(600)" serve.py & none=$!
+    bash -c "exec -a serve.py sleep 600" &
     echo "$script $module $program $comm $called $none"
     try() {
       echo "try $*"
@@ -193,7 +193,7 @@ PY
     "$launcher" attach --children $shell || echo "status $?"
     echo "and $("$launcher" attach --children $shell $other | wc -l)"
     grep -c libpython-stap "/proc/$shell/maps" || true
-    sleep 60 & none=$!
+    sleep 600 & none=$!
     "$launcher" attach --children $none || echo "status $?"
     "$launcher" attach --children 999999 || echo "status $?"'
   read -r -a family <<<"${lines[0]}"
@@ -263,13 +263,13 @@ open("$dir/spawns", "w").close()
 while "libpython-stap" not in open("/proc/self/maps").read():
     time.sleep(0.005)
 print("child", subprocess.Popen(["/usr/bin/python3", "-I", "$dir/ticks.py"], env={}).pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 PY
     /usr/bin/python3 "$dir/spawns.py" &
     while [ ! -e "$dir/spawns" ]; do sleep 0.01; done
     python; last=$!
     # it waits in C, so that attach needs a second for it
-    /usr/bin/python3 -c "import time; time.sleep(60)" &
+    /usr/bin/python3 -c "import time; time.sleep(600)" &
     for _ in {1..400}; do ! grep -q nanosleep "/proc/$!/wchan" || break; sleep 0.05; done
     "$launcher" attach --all'
   child=$(awk '$1 == "child" { print $2 }' <<<"$output")

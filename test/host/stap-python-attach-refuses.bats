@@ -24,7 +24,7 @@ int main(int count, char **words)
         return 1;
     puts("seized");
     fflush(stdout);
-    sleep(60);
+    sleep(600);
     return 0;
 }
 C
@@ -149,7 +149,7 @@ C
 import ctypes, time
 change = ctypes.PyDLL('$BATS_TEST_TMPDIR/mounts.so').change
 assert change(b'$BATS_TEST_TMPDIR/theirs', b'$top/build', b'$BATS_TEST_TMPDIR/spins') == 0
-time.sleep(60)" &
+time.sleep(600)" &
   program=$!
   programs+=("$program")
   wait_for test -e "$BATS_TEST_TMPDIR/spins"
@@ -207,7 +207,7 @@ time.sleep(60)" &
 @test "attach refuses what the shim does not support: a shell, too old, free-threaded, musl, static" {
   need gcc
   local version level why
-  sleep 60 &
+  sleep 600 &
   program=$!
   programs+=("$program")
   attach_refuses 'it does not run CPython'
@@ -216,7 +216,7 @@ time.sleep(60)" &
 const char *Py_GetVersion(void) { return "$version"; }
 const unsigned long Py_Version = 0x03000000 + (MINOR << 16) + 0x$level;
 int sleep(int);
-int main(void) { return sleep(60); }
+int main(void) { return sleep(600); }
 C
     # shellcheck disable=SC2046
     gcc -rdynamic -fno-builtin -DMINOR="$(cut -d. -f2 <<<"$version")" -o "$BATS_TEST_TMPDIR/python3" "$BATS_TEST_TMPDIR/python.c"

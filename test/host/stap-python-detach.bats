@@ -336,7 +336,7 @@ PY
   local exec='import os, sys, time
 print("started", flush=True)
 sys.stdin.readline()
-os.execv(sys.executable, [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"])'
+os.execv(sys.executable, [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(600)"])'
   echo "$exec" >"$BATS_TEST_TMPDIR/parent.py"
   start_parent env LD_PRELOAD="$shim" /usr/bin/python3
   wait_for has_state "$program" active
@@ -465,7 +465,7 @@ SAID
   need_remote_calls
   refuses 2 'takes PIDs, --name PATTERN or --all' detach
   refuses 2 'takes PIDs, --name PATTERN or --all' detach 1x
-  sleep 60 &
+  sleep 600 &
   programs+=($!)
   refuses 1 'detach: [0-9]+: it does not run CPython' detach "$!"
   start_program /usr/bin/python3

@@ -85,7 +85,7 @@ int main(int count, char **words)
     for (int i = 1; i < count; i++)
         if (!dlopen(words[i], RTLD_NOW))
             return 3;
-    return sleep(60);
+    return sleep(600);
 }
 C
   echo 'const char *Py_GetVersion(void) { return "3.9.9 (a third)"; }' | gcc -shared -fPIC -o "$files/libpython3.9.so.1.0" -x c -
@@ -212,7 +212,7 @@ else:
     open("$BATS_TEST_TMPDIR/forked", "w").close()
     for _ in range(3):
         os.wait()
-time.sleep(60)
+time.sleep(600)
 PY
   LD_PRELOAD=$shim /usr/bin/python3 "$BATS_TEST_TMPDIR/serves.py" 3>&- &
   master=$!

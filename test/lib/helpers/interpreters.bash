@@ -160,7 +160,7 @@ own_copy() {
 # if the interpreter runs in another root.
 own_file() {
   local pid file
-  exec 9< <(exec "$1" -c 'import os, time; print(os.getpid(), flush=True); time.sleep(60)')
+  exec 9< <(exec "$1" -c 'import os, time; print(os.getpid(), flush=True); time.sleep(600)')
   read -r pid <&9
   file=$(awk '$6 ~ /\/libpython3[^\/]*$/ { print $6; exit }' "/proc/$pid/maps")
   echo "${file:-$(readlink "/proc/$pid/exe")}"
