@@ -193,6 +193,25 @@ some_environments() {
   refuses 1 "is owned by another user" disable --all
 }
 
+@test "other users read root's list, and can't lock it, so that root waits for no one" {
+  local python folder=$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython other
+  [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
+  need setpriv flock
+  other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+  mapfile -t python < <(environments "$(system_python)" "$(system_python)")
+  launcher enable "${python[0]}"
+  # an older version's
+  chmod 755 "$folder"
+  launcher enable "${python[1]}"
+  [ "$("${other[@]}" wc -l <"$folder/enabled")" = 2 ]
+  "${other[@]}" test -r "$folder/enabled"
+  run "${other[@]}" flock --nonblock "$folder" true
+  echo "$output"
+  [[ $output == *"Permission denied" ]]
+  launcher disable --all
+}
+
 @test "another user's list is in the state folder, and shows root's too" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv

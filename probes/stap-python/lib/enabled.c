@@ -93,6 +93,13 @@ static void fail(const char *path, int error)
         geteuid() == 0 ? "" : ": set XDG_STATE_HOME to a directory of yours");
 }
 
+/* Who can open the directory can lock it: so others may enter root's, to read the list, but not
+ * open it. */
+static mode_t mode_of_folder(void)
+{
+    return geteuid() == 0 ? 0711 : 0700;
+}
+
 static bool make_folders(const char *folder)
 {
     mode_t mode = geteuid() == 0 ? 0755 : 0700;
@@ -103,9 +110,7 @@ static bool make_folders(const char *folder)
             return false;
         *slash = '/';
     }
-    if (mkdir(path, mode) == 0)
-        return chmod(path, mode) == 0;
-    return errno == EEXIST;
+    return mkdir(path, mode_of_folder()) == 0 || errno == EEXIST;
 }
 
 /* Creates and locks the directory; returns a descriptor, which the caller closes to unlock. */
@@ -117,13 +122,16 @@ static int lock(const char *folder)
     do {
         if (fd >= 0)
             close(fd);
-        if (!make_folders(folder) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
-            flock(fd, LOCK_EX) != 0 || fstat(fd, &opened) != 0)
+        if (!make_folders(folder) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+            fail(folder, errno);
+        if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
+            die(FAILED, "%s: %s", folder, unsafe);
+        /* Older versions made root's for everybody to open. */
+        if ((geteuid() == 0 && fchmod(fd, mode_of_folder()) != 0) || flock(fd, LOCK_EX) != 0 ||
+            fstat(fd, &opened) != 0)
             fail(folder, errno);
         /* The previous holder of the lock may have removed the directory. */
     } while (stat(folder, &named) != 0 || named.st_ino != opened.st_ino);
-    if (geteuid() == 0 && (unsafe = unsafe_path(folder)))
-        die(FAILED, "%s: %s", folder, unsafe);
     return fd;
 }
 
