@@ -164,6 +164,7 @@ struct line {
     size_t count;
     char *rate, *duration, *output, *pid, *title, *every, *bytes; /* rate: also the depth of dump */
     char *command;                                                /* as it is shown */
+    enum source_origin origin;                                    /* of what is sampled */
     struct attach_request targets;
     enum format format;
     bool reverses, by_thread, native;
@@ -409,7 +410,7 @@ static void write_format(const struct profile *profile, const struct line *line,
     else if (line->format == HTML)
         html_write(profile, &graph, output);
     else if (line->format == SOURCES)
-        sources_write(profile, line->title, graph.note, !line->pid, output);
+        sources_write(profile, line->title, graph.note, line->origin, output);
     else if (line->format == SPEEDSCOPE)
         speedscope_write(profile, line->title, output);
     else
@@ -446,6 +447,15 @@ static void convert(const struct line *line, const char *folded, int output)
         folded);
 }
 
+/* What is sampled, before it may end. */
+static enum source_origin origin_of(const struct line *line)
+{
+    const struct process process = {.pid = line->pid ? parse_pid(line->pid) : 0};
+    if (line->command)
+        return SOURCE_OURS;
+    return line->pid && process_shares_our_mounts(&process) ? SOURCE_NEIGHBOUR : SOURCE_ANY;
+}
+
 /* Runs the script as a child: its folded stacks become another format. */
 static int run_and_convert(const char *path, struct line *line, int output)
 {
@@ -453,6 +463,7 @@ static int run_and_convert(const char *path, struct line *line, int output)
     char *folded = new_folded();
     if (!line->title)
         line->title = default_title(line);
+    line->origin = origin_of(line);
     if (line->wall && line->format == SOURCES)
         die(USAGE, "record: the format sources is for samples: leave out --wall");
     if (!line->wall && (line->format == PPROF || line->format == SOURCES))

@@ -202,6 +202,57 @@ start_other() {
   grep -qxF '1|1|1|secret = 1' text
 }
 
+has_other_mounts() { [ ! "/proc/$1/ns/mnt" -ef /proc/self/ns/mnt ]; }
+
+@test "after the end of a process that root has not started, root shows no file of its own" {
+  [ "$(id -u)" = 0 ] || skip "needs root, which can read all"
+  need setpriv
+  local ended target
+  echo 'secret = 1' >secret.py
+  chmod 600 secret.py
+  echo 'for_all = 2' >all.py
+  true &
+  ended=$!
+  wait "$ended"
+  start_other sleep 100
+  target=$!
+  # root's: the process may have been in a container, which has other files at these paths
+  for name in secret.py all.py; do echo "python3 ($ended/0);f ($here/$name:1) 1"; done >samples
+  page -p "$target" >text
+  cat text
+  refute grep -rE '(secret|for_all) = ' x.html
+  [ "$(grep -c 'its lines are not shown: its process has ended, or changed its user' text)" = 2 ]
+  # another user's, with its rights, if it had our files
+  for name in secret.py all.py; do echo "python3 ($ended/65534);f ($here/$name:1) 1"; done >samples
+  page -p "$target" >text
+  refute grep -r 'secret = ' x.html
+  grep -qxF '1|1|1|for_all = 2' text
+  unshare -m sleep 100 &
+  programs+=($!)
+  wait_for has_other_mounts $!
+  for target in "-p $!" --all; do
+    # shellcheck disable=SC2086 # an option and its word
+    page $target >text
+    refute grep -r 'for_all = ' x.html
+  done
+}
+
+@test "root does not take the groups of what the process has become" {
+  [ "$(id -u)" = 0 ] || skip "needs root, which can read all"
+  need setpriv
+  echo 'for_the_group = 1' >group.py
+  chown 0:65532 group.py
+  chmod 640 group.py
+  # as su(1) has it while it takes the groups of the user that it becomes
+  setpriv --ruid=65534 --euid=0 --regid=65534 --groups=65532 sleep 100 &
+  programs+=($!)
+  wait_for grep -q "^Uid:.65534" "/proc/$!/status"
+  echo "python3 ($!/65534);f ($here/group.py:1) 1" >samples
+  page -- python3 >text
+  cat text
+  refute grep -r 'for_the_group = ' x.html
+}
+
 is_in_folder() { [ "$(readlink "/proc/$1/cwd")" = "$here/folder" ]; }
 
 is_in_root() { [ "$(readlink "/proc/$1/root")" = "$here/root" ]; }

@@ -40,10 +40,10 @@ static ino_t inode_of(pid_t pid, const char *name, dev_t *device)
     return status.st_ino;
 }
 
-struct source_process source_process(pid_t pid, uid_t user, bool is_ours)
+struct source_process source_process(pid_t pid, uid_t user, enum source_origin origin)
 {
     static const unsigned long long reads = 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_DAC_READ_SEARCH;
-    struct source_process process = {.pid = pid, .user = user, .is_ours = is_ours};
+    struct source_process process = {.pid = pid, .user = user, .origin = origin};
     const char *status = proc_file(pid, "status"), *users = status_field(status, "Uid"),
                *rights = status_field(status, "CapEff");
     dev_t device;
@@ -51,8 +51,8 @@ struct source_process source_process(pid_t pid, uid_t user, bool is_ours)
     process.is_alive = users && rights && strtoul(users, NULL, 10) == user && !in_pid_namespace() &&
                        (process.mounts = inode_of(pid, "ns/mnt", &device)) &&
                        (process.root = inode_of(pid, "root", &process.device));
-    process.reads_all =
-        user == 0 && (process.is_alive ? (strtoull(rights, NULL, 16) & reads) != 0 : is_ours);
+    process.reads_all = user == 0 && (process.is_alive ? (strtoull(rights, NULL, 16) & reads) != 0
+                                                       : origin == SOURCE_OURS);
     return process;
 }
 
@@ -74,17 +74,33 @@ static void refuse(int answers, int error)
 }
 
 /* Takes the process's root and working directory. */
-static bool enter_root(pid_t pid)
+static bool enter_root(const struct source_process *process)
 {
-    int root = open(format("/proc/%d/root", pid), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int place = open(format("/proc/%d/cwd", pid), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return root >= 0 && place >= 0 && fchdir(root) == 0 && chroot(".") == 0 && fchdir(place) == 0;
+    struct stat status;
+    int root = open(format("/proc/%d/root", process->pid), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int place = open(format("/proc/%d/cwd", process->pid), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0 || place < 0 || fstat(root, &status) != 0)
+        return false;
+    errno = ESRCH;
+    return status.st_ino == process->root && status.st_dev == process->device &&
+           fchdir(root) == 0 && chroot(".") == 0 && fchdir(place) == 0;
 }
 
-/* The groups of the process; after its end, none. */
+/* Whether the process that /proc shows has this user, and no other that it could become. */
+static bool is_of(const char *status, uid_t user)
+{
+    char *users = status_field(status, "Uid");
+    unsigned real, effective, saved;
+    return users && sscanf(users, "%u %u %u", &real, &effective, &saved) == 3 && real == user &&
+           effective == user && saved == user;
+}
+
+/* The groups of the process; none after its end, and if its PID is another process's by now, or a
+ * set-user-ID program's, which may take the groups of any user. */
 static bool take_groups(const struct source_process *process)
 {
     const char *status = process->is_alive ? proc_file(process->pid, "status") : NULL;
+    status = is_of(status, process->user) ? status : NULL;
     char *groups = status_field(status, "Groups"), *group = status_field(status, "Gid");
     gid_t list[GROUPS], own = group ? (gid_t)strtoul(group, NULL, 10) : NOBODY;
     size_t count = 0;
@@ -115,7 +131,7 @@ static bool become(const struct source_process *process)
         errno = EPERM;
         return process->user == geteuid() && (!process->is_alive || has_our_view);
     }
-    return take_groups(process) && (!process->is_alive || enter_root(process->pid)) &&
+    return take_groups(process) && (!process->is_alive || enter_root(process)) &&
            take_rights(process);
 }
 
@@ -175,12 +191,21 @@ static size_t read_all(int fd, void *to, size_t room)
     return length;
 }
 
+/* Whether the process's names may be looked for in our root, now that it has ended. */
+static bool may_look_here(const struct source_process *process)
+{
+    return geteuid() != 0 || process->origin == SOURCE_OURS ||
+           (process->origin == SOURCE_NEIGHBOUR && process->user != 0);
+}
+
 struct source_file source_read(const struct source_process *process, const char *name)
 {
     int ends[2], status = -1;
     struct answer answer = {0};
     if (!ends_with(name, ".py"))
         return (struct source_file){.why = "its name does not end in .py"};
+    if (!process->is_alive && !may_look_here(process))
+        return (struct source_file){.why = "its process has ended, or changed its user"};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return (struct source_file){.why = strerror(errno)};
     pid_t child = fork();

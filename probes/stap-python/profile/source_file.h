@@ -3,7 +3,8 @@
  *
  * The program may name any file, and root could read each.  So a name must end in ".py", and the
  * file is read in the process's root, with the rights of the process's user alone, by a child that
- * gives all others up.  After the process has ended, the file is looked for in our root.
+ * gives all others up.  After the process has ended, its root is not known: enum source_origin says
+ * what is read then.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,11 +15,18 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Where the processes come from, whose files may be read from our root after their end. */
+enum source_origin {
+    SOURCE_ANY,       /* unknown: none, as they may have been in containers */
+    SOURCE_NEIGHBOUR, /* a process that saw our files: those of its user, but not root's */
+    SOURCE_OURS       /* a command that this program has started: those of its user; root's: all */
+};
+
 /* A process as the samples have it. */
 struct source_process {
     pid_t pid;
     uid_t user;
-    bool is_ours;  /* a command that this program started: what root starts may read all files */
+    enum source_origin origin;
     bool is_alive; /* source_process() sets the rest */
     bool reads_all;
     ino_t mounts, root; /* what its paths mean */
@@ -35,12 +43,13 @@ struct source_file {
 };
 
 /* Looks at the process, which may have ended. */
-struct source_process source_process(pid_t pid, uid_t user, bool is_ours);
+struct source_process source_process(pid_t pid, uid_t user, enum source_origin origin);
 
 /* Whether both processes have the same view of files. */
 bool source_same_view(const struct source_process *one, const struct source_process *other);
 
-/* Reads the file of this name, which is one of co_filename. */
+/* Reads the file of this name, which is one of co_filename.  As root, does not if the process has
+ * ended (or has another user by now) and its origin forbids that. */
 struct source_file source_read(const struct source_process *process, const char *name);
 
 #endif

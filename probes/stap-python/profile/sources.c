@@ -5,7 +5,6 @@
 #include "profile/sources.h"
 
 #include "lib/util.h"
-#include "profile/source_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +47,15 @@ static void add_line(struct lines *lines, struct line line)
 }
 
 /* The number of the view that the process of this root name has. */
-static uint32_t view_of(struct lines *lines, const char *name, bool is_ours)
+static uint32_t view_of(struct lines *lines, const char *name, enum source_origin origin)
 {
     enum { NOBODY = 65534 };
     struct program_ids ids = program_ids(name);
     bool is_known = ids.program != NULL; /* not of "(other)", for example */
+    if (!is_known && origin == SOURCE_OURS)
+        origin = SOURCE_NEIGHBOUR;
     struct source_process process =
-        source_process((pid_t)ids.pid, is_known ? ids.tid : NOBODY, is_known && is_ours);
+        source_process((pid_t)ids.pid, is_known ? ids.tid : NOBODY, origin);
     for (uint32_t i = 0; i < lines->view_count; i++)
         if (source_same_view(&lines->views[i], &process))
             return i;
@@ -124,7 +125,7 @@ static void merge_lines(struct lines *lines)
 }
 
 /* The lines of all stacks.  What C code and the kernel did counts for the line that called it. */
-static struct lines lines_of(const struct profile *profile, bool is_ours)
+static struct lines lines_of(const struct profile *profile, enum source_origin origin)
 {
     struct lines lines = {.profile = profile, .files = profile_new()};
     const struct stack *stacks = profile->stacks;
@@ -136,7 +137,7 @@ static struct lines lines_of(const struct profile *profile, bool is_ours)
     for (uint32_t i = 1; i < profile->stack_count; i++) {
         uint32_t inner = i, root = stacks[i].name;
         if (!stacks[i].outer && !known[root])
-            known[root] = 1 + view_of(&lines, profile->names[root], is_ours);
+            known[root] = 1 + view_of(&lines, profile->names[root], origin);
         views[i] = stacks[i].outer ? views[stacks[i].outer] : known[root] - 1;
         const struct place *place = place_of(&lines, i);
         for (unsigned whole = 0; place && whole < 2; whole++) {
@@ -367,10 +368,10 @@ static void write_source(const struct profile *profile, const struct source *sou
     fputs("</details>\n", output);
 }
 
-void sources_write(const struct profile *profile, const char *title, const char *note, bool is_ours,
-                   FILE *output)
+void sources_write(const struct profile *profile, const char *title, const char *note,
+                   enum source_origin origin, FILE *output)
 {
-    struct lines lines = lines_of(profile, is_ours);
+    struct lines lines = lines_of(profile, origin);
     size_t count;
     struct source *sources = sources_of(&lines, &count);
     uint64_t hottest = 1, rest = profile->stacks[0].total[0];
