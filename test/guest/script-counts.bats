@@ -202,6 +202,23 @@ EXPECTED
   [ "$(awk 'NR > 1 && NF == 4 { print $2 }' "$printed" | sort -u | wc -l)" = 1 ]
 }
 
+@test "pywho names the machine's user, not the one that a user namespace calls so" {
+  need setpriv unshare
+  program who <<'PY'
+def called():
+    pass
+
+
+for _ in range(7):
+    called()
+PY
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR"
+  chmod a+r "$BATS_TEST_TMPDIR/who.py"
+  # any user may be root of a namespace of their own
+  script pywho -c "setpriv --reuid=4321 --clear-groups unshare --map-root-user env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/who.py" -G top=2000
+  [ "$(awk -v file="$BATS_TEST_TMPDIR/who.py" '$4 == file && $3 == "called" { print $1, $2 }' "$printed")" = "4321 7" ]
+}
+
 @test "pywho has no user for the rows that were evicted" {
   need_time
   local json
