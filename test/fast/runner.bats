@@ -62,6 +62,8 @@ waits_for() {
 
 @test "the suites of test/fast run before those of test/host, and those of test/guest beside both" {
   make_tree
+  echo >"$tree/build/check.lock"
+  chmod 644 "$tree/build/check.lock"
   suite fast/first "$(waits_for 'fast/second begins') && $(waits_for 'guest/only ends')"
   suite fast/second "$(waits_for 'fast/first begins')"
   suite host/plain true
@@ -75,6 +77,8 @@ waits_for() {
   [ "$(line 'fast/first ends')" -lt "$(line 'host/plain begins ')" ]
   [ "$(line 'fast/second ends')" -lt "$(line "host/copied begins $tree/build/copy/libpython-stap.so.0")" ]
   [ "$(line 'guest/only ends')" -lt "$(line 'host/plain begins ')" ]
+  # no other user can stop it by the lock
+  [ "$(stat -c %a "$tree/build/check.lock")" = 600 ]
   # a guest that ran before goes on
   refute grep -x 'guest stop' "$tree/log"
 }

@@ -23,6 +23,19 @@ load ../lib/helper
   done
 }
 
+@test "no other user can lock the guest's image, and so stop who makes it" {
+  local image=$BATS_TEST_TMPDIR/root.stap/vm-image/1.2.3
+  [ -x /bin/busybox ] || skip "needs /bin/busybox"
+  export STAP_VM_ROOT=$BATS_TEST_TMPDIR/root STAP_VM_KVER=1.2.3
+  mkdir -p "$STAP_VM_ROOT" "$image"
+  # an image that is made already
+  sha256sum "$top"/test/vm/{prepare,init,tsc_khz.c} /bin/busybox >"$image/stamp"
+  echo >"$image/lock"
+  chmod 644 "$image/lock"
+  "$top/test/vm/prepare"
+  [ "$(stat -c %a "$image/lock")" = 600 ]
+}
+
 @test "a guest that counts instructions has a state folder of its own" {
   local clock
   export STAP_VM_DIR=$BATS_TEST_TMPDIR/state
