@@ -5,6 +5,7 @@
  */
 
 #include "commands.h"
+#include "lib/files.h"
 #include "lib/util.h"
 #include "profile/flamegraph.h"
 #include "profile/stacks.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: stap-python diff [-o FILE] [-f FORMAT] A B\n"
@@ -226,6 +228,13 @@ static const struct format *format_of_file(const char *path)
 
 /* ---------------------------------------------------------------- command */
 
+static FILE *output_to(const char *path)
+{
+    int fd = open_output(path);
+    /* EINVAL: it is a pipe or a terminal. */
+    return fd >= 0 && (ftruncate(fd, 0) == 0 || errno == EINVAL) ? fdopen(fd, "w") : NULL;
+}
+
 int diff_main(char **arguments)
 {
     static const struct option options[] = {{"output", required_argument, NULL, 'o'},
@@ -255,7 +264,7 @@ int diff_main(char **arguments)
     for (int side = 0; side < SIDES; side++)
         profile_read(comparison.profile, side, "diff", comparison.names[side]);
     comparison.profile = without_ids(comparison.profile);
-    FILE *output = path ? fopen(path, "we") : stdout;
+    FILE *output = path ? output_to(path) : stdout;
     if (output)
         (chosen ? chosen : format_of_file(path))->write(&comparison, output);
     if (path && (!output || ferror(output) || fclose(output) != 0))

@@ -329,15 +329,6 @@ static void add_targets(const struct sampler *sampler, struct line *line)
         add_two(line, "-G", "by_process=1");
 }
 
-/* Opens the file for the results, before minutes of sampling: path may be unwritable. */
-static int open_output(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (fd < 0)
-        die(FAILED, "record: cannot write %s: %s", path, strerror(errno));
-    return fd;
-}
-
 /* The path for stap's -o, with each % doubled: there, % begins a part of the date. */
 static char *for_stap(const char *path)
 {
@@ -523,8 +514,9 @@ static int run(const struct sampler *sampler, struct line *line)
         die(USAGE, "record: --reverse is for the formats svg and html");
     if (line->title && (line->format == FOLDED || line->format == PPROF))
         die(USAGE, "record: --title is for the formats svg, html, sources and speedscope");
-    if (line->output)
-        output = open_output(line->output);
+    /* Before minutes of sampling: it may be unwritable. */
+    if (line->output && (output = open_output(line->output)) < 0)
+        die(FAILED, "record: cannot write %s: %s", line->output, strerror(errno));
     if (line->format != FOLDED)
         return run_and_convert(path, line, output);
     if (line->output)

@@ -285,6 +285,38 @@ two_profiles() {
   printf 'p;f (x.py) 100\np;f (x.py);g (x.py) 50\np;h (y.py) 50\n' >"$(dir)/b"
 }
 
+@test "record and diff write to nothing that another user has put into a folder where all make files" {
+  local kind shared=$BATS_TEST_TMPDIR/shared
+  [ "$(id -u)" = 0 ] || skip "needs root, to give files to another user"
+  fake_samples
+  mkdir "$shared"
+  chmod 1777 "$shared"
+  echo kept >"$(dir)/kept"
+  ln -s "$(dir)/kept" "$shared/link"
+  echo kept >"$shared/file"
+  mkfifo "$shared/fifo"
+  chown -h 65534 "$shared"/*
+  for kind in link file fifo; do
+    for way in "record -f svg -o $shared/$kind -- true" "diff -f svg -o $shared/$kind $SAMPLES $SAMPLES"; do
+      # shellcheck disable=SC2086 # words
+      run timeout 20 "$launcher" $way
+      echo "$way: $status $output"
+      [ "$status" = 1 ]
+      [ "$output" = "stap-python: ${way%% *}: cannot write $shared/$kind: Permission denied" ]
+    done
+  done
+  [ "$(cat "$(dir)/kept" "$shared/file")" = $'kept\nkept' ]
+  # what is root's, and in folders of others
+  ln -s "$(dir)/kept" "$shared/own"
+  launcher diff -f svg -o "$shared/own" "$SAMPLES" "$SAMPLES"
+  grep -q '^<svg' "$(dir)/kept"
+  chmod 755 "$shared"
+  chown 65534 "$shared"
+  launcher record -f svg -o "$shared/file" -- true
+  grep -q '^<svg' "$shared/file"
+  launcher diff -o /dev/stdout "$SAMPLES" "$SAMPLES" | grep -q .
+}
+
 @test "diff has the changes in percent points, the largest first" {
   two_profiles
   run quietly diff "$(dir)/a" "$(dir)/b"

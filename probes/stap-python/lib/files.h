@@ -43,6 +43,11 @@ bool file_has(const char *path, const char *text);
  * the whole new one.  False and errno on failure: the file is unchanged. */
 bool file_replace(const char *path, const char *text, mode_t mode);
 
+/* Opens the file at path, which the caller has named, for writing, and creates it if it is missing.
+ * -1 and errno on failure.  EACCES: also if another user has put it into a folder where everybody
+ * can make files, whatever the kernel's fs.protected_symlinks and its like say. */
+int open_output(const char *path);
+
 /* Where the link at path leads to, as the link says it; NULL and errno if it can't be read. */
 char *link_target(const char *path);
 
