@@ -367,8 +367,7 @@ static void remove_folder(void)
 /* A path for the folded stacks, in a new folder. */
 static char *new_folded(void)
 {
-    const char *parent = secure_getenv("TMPDIR");
-    folder = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
+    folder = format("%s/stap-python.XXXXXX", temporary_folder());
     if (!mkdtemp(folder))
         die(FAILED, "record: %s: cannot make a folder for the samples: %s", folder,
             strerror(errno));

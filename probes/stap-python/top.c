@@ -7,6 +7,7 @@
  */
 
 #include "commands.h"
+#include "lib/files.h"
 #include "lib/program.h"
 #include "lib/util.h"
 
@@ -334,8 +335,7 @@ static void remove_output(void)
 
 char *top_quiet_command(const char *command)
 {
-    const char *parent = secure_getenv("TMPDIR");
-    output = format("%s/stap-python.XXXXXX", parent && *parent ? parent : "/tmp");
+    output = format("%s/stap-python.XXXXXX", temporary_folder());
     int fd = mkstemp(output);
     if (fd < 0)
         die(FAILED, "top: %s: cannot make a file for the command's output: %s", output,

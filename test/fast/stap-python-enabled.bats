@@ -31,7 +31,7 @@ some_environments() {
   launcher enable "$python"
   [ "$(launcher enable --list)" = "$pth" ]
   [ "$(wc -l <"$listed")" = 1 ]
-  [ "$(stat -c %a "$listed" "${listed%/*}" | paste -sd' ')" = "$([ "$(id -u)" = 0 ] && echo 644 755 || echo 600 700)" ]
+  [ "$(stat -c %a "$listed" "${listed%/*}" | paste -sd' ')" = "$([ "$(id -u)" = 0 ] && echo 644 711 || echo 600 700)" ]
   mkdir -p "$BATS_TEST_TMPDIR/second/bin" "$BATS_TEST_TMPDIR/second/lib"
   cp -a "$(dirname "$(dirname "$python")")/." "$BATS_TEST_TMPDIR/second"
   rm "$BATS_TEST_TMPDIR/second/lib/"*/site-packages/*
@@ -194,16 +194,16 @@ some_environments() {
 }
 
 @test "other users read root's list, and can't lock it, so that root waits for no one" {
-  local python folder=$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython other
+  local folder=$BATS_TEST_TMPDIR/machine/var/lib/systemtap-cpython other
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv flock
   other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
   chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
-  mapfile -t python < <(environments "$(system_python)" "$(system_python)")
-  launcher enable "${python[0]}"
+  some_environments 2
+  launcher enable "${pythons[0]}"
   # an older version's
   chmod 755 "$folder"
-  launcher enable "${python[1]}"
+  launcher enable "${pythons[1]}"
   [ "$("${other[@]}" wc -l <"$folder/enabled")" = 2 ]
   "${other[@]}" test -r "$folder/enabled"
   run "${other[@]}" flock --nonblock "$folder" true

@@ -475,6 +475,41 @@ PY
   [[ ${lines[0]} == *": rm -rf '$SYSTEMTAP_DIR/cache' removes what is there" ]]
 }
 
+@test "root takes no folder from the environment that another user can change" {
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/machine
+  local home before=$TMPDIR folder others=$STAP_PYTHON_ROOT/others
+  home=$(getent passwd 0 | cut -d: -f6)
+  mkdir -p "$STAP_PYTHON_ROOT$home" "$STAP_PYTHON_ROOT"/{others,own}/share "$others/.systemtap" "$STAP_PYTHON_ROOT/own/.systemtap"
+  printf '#!/bin/sh\necho "<$SYSTEMTAP_DIR> <$TMPDIR> <$XDG_DATA_DIRS>"\n' >"$BATS_TEST_TMPDIR/stap"
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  export STAP=$BATS_TEST_TMPDIR/stap
+  unset SYSTEMTAP_DIR
+  # root's in theirs; theirs in root's
+  chown 65534 "$others" "$STAP_PYTHON_ROOT/own/.systemtap"
+  for folder in /others /own; do
+    HOME=$folder run launcher pygc -p4
+    echo "$output"
+    [[ ${lines[0]} == "stap-python: stap's folder is $home/.systemtap and not $folder/.systemtap: "*"owned by another user (uid 65534)"* ]]
+    [ "${lines[1]}" = "<$home/.systemtap> <$before> <>" ]
+  done
+  # a link to theirs; one that is not there yet
+  ln -s "$others/.systemtap" "$STAP_PYTHON_ROOT/own/link"
+  for folder in /own/link /others/new; do
+    SYSTEMTAP_DIR=$folder run launcher pygc -p4
+    [ "${lines[1]}" = "<$home/.systemtap> <$before> <>" ]
+  done
+  [ ! -e "$others/new" ]
+  export SYSTEMTAP_DIR=/dir
+  TMPDIR=$others run launcher pygc -p4
+  [[ ${lines[0]} == "stap-python: TMPDIR is not used: $others is owned by another user (uid 65534)"* ]]
+  [ "${lines[1]}" = "<$SYSTEMTAP_DIR> <> <>" ]
+  TMPDIR=$others run launcher record -f svg -o "$BATS_TEST_TMPDIR/x.svg" -- true
+  [[ ${lines[0]} == "stap-python: TMPDIR is not used: "* ]]
+  TMPDIR=$BATS_TEST_TMPDIR XDG_DATA_DIRS=/others/share:/own/share:relative run launcher pygc -p4
+  [ "$output" = "<$SYSTEMTAP_DIR> <$BATS_TEST_TMPDIR> </own/share>" ]
+}
+
 # Checks that stap-python runs TRACER with these words.
 # usage: runs_by TRACER "<WORD> <WORD>..." ARGUMENTS...
 runs_by() {

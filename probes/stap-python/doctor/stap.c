@@ -240,6 +240,7 @@ void check_stap(void)
                    "SystemTap is not installed: no %s in PATH", stap_name());
         return;
     }
+    leave_others_folders();
     open_file = stap_file_of_others(&open_to);
     if (open_file)
         set_tracers_umask();

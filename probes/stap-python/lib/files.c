@@ -214,6 +214,18 @@ const char *unsafe_path(const char *path)
     return why;
 }
 
+const char *temporary_folder(void)
+{
+    const char *folder = secure_getenv("TMPDIR"), *unsafe;
+    if (!folder || !*folder)
+        return "/tmp";
+    if (geteuid() != 0 || !(unsafe = unsafe_path(folder)))
+        return folder;
+    warn("TMPDIR is not used: %s", unsafe);
+    unsetenv("TMPDIR");
+    return "/tmp";
+}
+
 /* ---------------------------------------------------------------- shim */
 
 const char *source_tree;

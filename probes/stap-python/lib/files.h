@@ -68,6 +68,10 @@ const char *unsafe_path(const char *path);
 const char *unsafe_path_in(const char *root, const char *path, const uid_t *users, size_t count,
                            char **file);
 
+/* The folder for temporary files: TMPDIR, or /tmp.  As root, unsets a TMPDIR that another user can
+ * change, as one that su(1) has kept, and says so: no program that is started later may use it. */
+const char *temporary_folder(void);
+
 /* ---------------------------------------------------------------- shim */
 
 /* The root directory of the checkout that this program was built in; NULL if it is installed. */

@@ -8,8 +8,11 @@
 #include "lib/util.h"
 #include "systemtap/systemtap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,13 +111,74 @@ static int open_own(int parent, const char *path, mode_t mode, mode_t closed, bo
     return fd;
 }
 
+/* The reason why another user could replace the folder at path, which need not exist; NULL: none
+ * could. */
+static const char *why_others(const char *path)
+{
+    char real[PATH_MAX], *parent = strdup(path);
+    struct stat status;
+    if (!is_present(path)) {
+        while (!is_present(parent))
+            parent = dirname(parent);
+        return unsafe_path(parent);
+    }
+    if (!realpath(path, real))
+        return format("%s: %s", path, strerror(errno));
+    const char *why = unsafe_path(dirname(strdup(real)));
+    if (!why && stat(real, &status) == 0 && status.st_uid != 0)
+        why = format("%s is owned by another user (uid %u)", real, status.st_uid);
+    return why;
+}
+
+static void leave_folder(const char *folder, const char *why)
+{
+    const struct passwd *root = getpwuid(0);
+    char *own = format("%s/.systemtap", root ? root->pw_dir : "/root");
+    if (why_others(under_root(own)))
+        die(FAILED, "stap's folder is %s: %s: set SYSTEMTAP_DIR to one of root's", folder, why);
+    warn("stap's folder is %s and not %s: %s", own, folder, why);
+    setenv("SYSTEMTAP_DIR", own, 1);
+}
+
+/* stap takes the tapsets of each folder in XDG_DATA_DIRS, and a tapset may have C. */
+static void leave_tapsets(const char *folders)
+{
+    char *rest = strdup(folders), *kept = "";
+    for (char *folder; (folder = strsep(&rest, ":"));)
+        if (*folder == '/' && !unsafe_path(under_root(folder)))
+            kept = format("%s%s%s", kept, *kept ? ":" : "", folder);
+    if (strcmp(kept, folders) == 0)
+        return;
+    if (*kept)
+        setenv("XDG_DATA_DIRS", kept, 1);
+    else
+        unsetenv("XDG_DATA_DIRS");
+}
+
+void leave_others_folders(void)
+{
+    const char *why, *folders = getenv("XDG_DATA_DIRS");
+    char *folder = stap_folder();
+    if (geteuid() != 0)
+        return;
+    temporary_folder();
+    if (folders)
+        leave_tapsets(folders);
+    if (folder && (why = why_others(under_root(folder))))
+        leave_folder(folder, why);
+}
+
 void keep_others_out(void)
 {
+    leave_others_folders();
     char *path = stap_folder();
     bool is_closed = false;
     set_tracers_umask();
     int folder =
         path ? open_own(AT_FDCWD, under_root(path), 0755, S_IWGRP | S_IWOTH, &is_closed) : -1;
+    if (folder < 0 && geteuid() == 0)
+        /* Another user may have made it in the meantime. */
+        leave_others_folders();
     if (folder < 0)
         return;
     int cache = open_own(folder, "cache", S_IRWXU, S_IRWXG | S_IRWXO, &is_closed);

@@ -138,9 +138,15 @@ char *stap_file_of_others(const char **others);
 /* The umask with which this program was started, even after a function below has changed it. */
 mode_t callers_umask(void);
 
-/* Called before stap starts.  Adds 022 to a umask that lets everybody write.  Creates stap's cache
- * for its owner alone, so that others can't reach files that stap creates with umask 0.  Closes a
- * folder or cache of ours to which everybody could write, and prints a warning. */
+/* As root, takes no folder of stap's, of temporary files or of tapsets from the environment
+ * (SYSTEMTAP_DIR, HOME, TMPDIR, XDG_DATA_DIRS) that another user can change, and changes the
+ * environment accordingly.  Of the first two a line on stderr says so. */
+void leave_others_folders(void);
+
+/* Called before stap starts.  As leave_others_folders().  Adds 022 to a umask that lets everybody
+ * write.  Creates stap's cache for its owner alone, so that others can't reach files that stap
+ * creates with umask 0.  Closes a folder or cache of ours to which everybody could write, and
+ * prints a warning. */
 void keep_others_out(void);
 
 /* Adds 022 to a umask that lets everybody write: for a tracer without a cache. */
