@@ -14,6 +14,7 @@
 #include "lib/util.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,13 +60,31 @@ static char *python_string(const char *text)
     return result;
 }
 
-/* Creates a script that only the process's user can read; NULL and errno on failure. */
+/* The sticky bit keeps systemd-tmpfiles from removing the script: another user could then create a
+ * file of its name.  The script stays its maker's: the PID may be that of a program with more
+ * rights when the script runs, by exec() of a set-user-ID program, or of another user's. */
+enum { SCRIPT_MODE = S_ISVTX | 0644 };
+
+/* Removes root's scripts for processes that have ended: only root can. */
+static void remove_old_scripts(void)
+{
+    struct stat status;
+    glob_t found;
+    pid_t pid;
+    if (geteuid() != 0 || glob("/tmp/stap-python-*.py", GLOB_NOSORT, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (sscanf(found.gl_pathv[i], "/tmp/stap-python-%d-", &pid) == 1 && !process_start(pid) &&
+            lstat(found.gl_pathv[i], &status) == 0 && status.st_uid == 0 &&
+            status.st_mode == (S_IFREG | SCRIPT_MODE))
+            unlink(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+/* Creates the script; NULL and errno on failure. */
 static char *make_script(const struct process *process)
 {
-    char *path = strdup("/tmp/stap-python-XXXXXX.py");
-    const char *status = proc_file(process->pid, "status"), *uids = status_field(status, "Uid"),
-               *gids = status_field(status, "Gid");
-    unsigned uid, gid;
+    char *path = format("/tmp/stap-python-%d-XXXXXX.py", process->pid);
     int fd = mkstemps(path, strlen(".py"));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -75,12 +94,7 @@ static char *make_script(const struct process *process)
     ssize_t length = (ssize_t)strlen(text);
     if (fd < 0)
         return NULL;
-    /* The sticky bit keeps systemd-tmpfiles from removing the script: another user could then
-     * create a file of its name. */
-    bool done = uids && gids && sscanf(uids, "%*u %u", &uid) == 1 &&
-                sscanf(gids, "%*u %u", &gid) == 1 &&
-                (geteuid() != 0 || fchown(fd, uid, gid) == 0) && fchmod(fd, S_ISVTX | 0600) == 0 &&
-                write(fd, text, (size_t)length) == length;
+    bool done = fchmod(fd, SCRIPT_MODE) == 0 && write(fd, text, (size_t)length) == length;
     int error = errno;
     close(fd);
     if (!done)
@@ -106,6 +120,7 @@ const char *attach_by_remote_exec(const struct process *process, char **script)
     if (!path)
         return format("cannot create a script in /tmp: %s", strerror(errno));
     const char *const command[] = {process->python.path, "-IS", "-c", remote_exec, pid, path, NULL};
+    remove_old_scripts();
     if (process_start(process->pid) != process->start) {
         unlink(path);
         return "it has ended";
@@ -190,9 +205,10 @@ static const char *attach(const struct process *process)
     if (failure && !HAS_REMOTE_CALLS)
         return failure;
     /* ptrace() can use another thread, if the main thread waits in C for long. */
-    const char *why = asked && !failure && is_attached_within(process, REMOTE_MS)
-                          ? NULL
-                          : attach_by_ptrace(process);
+    bool has_run = asked && !failure && is_attached_within(process, REMOTE_MS);
+    const char *why = has_run ? NULL : attach_by_ptrace(process);
+    if (has_run)
+        unlink(script);
     if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
         why = process->shim ? "it is still detached: try again"
                             : "dlopen() returned, but the shim is not loaded";
