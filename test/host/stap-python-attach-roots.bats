@@ -195,6 +195,72 @@ os.execv(sys.argv[1], sys.argv[1:])'
   program_ends
 }
 
+@test "attach makes no file of root's where a program leads it that makes a user namespace meanwhile" {
+  [ "$(id -u)" = 0 ] || skip "needs root, for another user"
+  need gcc unshare setpriv
+  local outside=$BATS_TEST_TMPDIR/outside
+  chmod a+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR"
+  setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm true || skip "needs user namespaces for everybody"
+  mkdir "$outside"
+  cat >"$BATS_TEST_TMPDIR/moves.py" <<'PY'
+import ctypes, os, signal, sys, time
+libc = ctypes.CDLL(None)
+
+
+def moves(*ignored):
+    libc.unshare(0x10020000)  # CLONE_NEWUSER | CLONE_NEWNS
+    with open("/proc/self/uid_map", "w") as file:
+        file.write("0 65534 1")
+    libc.mount(sys.argv[1].encode(), sys.argv[2].encode(), None, 4096, None)  # MS_BIND
+    libc.prctl(15, b"moved")  # PR_SET_NAME
+
+
+signal.signal(signal.SIGUSR1, moves)
+libc.prctl(15, b"waits")
+while True:
+    time.sleep(0.01)
+PY
+  # When stap-python opens the program's root for the second time, to mount there, the program moves.
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/moves.so" -x c - <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int open(const char *path, int flags, ...)
+{
+    static int times;
+    char root[64], comm[64], name[16] = "";
+    const char *pid = getenv("MOVES");
+    snprintf(root, sizeof root, "/proc/%s/root", pid);
+    snprintf(comm, sizeof comm, "/proc/%s/comm", pid);
+    if (strcmp(path, root) == 0 && ++times == 2) {
+        kill(atoi(pid), SIGUSR1);
+        while (strcmp(name, "moved\n") != 0) {
+            FILE *file = fopen(comm, "r");
+            if (!file || !fgets(name, sizeof name, file))
+                return -1;
+            fclose(file);
+            usleep(10000);
+        }
+    }
+    return syscall(SYS_openat, AT_FDCWD, path, flags, 0644);
+}
+C
+  unshare -m sh -c 'mount -t tmpfs -o mode=755 none "$1" && mount -t tmpfs -o mode=1777 none /dev/shm && shift &&
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"' sh "$top/build" /usr/bin/python3 "$BATS_TEST_TMPDIR/moves.py" "$outside" "$top/build" &
+  programs+=($!)
+  wait_for grep -qx waits "/proc/$!/comm"
+  MOVES=$! LD_PRELOAD=$BATS_TEST_TMPDIR/moves.so run launcher attach $!
+  echo "$output"
+  grep -qx moved "/proc/$!/comm"
+  [ -z "$(ls "$outside")" ]
+}
+
 @test "attach says which version of glibc a root lacks for the shim; the program runs on" {
   make_root
   local newest

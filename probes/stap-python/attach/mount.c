@@ -229,16 +229,19 @@ static const char *mount_at(const struct process *process, const char *path)
     const char *unsafe = unsafe_in(process, mounting.folder, &file);
     if (unsafe && !(lstat(file, &status) != 0 && errno == ENOENT))
         return unsafe;
-    if (!root_of(process->pid, &mounting.user, &mounting.group))
-        return "its user namespace has no root";
     mounting.tree = clone_shim();
     int error = mounting.tree < 0 ? errno : 0;
     if (!error && ((mounting.root = open_root(process)) < 0 ||
                    (mounting.mounts =
                         open(format("/proc/%d/ns/mnt", process->pid), O_RDONLY | O_CLOEXEC)) < 0))
         error = errno;
+    /* After its root and mounts: it can leave our user namespace for its own with mounts of its
+     * user's making, but not come back. */
+    bool has_root = root_of(process->pid, &mounting.user, &mounting.group);
     if (!error && process_start(process->pid) != process->start)
         error = ESRCH;
+    if (!error && !has_root)
+        error = ENOTSUP;
     error = error ? error : mount_in_child(&mounting);
     close(mounting.mounts);
     close(mounting.root);
@@ -247,6 +250,8 @@ static const char *mount_at(const struct process *process, const char *path)
         return "needs Linux 5.12";
     if (error == EPERM && geteuid() != 0)
         return "run this as root";
+    if (error == ENOTSUP && !has_root)
+        return "its user namespace has no root";
     if (error)
         return format("%s: %s", path, strerror(error));
     return is_ours_at(process, path) ? NULL : format("%s: it does not appear there", path);
