@@ -175,6 +175,24 @@ C
   program_ends
 }
 
+# The program's file stands for one of FUSE, of which a page may never come: who reads it then can't be killed.
+@test "a file that a program maps where the shim's page would be is not read" {
+  printf 'ftp3%20sforged' | tr ' ' '\0' >"$BATS_TEST_TMPDIR/page"
+  truncate -s 4096 "$BATS_TEST_TMPDIR/page"
+  LD_PRELOAD=$shim PYTHON_STAP=off /usr/bin/python3 -c '
+import ctypes, os, sys, time
+mmap = ctypes.CDLL(None).mmap
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+MAP_PRIVATE_FIXED = 0x12
+mmap(0x5500707A0000, 4096, 1, MAP_PRIVATE_FIXED, os.open(sys.argv[1], os.O_RDONLY), 0)
+open(sys.argv[2], "w").close()
+time.sleep(60)' "$BATS_TEST_TMPDIR/page" "$BATS_TEST_TMPDIR/started" 3>&- &
+  programs+=($!)
+  wait_for test -e "$BATS_TEST_TMPDIR/started"
+  run launcher filter $!
+  [ "$status $output" = "1 stap-python: $!: the shim of this version isn't active in it: stap-python attach $!" ]
+}
+
 @test "in a PID namespace -x says that the kernel knows the process by another PID" {
   [ "$(id -u)" = 0 ] || skip "needs root, for PIDs of its own"
   need unshare

@@ -788,6 +788,21 @@ const char *container_name(const struct process *process)
 
 /* ---------------------------------------------------------------- pages */
 
+/* Reads bytes of one mapping that is no file's, as the shim's pages are.  Reading a file's page
+ * waits for whoever serves the file (FUSE), and kill -9 does not end that. */
+static bool read_anonymous(int memory, pid_t pid, uint64_t address, void *to, size_t size)
+{
+    char *maps = read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
+    unsigned long start, end, inode = 1;
+    bool is_in = false;
+    for (const char *line = maps; line && *line && !is_in;
+         line = strchrnul(line, '\n'), line += *line == '\n')
+        is_in = sscanf(line, "%lx-%lx %*s %*s %*s %lu", &start, &end, &inode) == 3 &&
+                start <= address && address + size <= end;
+    free(maps);
+    return is_in && !inode && pread(memory, to, size, (off_t)address) == (ssize_t)size;
+}
+
 char *process_lacks(const struct process *process)
 {
     static const uint64_t addresses[] = {OFFSETS_ADDRESS, OFFSETS_LOW_ADDRESS};
@@ -795,7 +810,7 @@ char *process_lacks(const struct process *process)
     int memory = open(format("/proc/%d/mem", process->pid), O_RDONLY | O_CLOEXEC);
     uint32_t magic = 0;
     for (int i = 0; memory >= 0 && magic != OFFSETS_MAGIC && i < 2; i++)
-        if (pread(memory, page, sizeof page, (off_t)addresses[i]) == (ssize_t)sizeof page)
+        if (read_anonymous(memory, process->pid, addresses[i], page, sizeof page))
             memcpy(&magic, page, sizeof magic);
     if (memory >= 0)
         close(memory);
@@ -815,8 +830,7 @@ uint64_t page_read(int memory, const struct process *process, struct filter_page
                    const char **why)
 {
     for (int i = 0; process->shim && i < FILTER_ADDRESSES; i++) {
-        if (pread(memory, page, sizeof *page, (off_t)filter_addresses[i]) !=
-                (ssize_t)sizeof *page ||
+        if (!read_anonymous(memory, process->pid, filter_addresses[i], page, sizeof *page) ||
             page->magic != FILTER_MAGIC)
             continue;
         page->patterns[sizeof page->patterns - 1] = '\0';
