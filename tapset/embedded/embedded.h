@@ -415,6 +415,8 @@ static struct python_sleep_time python_next_asleep(u32 *number);
 /* python_json.stp */
 static size_t python_json_length(const char *text);
 static void python_json_print(const char *text, size_t length);
+static void python_json_print_pieces(const char *text, size_t length, bool json);
+static void python_printable_print(const char *text);
 static void python_json_print_us(const char *key, u64 ns);
 
 /* python_resident.stp */

@@ -107,7 +107,7 @@ if path.endswith(".pb.gz"):
     samples, types, rest = profiles.from_pprof(path)
     assert types[1] == ("cpu", "nanoseconds") and rest[12] == 10**9 // 49, (types, rest)
     assert rest[10] >= 3 * 10**9 and abs(rest[9] / 1e9 - os.stat(path).st_mtime) < 86400, rest
-    assert "odd :name" in {labels["program"] for stack, values, labels in samples}, samples
+    assert "odd\\n:name" in {labels["program"] for stack, values, labels in samples}, samples
     # the shim has a thread, too
     assert all(1 < labels["pid"] <= labels["tid"] and labels["program"] for stack, values, labels in samples), samples
     lines = open(program).read().splitlines()

@@ -340,6 +340,52 @@ REFUSED
   )
 }
 
+@test "no name that a program chooses gives a terminal a command, or makes a row" {
+  cat >"$BATS_TEST_TMPDIR/odd.py" <<'PY'
+import ctypes
+
+ODD = "f\x1b]0;title\x07\r\nFORGED;\x9b31m\u202e"
+ctypes.CDLL(None).prctl(15, b"\x1b[31m\nFORGED\xff")  # PR_SET_NAME
+scope = {"__name__": "module" + ODD}
+exec(compile("def f(g):\n    try:\n        g()\n    except Exception: pass", "/srv/" + ODD + ".py", "exec"), scope)
+
+
+def g():
+    raise type("Error" + ODD, (Exception,), {})(ODD)
+
+
+for function in scope["f"], g:
+    function.__code__ = function.__code__.replace(co_name="f" + ODD)
+scope["f"](g)
+PY
+  local name options argument all
+  all='pyflow|-G args=1|
+pyexc|-G live=1|
+pystacks||'
+  all+=${EVERY:+'
+pycalls||
+pydist||*FORGED*
+pyimport||
+pyline||
+pyprof||
+pyslow|-G args=1|1
+pysyscalls||trace
+pytime||exact
+pywatch||*FORGED*
+pywho||'}
+  while IFS='|' read -r name options argument; do
+    # shellcheck disable=SC2086 # options are words
+    script_says "$name" $options -c "env LD_PRELOAD=$shim $system $BATS_TEST_TMPDIR/odd.py" ${argument:+"$argument"}
+    "$system" - "$printed" <<'PY'
+import re
+import sys
+
+text = open(sys.argv[1], "rb").read().decode("utf-8", "replace")
+assert "FORGED" in text and not re.search("(?m)^FORGED|[^\n -~\xa0-\u2029\u202f-\u2065\u206a-\ufffc]", text), ascii(text[:3000])
+PY
+  done <<<"$all"
+}
+
 @test "a script prints as many rows as its top may say" {
   need_time
   local name what rows header options

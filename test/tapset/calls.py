@@ -509,6 +509,7 @@ JSON = (
     (b"<module>", "<module>"),
     (b'"q" \\ /', '"q" \\ /'),
     (b"\1\t\n\r\33[31m\x7f", "\1\t\n\r\33[31m\x7f"),
+    ("\u202a\u202e\u2066\u2069".encode(), "\u202a\u202e\u2066\u2069"),
     ("caf\xe9 \u65e5\u672c \U0001f40d \x9b \ud7ff \ue000 \uffff \U0010ffff".encode(), "caf\xe9 \u65e5\u672c \U0001f40d \x9b \ud7ff \ue000 \uffff \U0010ffff"),
     # not UTF-8: byte by byte
     (b"a\xffb\xc3", r"a\377b\303"),
@@ -523,7 +524,7 @@ def json_strings():
     for text, expected in JSON:
         for got in text_of("__python_json", text), printed(text, "json_print"):
             expect(expected, json.loads(got))
-            expect([], [c for c in got if ord(c) < 32 or 127 <= ord(c) < 160])
+            expect([], [c for c in got if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202a\u202e\u2066\u2069"])
     # cut: whole escapes and characters, and the quote
     for byte, least in (b"x", 509), (b"\1", 84), (b'"', 254), (b"\xff", 101), ("\u65e5".encode(), 168):
         string = json.loads(text_of("__python_json", byte * (511 // len(byte))))
@@ -537,6 +538,24 @@ def json_strings():
             expect(True, text.decode(errors="ignore").startswith(json.loads(text_of("__python_json", text))))
     expect(["a", 'b"', "", "c"], json.loads(printed('a\nb"\n\nc\n', "json_print_lines")))
     expect([["a", "b"], []], [json.loads(printed(text, "json_print_lines")) for text in ("a\nb", "")])
+
+
+# What a terminal would act on, or show as a row of its own, is as in repr().
+def printable_texts():
+    for text, expected in (
+        (b"", ""),
+        ("caf\xe9 \u65e5\u672c \U0001f40d \\ ;".encode(), "caf\xe9 \u65e5\u672c \U0001f40d \\ ;"),
+        (b"\33]0;title\7 \r\n\t\x7f", r"\x1b]0;title\x07 \r\n\t\x7f"),
+        ("\x80\x9b31m\x9f\xa0".encode(), "\\x80\\x9b31m\\x9f\xa0"),
+        ("\u202a\u202e\u2066\u2069\u2029".encode(), r"\u202a\u202e\u2066\u2069" + "\u2029"),
+        (b"a\x9b \xe6\x97 \xed\xa0\x80", r"a\x9b \xe6\x97 \xed\xa0\x80"),
+    ):
+        expect(expected, text_of("__python_printable", text))
+        stack = ask("__python_stack_open", ask("__python_stack_open", 0, "python", "outer"), "", text)
+        if text:
+            expect("python;outer;" + expected, printed(stack))
+            expect(expected + "\nouter\npython\n", printed(stack, "stack_print_lines"))
+    expect("x" * 500 + r"\x1b\x1b", text_of("__python_printable", b"x" * 500 + b"\33" * 11))
 
 
 # What was used once is evicted, what is used often or held is not, and nothing is lost.
@@ -602,6 +621,7 @@ for test in (
     rows,
     tables,
     json_strings,
+    printable_texts,
     evictions,
     histograms,
     targets,
