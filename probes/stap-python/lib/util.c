@@ -38,10 +38,13 @@ static size_t character_at(const unsigned char *text)
     return *text < 0xf5 && !wrong ? length : 0;
 }
 
-/* Whether a terminal could take the character for a command: C0, DEL, or C1 in UTF-8. */
+/* Whether a terminal could take the character for a command, C0, DEL, or C1 in UTF-8, or it changes
+ * the direction of the text behind it: U+202A to U+202E, U+2066 to U+2069. */
 static bool is_control(const unsigned char *text)
 {
-    return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
+    return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0) ||
+           (*text == 0xe2 && ((text[1] == 0x80 && text[2] >= 0xaa && text[2] <= 0xae) ||
+                              (text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9)));
 }
 
 char *printable(const char *text)
@@ -77,7 +80,9 @@ char *json_string(const char *text)
         if (!length)
             end = stpcpy(end, "\\ufffd");
         else if (is_control(at))
-            end += sprintf(end, "\\u%04x", length == 2 ? at[1] : at[0]);
+            end +=
+                sprintf(end, "\\u%04x",
+                        length < 3 ? at[length - 1] : 0x2000 | (at[1] & 1) << 6 | (at[2] & 0x3f));
         else {
             if (strchr("\"\\", *at))
                 *end++ = '\\';

@@ -17,8 +17,9 @@
 /* printf() into a new string. */
 char *format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A copy in which control characters, and bytes that are not UTF-8, are \xNN.  Text of another
- * program must not reach a terminal unchanged: it may contain the terminal's commands. */
+/* A copy in which control characters, those that change the direction of text, and bytes that are
+ * not UTF-8, are \xNN.  Text of another program must not reach a terminal unchanged: it may contain
+ * the terminal's commands. */
 char *printable(const char *text);
 
 /* text as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD. */
