@@ -301,14 +301,14 @@ PY
   cat >"$BATS_TEST_TMPDIR/hostile.py" <<'PY'
 import resource, struct, subprocess, sys, time
 
-COUNT = 100000
+COUNT = 65000
 
 
 # Sections of that type, each the whole file, followed by 4 MB of that filling.
 def write(kind, link, filling):
     size = 64 + 64 * COUNT + (4 << 20)
-    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 0, 1)
-    first = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, COUNT, 0, 0, 0, 0)
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, COUNT, 1)
+    first = bytes(64)
     section = struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, 0, size, link, 0, 4, 24 if kind != 6 else 16)
     with open("python3", "wb") as file:
         file.write(head + first + section * (COUNT - 1) + filling * ((4 << 20) // len(filling)))
@@ -323,6 +323,13 @@ for kind in 7, 11, 2, 6:
         print(kind, filling, "status", status, round(time.time() - start, 1), "s")
         assert status == 1
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
+# four million sections, whose number is in the first one
+with open("python3", "wb") as file:
+    file.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 0, 1))
+    file.write(struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, 1 << 22, 0, 0, 0, 0))
+    file.truncate(64 + (64 << 22))
+assert subprocess.call([sys.argv[1], "list", "./python3"]) == 1
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
 with open("python3", "r+b") as file:
     file.truncate((1 << 30) + 1)
 assert b"larger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"], timeout=8, stderr=subprocess.PIPE).stderr
@@ -330,6 +337,35 @@ PY
   cd "$BATS_TEST_TMPDIR"
   ulimit -v 1000000
   timeout $((90 * SLOW)) /usr/bin/python3 hostile.py "$launcher"
+}
+
+# Limits of processor time stand for hours: without the bound on the files, say, 65,530 of them may have 1 GB each.
+@test "a program with very many mappings, or files called libpython, doesn't keep list busy" {
+  need gcc
+  local proc=$BATS_TEST_TMPDIR/root/proc/4711
+  mkdir -p "$proc/root/lib"
+  echo 'const char *Py_GetVersion(void) { return "3.9.9 (another)"; }' |
+    gcc -shared -fPIC -o "$proc/root/lib/libpython3.9.so" -x c -
+  ln -s /usr/bin/odd "$proc/exe"
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
+  "$(system_python)" - "$proc" <<'PY'
+import os
+import sys
+
+os.chdir(sys.argv[1])
+open("stat", "w").write("4711 (odd) S 1" + 40 * " 5" + "\n")
+open("status", "w").write("Name:\todd\nUid:\t0\t0\t0\t0\n")
+with open("maps", "w") as maps:
+    for i in range(100):
+        os.link("root/lib/libpython3.9.so", "root/lib/libpython3.9.so.%d" % i)
+        maps.write("%x-%x r--p 00000000 00:2a 7 /lib/libpython3.9.so.%d\n" % (i << 12, i + 1 << 12, i))
+    for i in range(320000):
+        maps.write("%x-%x rw-p 00000000 00:00 0 \n" % (0x7F0000000000 + (i << 13), 0x7F0000001000 + (i << 13)))
+PY
+  ulimit -t 20
+  run timeout $((60 * SLOW)) "$launcher" list 4711
+  echo "$output" | head -n 5
+  grep -x "  one of 32 CPythons in it: which one runs can't be told" <<<"$output"
 }
 
 @test "list shows whether a process has the shim" {

@@ -40,6 +40,21 @@ static struct {
     char *read;    /* for each section, whether it has been read */
 } budget;
 
+/* Whether the file has so many sections that their number is not in its header: libelf takes memory
+ * for each, with a file of 1 GB two gigabytes.  CPython has some 40. */
+static bool has_countless_sections(int fd)
+{
+    union {
+        unsigned char ident[EI_NIDENT];
+        Elf32_Ehdr narrow;
+        Elf64_Ehdr wide;
+    } head = {0};
+    ssize_t got = pread(fd, &head, sizeof head, 0);
+    if (got > 0 && head.ident[EI_CLASS] == ELFCLASS64)
+        return head.wide.e_shoff && !head.wide.e_shnum;
+    return got > 0 && head.narrow.e_shoff && !head.narrow.e_shnum;
+}
+
 /* The caller closes the result with close_elf().  NULL, and the reason in *why, on failure. */
 static Elf *open_elf(const char *path, int *fd, const char **why)
 {
@@ -52,7 +67,9 @@ static Elf *open_elf(const char *path, int *fd, const char **why)
     *why = status.st_size > FILE_MAX ? "larger than 1 GB" : "not an ELF file";
     elf_version(EV_CURRENT);
     /* ELF_C_READ, not mmap(): the file may be truncated while it is read. */
-    Elf *elf = status.st_size > FILE_MAX ? NULL : elf_begin(*fd, ELF_C_READ, NULL);
+    Elf *elf = status.st_size > FILE_MAX || has_countless_sections(*fd)
+                   ? NULL
+                   : elf_begin(*fd, ELF_C_READ, NULL);
     budget.left = (uint64_t)status.st_size;
     if (elf && elf_kind(elf) == ELF_K_ELF && elf_getshdrnum(elf, &sections) == 0 &&
         (budget.read = calloc(sections + 1, 1)))

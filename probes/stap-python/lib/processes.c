@@ -81,24 +81,34 @@ bool process_has_ended(const struct process *process)
 /* ---------------------------------------------------------------- maps */
 
 struct mapping {
-    unsigned long start, end, offset;
+    unsigned long start, end, offset, inode;
     char rights[5];
-    char name[PATH_MAX];
+    char name[PATH_MAX]; /* "": none */
 };
 
-/* The next mapping of a file, from the lines of /proc/PID/maps. */
+/* The next mapping, from the lines of /proc/PID/maps.  Cuts off the line first: sscanf() looks for
+ * the end of all of its text, and a program may have 65,530 mappings. */
 static bool next_mapping(char **text, struct mapping *mapping)
 {
     char *line;
     while ((line = strsep(text, "\n"))) {
         int at = 0;
-        if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &mapping->start, &mapping->end,
-                   mapping->rights, &mapping->offset, &at) == 4 &&
-            at && line[at] == '/') {
+        if (sscanf(line, "%lx-%lx %4s %lx %*s %lu %n", &mapping->start, &mapping->end,
+                   mapping->rights, &mapping->offset, &mapping->inode, &at) == 5 &&
+            at) {
             snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
             return true;
         }
     }
+    return false;
+}
+
+/* The next mapping of a file. */
+static bool next_file(char **text, struct mapping *mapping)
+{
+    while (next_mapping(text, mapping))
+        if (*mapping->name == '/')
+            return true;
     return false;
 }
 
@@ -110,20 +120,27 @@ static bool is_page_of_shim(unsigned long start, unsigned long end)
     return false;
 }
 
-/* Whether the shim's page (shared/filter_page.h) is in the lines of /proc/PID/maps.  read_only: as
- * a detached shim leaves it, a mapping of its own.  At the page's other addresses the program may
- * have a mapping: a large heap, a sanitizer's shadow. */
-static bool has_page(const char *maps, bool read_only)
+/* The lines of /proc/PID/maps; NULL: they can't be read. */
+static char *read_lines_of_maps(pid_t pid)
 {
-    unsigned long start, end, inode;
-    char rights[5];
-    for (const char *line = maps; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) == 4 &&
-            inode == 0 &&
-            (read_only ? is_page_of_shim(start, start + 1) && strcmp(rights, "r--p") == 0
-                       : is_page_of_shim(start, end) && *rights == 'r'))
-            return true;
-    return false;
+    return read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
+}
+
+/* Whether the shim's page (shared/filter_page.h) is mapped in the process.  read_only: as a
+ * detached shim leaves it, a mapping of its own.  At the page's other addresses the program may
+ * have a mapping: a large heap, a sanitizer's shadow. */
+static bool has_page(pid_t pid, bool read_only)
+{
+    struct mapping mapping;
+    bool has = false;
+    char *maps = read_lines_of_maps(pid), *rest = maps;
+    while (!has && next_mapping(&rest, &mapping))
+        has = !mapping.inode &&
+              (read_only ? is_page_of_shim(mapping.start, mapping.start + 1) &&
+                               strcmp(mapping.rights, "r--p") == 0
+                         : is_page_of_shim(mapping.start, mapping.end) && *mapping.rights == 'r');
+    free(maps);
+    return has;
 }
 
 /* The kernel adds the mark to the name of a file that was deleted, or over which another file was
@@ -236,8 +253,8 @@ static bool is_shims_name(const char *path)
     return strncmp(name, "libpython-stap.so", 17) == 0 || strncmp(name, "python_stap.", 12) == 0;
 }
 
-/* Called for the first mapping of each file but the shim. */
-static void note_mapping(struct reading *reading, const struct mapping *mapping)
+/* Called for the first mapping of each file but the shim.  Whether it is a file that was read. */
+static bool note_mapping(struct reading *reading, const struct mapping *mapping)
 {
     const char *name = strrchr(mapping->name, '/') + 1;
     if (strncmp(name, "libc.so.6", 9) == 0 || strncmp(name, "libdl.so.2", 10) == 0 ||
@@ -246,6 +263,9 @@ static void note_mapping(struct reading *reading, const struct mapping *mapping)
     else if (strncmp(name, "libpython3.", 11) == 0 || strncmp(name, "libpypy", 7) == 0 ||
              strcmp(mapping->name, reading->program) == 0)
         note_python(reading, mapping);
+    else
+        return false;
+    return true;
 }
 
 static bool is_our_users(pid_t pid)
@@ -254,6 +274,10 @@ static bool is_our_users(pid_t pid)
     char *users = status_field(proc_file(pid, "status"), "Uid");
     return users && sscanf(users, "%*u %u", &user) == 1 && user == geteuid();
 }
+
+/* Of a process that maps thousands of files with these names the first ones are read: each may have
+ * a gigabyte. */
+enum { FILES_MAX = 32 };
 
 static void read_maps(struct process *process, char *maps, struct reading *reading)
 {
@@ -265,14 +289,15 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
     reading->program[length > 0 ? length : 0] = '\0';
     if (length > 0)
         elf_read(exe, &reading->own, &why);
-    process->has_pages = has_page(maps, false);
-    while (next_mapping(&maps, &mapping)) {
+    process->has_pages = has_page(process->pid, false);
+    for (int files = 0; files < FILES_MAX && next_file(&maps, &mapping);) {
         bool is_first = strcmp(mapping.name, last) != 0;
         strcpy(last, mapping.name);
-        if (is_shims_name(mapping.name) && mapping.rights[2] == 'x')
+        if (is_shims_name(mapping.name) && mapping.rights[2] == 'x') {
             note_shim(reading, &mapping);
-        else if (is_first && !is_shims_name(mapping.name))
-            note_mapping(reading, &mapping);
+            files++;
+        } else if (is_first && !is_shims_name(mapping.name))
+            files += note_mapping(reading, &mapping);
     }
 }
 
@@ -286,7 +311,7 @@ bool process_open(pid_t pid, struct process *process, const char **why)
                ? "the kernel denies access: it has more rights than its user (set-user-ID, "
                  "capabilities), or has asked for that (prctl()): use sudo"
                : "cannot read its maps: run this as its user or root";
-    char *maps = read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
+    char *maps = read_lines_of_maps(pid);
     process->is_hidden = !maps && process_start(pid) == process->start;
     if (!maps)
         return false;
@@ -399,10 +424,7 @@ char *process_watcher(const struct process *process, long ms)
 
 bool process_is_detached(const struct process *process)
 {
-    char *maps = read_file(under_root(format("/proc/%d/maps", process->pid)), 16 << 20);
-    bool is = process->shim && maps && has_page(maps, true);
-    free(maps);
-    return is && !process_watcher_thread(process);
+    return process->shim && has_page(process->pid, true) && !process_watcher_thread(process);
 }
 
 bool process_has_our_root(const struct process *process)
@@ -792,15 +814,13 @@ const char *container_name(const struct process *process)
  * waits for whoever serves the file (FUSE), and kill -9 does not end that. */
 static bool read_anonymous(int memory, pid_t pid, uint64_t address, void *to, size_t size)
 {
-    char *maps = read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
-    unsigned long start, end, inode = 1;
+    struct mapping mapping;
     bool is_in = false;
-    for (const char *line = maps; line && *line && !is_in;
-         line = strchrnul(line, '\n'), line += *line == '\n')
-        is_in = sscanf(line, "%lx-%lx %*s %*s %*s %lu", &start, &end, &inode) == 3 &&
-                start <= address && address + size <= end;
+    char *maps = read_lines_of_maps(pid), *rest = maps;
+    while (!is_in && next_mapping(&rest, &mapping))
+        is_in = mapping.start <= address && address + size <= mapping.end;
     free(maps);
-    return is_in && !inode && pread(memory, to, size, (off_t)address) == (ssize_t)size;
+    return is_in && !mapping.inode && pread(memory, to, size, (off_t)address) == (ssize_t)size;
 }
 
 char *process_lacks(const struct process *process)
