@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,11 +184,17 @@ static const char *reason(int error)
     }
 }
 
-static size_t read_all(int fd, void *to, size_t room)
+/* Reads up to the end of the pipe, until the deadline. */
+static size_t read_all(int fd, void *to, size_t room, long long deadline)
 {
     size_t length = 0;
-    for (ssize_t got; length < room && (got = read(fd, (char *)to + length, room - length)) > 0;)
-        length += (size_t)got;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    for (ssize_t got = 1; length < room && got > 0; length += got > 0 ? (size_t)got : 0) {
+        long long left = deadline - monotonic_ms();
+        if (left <= 0 || poll(&ready, 1, (int)left) <= 0)
+            break;
+        got = read(fd, (char *)to + length, room - length);
+    }
     return length;
 }
 
@@ -198,9 +205,21 @@ static bool may_look_here(const struct source_process *process)
            (process->origin == SOURCE_NEIGHBOUR && process->user != 0);
 }
 
+/* Whether the child has ended well by the deadline.  Else it may wait for a file of FUSE whose
+ * server does not answer: then no signal ends it before the server ends. */
+static bool has_ended_well(pid_t child, long long deadline)
+{
+    int status;
+    pid_t ended;
+    while ((ended = waitpid(child, &status, WNOHANG)) == 0 && monotonic_ms() < deadline)
+        sleep_ms(1);
+    return ended == child && status == 0;
+}
+
 struct source_file source_read(const struct source_process *process, const char *name)
 {
-    int ends[2], status = -1;
+    int ends[2];
+    long long deadline = monotonic_ms() + 1000 * (SECONDS + 1);
     struct answer answer = {0};
     if (!ends_with(name, ".py"))
         return (struct source_file){.why = "its name does not end in .py"};
@@ -215,12 +234,11 @@ struct source_file source_read(const struct source_process *process, const char 
     char *text = malloc(LARGEST + 1);
     if (!text)
         abort();
-    bool is_answered = child > 0 && read_all(ends[0], &answer, sizeof answer) == sizeof answer;
-    size_t length = is_answered ? read_all(ends[0], text, LARGEST) : 0;
+    bool is_answered =
+        child > 0 && read_all(ends[0], &answer, sizeof answer, deadline) == sizeof answer;
+    size_t length = is_answered ? read_all(ends[0], text, LARGEST, deadline) : 0;
     close(ends[0]);
-    if (child > 0)
-        waitpid(child, &status, 0);
-    if (!is_answered || status != 0)
+    if (child < 0 || !has_ended_well(child, deadline) || !is_answered)
         answer.file.why = "reading it failed, or took too long";
     else if (answer.error)
         answer.file.why = reason(answer.error);
