@@ -216,15 +216,17 @@ static bool has_ended_well(pid_t child, long long deadline)
     return ended == child && status == 0;
 }
 
-struct source_file source_read(const struct source_process *process, const char *name)
+struct source_file source_read(struct source_process *process, const char *name)
 {
     int ends[2];
-    long long deadline = monotonic_ms() + 1000 * (SECONDS + 1);
+    const long long began = monotonic_ms(), deadline = began + 1000 * (SECONDS + 1);
     struct answer answer = {0};
     if (!ends_with(name, ".py"))
         return (struct source_file){.why = "its name does not end in .py"};
     if (!process->is_alive && !may_look_here(process))
         return (struct source_file){.why = "its process has ended, or changed its user"};
+    if (process->is_slow)
+        return (struct source_file){.why = "reading another file took too long"};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return (struct source_file){.why = strerror(errno)};
     pid_t child = fork();
@@ -238,7 +240,9 @@ struct source_file source_read(const struct source_process *process, const char 
         child > 0 && read_all(ends[0], &answer, sizeof answer, deadline) == sizeof answer;
     size_t length = is_answered ? read_all(ends[0], text, LARGEST, deadline) : 0;
     close(ends[0]);
-    if (child < 0 || !has_ended_well(child, deadline) || !is_answered)
+    bool has_failed = child < 0 || !has_ended_well(child, deadline) || !is_answered;
+    process->is_slow = monotonic_ms() - began >= 1000 * SECONDS;
+    if (has_failed)
         answer.file.why = "reading it failed, or took too long";
     else if (answer.error)
         answer.file.why = reason(answer.error);

@@ -29,6 +29,7 @@ struct source_process {
     enum source_origin origin;
     bool is_alive; /* source_process() sets the rest */
     bool reads_all;
+    bool is_slow;       /* source_read() took its whole time for one file: it reads no other one */
     ino_t mounts, root; /* what its paths mean */
     dev_t device;
 };
@@ -50,6 +51,6 @@ bool source_same_view(const struct source_process *one, const struct source_proc
 
 /* Reads the file of this name, which is one of co_filename.  As root, does not if the process has
  * ended (or has another user by now) and its origin forbids that. */
-struct source_file source_read(const struct source_process *process, const char *name);
+struct source_file source_read(struct source_process *process, const char *name);
 
 #endif
