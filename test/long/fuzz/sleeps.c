@@ -112,6 +112,7 @@ static void check_text(const char *text, size_t room)
 static void check_names(struct python_sample *sample, bool queued, enum python_detail detail)
 {
     char kind[MAXSTRINGLEN], which[MAXSTRINGLEN];
+    unsigned long lock;
     u32 stack =
         python_stack_of_sleep(sample, python_make_stack(0, "outer", 5), queued, false, detail);
     if (!stack)
@@ -120,7 +121,9 @@ static void check_names(struct python_sample *sample, bool queued, enum python_d
     __python_sleep_which_1(which, stack);
     check_text(kind, 64);
     check_text(which, PYTHON_WHICH);
-    python_add_sleep(stack, 0, 5, 7, 0);
+    python_lock_stacks(&lock);
+    python_add_sleep(stack, 0, 5, 7, 0, &lock);
+    python_unlock_stacks(lock);
     check(__python_sleep_kinds_0() > 0, "no sums");
     python_drop_stack(stack);
 }
