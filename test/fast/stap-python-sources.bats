@@ -307,45 +307,17 @@ time.sleep(100)' &
   local server
   [ "$(id -u)" = 0 ] && [ -w /dev/fuse ] || skip "needs root and FUSE"
   mkdir mounted
-  cat >serves.py <<'PY'
-import ctypes
-import os
-import struct
-import sys
-
-FORGET, OPEN, READ, INIT, INTERRUPT = 2, 14, 15, 26, 36
-fuse = os.open("/dev/fuse", os.O_RDWR)
-if ctypes.CDLL(None).mount(b"none", b"mounted", b"fuse", 0, b"fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % fuse):
-    sys.exit(1)
-open("serves", "w").close()
-while True:
-    request = os.read(fuse, 1 << 20)
-    _, kind, unique, node = struct.unpack_from("<IIQQ", request)
-    mode = 0o40755 if node == 1 and kind != 1 else 0o100644
-    attributes = struct.pack("<6Q10I", node, 100, 1, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
-    answers = {
-        1: struct.pack("<4Q2I", 2, 0, 0, 0, 0, 0) + attributes,
-        3: struct.pack("<Q2I", 0, 0, 0) + attributes,
-        OPEN: struct.pack("<Q2I", 1, 0, 0),
-        INIT: struct.pack("<4I", 7, 31, 4096, 0) + struct.pack("<2H", 0, 0) + struct.pack("<I", 4096) + bytes(40),
-    }
-    if kind == READ:
-        open("asked", "w").close()
-    elif kind not in (FORGET, INTERRUPT):
-        answer = answers.get(kind, b"")
-        os.write(fuse, struct.pack("<IiQ", 16 + len(answer), 0 if kind in answers else -38, unique) + answer)
-PY
-  "$(system_python)" serves.py 3>&- &
+  "$(system_python)" "$top/test/workloads/unanswered.py" mounted 1 3>&- &
   server=$!
   programs+=("$server")
-  wait_for test -e serves
+  wait_for test -e mounted/x.py
   echo "python3 (1/0);f ($here/mounted/x.py:3);g ($here/mounted/y.py:3) 5" >samples
   page -- python3 x.py >text || true
   # ends the connection, and so the one that reads
   kill "$server"
   umount -l mounted
   cat text
-  [ -e asked ]
+  [ -e mounted.asked ]
   # and no other one of this program is waited for
   grep -q 'mounted/[xy].py; its lines are not shown: reading it failed, or took too long$' text
   grep -q 'mounted/[xy].py; its lines are not shown: reading another file took too long$' text

@@ -175,22 +175,45 @@ C
   program_ends
 }
 
-# The program's file stands for one of FUSE, of which a page may never come: who reads it then can't be killed.
-@test "a file that a program maps where the shim's page would be is not read" {
-  { printf ftp3 && head -c 20 /dev/zero && printf forged; } >"$BATS_TEST_TMPDIR/page"
-  truncate -s 4096 "$BATS_TEST_TMPDIR/page"
+# Starts a program that maps the file $1 where the shim's page would be.
+start_with_page() {
   LD_PRELOAD=$shim PYTHON_STAP=off /usr/bin/python3 -c '
 import ctypes, os, sys, time
 mmap = ctypes.CDLL(None).mmap
 mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
-MAP_PRIVATE_FIXED = 0x12
-mmap(0x5500707A0000, 4096, 1, MAP_PRIVATE_FIXED, os.open(sys.argv[1], os.O_RDONLY), 0)
+READ_WRITE, MAP_PRIVATE_FIXED = 3, 0x12
+mmap(0x5500707A0000, 4096, READ_WRITE, MAP_PRIVATE_FIXED, os.open(sys.argv[1], os.O_RDONLY), 0)
 open(sys.argv[2], "w").close()
-time.sleep(60)' "$BATS_TEST_TMPDIR/page" "$BATS_TEST_TMPDIR/started" 3>&- &
+time.sleep(60)' "$1" "$BATS_TEST_TMPDIR/started" 3>&- &
   programs+=($!)
   wait_for test -e "$BATS_TEST_TMPDIR/started"
+}
+
+@test "a file that a program maps where the shim's page would be is not read" {
+  { printf ftp3 && head -c 20 /dev/zero && printf forged; } >"$BATS_TEST_TMPDIR/page"
+  truncate -s 4096 "$BATS_TEST_TMPDIR/page"
+  start_with_page "$BATS_TEST_TMPDIR/page"
   run launcher filter $!
   [ "$status $output" = "1 stap-python: $!: the shim of this version isn't active in it: stap-python attach $!" ]
+}
+
+# Who reads such a file can't be killed before its server ends.
+@test "neither is a file there whose inode has the number 0, as a server of FUSE may choose, and whose reads never end" {
+  local server process folder=$BATS_TEST_TMPDIR/mounted
+  [ "$(id -u)" = 0 ] && [ -w /dev/fuse ] || skip "needs root and FUSE"
+  mkdir "$folder"
+  /usr/bin/python3 "$top/test/workloads/unanswered.py" "$folder" 0 3>&- &
+  server=$!
+  programs+=("$server")
+  wait_for test -e "$folder/page"
+  start_with_page "$folder/page"
+  process=${programs[-1]}
+  launcher filter "$process" >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
+  wait_for test -s "$BATS_TEST_TMPDIR/said" || true
+  kill "$server" "$process"
+  umount -l "$folder"
+  [ ! -e "$folder.asked" ]
+  [ "$(cat "$BATS_TEST_TMPDIR/said")" = "stap-python: $process: the shim of this version isn't active in it: stap-python attach $process" ]
 }
 
 @test "in a PID namespace -x says that the kernel knows the process by another PID" {

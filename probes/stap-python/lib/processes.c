@@ -82,6 +82,7 @@ bool process_has_ended(const struct process *process)
 
 struct mapping {
     unsigned long start, end, offset, inode;
+    unsigned device[2];
     char rights[5];
     char name[PATH_MAX]; /* "": none */
 };
@@ -93,8 +94,9 @@ static bool next_mapping(char **text, struct mapping *mapping)
     char *line;
     while ((line = strsep(text, "\n"))) {
         int at = 0;
-        if (sscanf(line, "%lx-%lx %4s %lx %*s %lu %n", &mapping->start, &mapping->end,
-                   mapping->rights, &mapping->offset, &mapping->inode, &at) == 5 &&
+        if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &mapping->start, &mapping->end,
+                   mapping->rights, &mapping->offset, &mapping->device[0], &mapping->device[1],
+                   &mapping->inode, &at) == 7 &&
             at) {
             snprintf(mapping->name, sizeof mapping->name, "%s", line + at);
             return true;
@@ -110,6 +112,12 @@ static bool next_file(char **text, struct mapping *mapping)
         if (*mapping->name == '/')
             return true;
     return false;
+}
+
+/* The inode does not tell: who serves a file of FUSE chooses its number, even 0. */
+static bool is_file(const struct mapping *mapping)
+{
+    return mapping->device[0] || mapping->device[1] || mapping->inode;
 }
 
 static bool is_page_of_shim(unsigned long start, unsigned long end)
@@ -135,7 +143,7 @@ static bool has_page(pid_t pid, bool read_only)
     bool has = false;
     char *maps = read_lines_of_maps(pid), *rest = maps;
     while (!has && next_mapping(&rest, &mapping))
-        has = !mapping.inode &&
+        has = !is_file(&mapping) &&
               (read_only ? is_page_of_shim(mapping.start, mapping.start + 1) &&
                                strcmp(mapping.rights, "r--p") == 0
                          : is_page_of_shim(mapping.start, mapping.end) && *mapping.rights == 'r');
@@ -820,7 +828,7 @@ static bool read_anonymous(int memory, pid_t pid, uint64_t address, void *to, si
     while (!is_in && next_mapping(&rest, &mapping))
         is_in = mapping.start <= address && address + size <= mapping.end;
     free(maps);
-    return is_in && !mapping.inode && pread(memory, to, size, (off_t)address) == (ssize_t)size;
+    return is_in && !is_file(&mapping) && pread(memory, to, size, (off_t)address) == (ssize_t)size;
 }
 
 char *process_lacks(const struct process *process)
