@@ -85,6 +85,20 @@ METRICS
   [ "$(sample python_collections_lost_total '')" = 0.0 ]
 }
 
+# Else a program could make series without end, and evict those of others: a marker passes what the program says.
+@test "the exporter's script has series for the generations that there are, and no others" {
+  local events=$BATS_TEST_TMPDIR/events
+  printf 'gc__start %s\ngc__done 1\n' 0 -1 {3..70} 2 >"$events"
+  printf '%s\n' "$driver $events" 'cat /proc/systemtap/*/__prometheus' >"$BATS_TEST_TMPDIR/command"
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script exporter/python -c "sh $BATS_TEST_TMPDIR/command" >"$BATS_TEST_TMPDIR/all"
+  cat "$BATS_TEST_TMPDIR/all"
+  diff - <(grep -E '^python_(gc_collections|collections_lost)_total' "$BATS_TEST_TMPDIR/all" | sort) <<'SAMPLES'
+python_collections_lost_total 69
+python_gc_collections_total{program="driver",generation="0"} 1
+python_gc_collections_total{program="driver",generation="2"} 1
+SAMPLES
+}
+
 # Prints a scrape of the script as SystemTap 5.6 runs it for stap@pymetrics.service: compiled as its stap-service-prepare does,
 # with STAP_OPTIONS of pymetrics.options, then by staprun.
 # usage: as_a_service STAP_OPTIONS
