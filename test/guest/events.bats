@@ -27,6 +27,13 @@ setup() {
       END { for (g = 0; g < 3; g++) print g, n[g] }' "$printed")
 }
 
+@test "pygc has rows for the generations that there are, and none for those that a program invents" {
+  printf 'gc__start %s\ngc__done 1\n' 0 -1 {3..70} 2 >"$BATS_TEST_TMPDIR/events"
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pygc -c "$driver $BATS_TEST_TMPDIR/events" 999999999
+  [ "$(sed '1,/GENERATION/d; /^$/,$d' "$printed" | awk '{ print $1, $2 }' | xargs)" = "0 1 2 1" ]
+  grep -qx 'WARNING: left out: 69 collections that .*' "$printed.said"
+}
+
 @test "pygc tells the pause, with the finalizers in it, and leaves out the short ones" {
   cat >"$BATS_TEST_TMPDIR/slow.py" <<'PY'
 import gc
