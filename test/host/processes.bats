@@ -89,21 +89,24 @@ EOF
   for python in $(few_pythons); do
     "$python" -c 'import sys, _interpreters' 2>/dev/null || continue
     echo "$python"
-    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 20 "$python" - 2>"$BATS_TEST_TMPDIR/log" <<'PY'
-import _interpreters, ctypes, os, time
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 200 "$python" - 2>"$BATS_TEST_TMPDIR/log" <<'PY'
+import _interpreters, ctypes, os
+code = """
+import sys, time
+def step(): pass
+def wait(hooked):
+    end = time.monotonic() + 60
+    while any(map(sys.monitoring.get_tool, range(6))) != hooked and time.monotonic() < end: step()
+"""
+exec(code)
 semaphores = ctypes.CDLL(None)
 semaphores.semaphores_set(0)
-time.sleep(0.5)
+wait(False)
 later = _interpreters.create()
 os.write(2, b"the tracer comes\n")
 semaphores.semaphores_set(1)
-time.sleep(0.5)
-_interpreters.run_string(later, """
-import time
-def step(): pass
-end = time.monotonic() + 1.5
-while time.monotonic() < end: step()
-""")
+wait(True)
+_interpreters.run_string(later, code + "wait(True)")
 PY
     cat "$BATS_TEST_TMPDIR/log"
     [ "$(sed '1,/^the tracer comes/d' "$BATS_TEST_TMPDIR/log" | grep -c 'hook: installed for: function__entry')" = 2 ]
