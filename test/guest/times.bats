@@ -265,13 +265,13 @@ EVENTS
   replay pystacks <"$BATS_TEST_TMPDIR/deep" >/dev/null
   refute grep -v 'symbol table' "$printed.said"
   [ "$(wc -l <"$printed")" = 503 ]
-  grep -qE '^driver;semi:colon and line(;deeper){500};sleeps (3[0-9]|[4-9][0-9])[0-9]{4}$' "$printed"
-  grep -qE '^driver;semi:colon and line(;deeper){250} [0-9]+$' "$printed"
+  grep -qE '^driver;semi:colon and\\nline(;deeper){500};sleeps (3[0-9]|[4-9][0-9])[0-9]{4}$' "$printed"
+  grep -qE '^driver;semi:colon and\\nline(;deeper){250} [0-9]+$' "$printed"
 
   replay pystacks -G cpu=1 -G modules=1 -G top=2 <"$BATS_TEST_TMPDIR/deep" >/dev/null
   grep -qF '501 stacks with less time are left out' "$printed.said"
   [ "$(wc -l <"$printed")" = 2 ]
-  head -n 1 "$printed" | grep -qE '^driver;m\.semi:colon and line(;mo\.dule\.deeper){500};m\.burns [0-9]{6,}$'
+  head -n 1 "$printed" | grep -qE '^driver;m\.semi:colon and\\nline(;mo\.dule\.deeper){500};m\.burns [0-9]{6,}$'
   refute grep -E ';m\.sleeps [0-9]{6,}$' "$printed"
 }
 
