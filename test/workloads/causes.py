@@ -80,10 +80,11 @@ def of_file():
 
 def of_file_lock():
     file = tempfile.NamedTemporaryFile()
+    again = open(file.name)  # which may be a wait for the file itself
     fcntl.flock(file, fcntl.LOCK_EX)
     other = after_a_nap(fcntl.flock, file, fcntl.LOCK_UN)
     other.start()
-    return lambda: fcntl.flock(open(file.name), fcntl.LOCK_EX), lambda: (other.join(), file.close())
+    return lambda: fcntl.flock(again, fcntl.LOCK_EX), lambda: (other.join(), file.close(), again.close())
 
 
 def of_poll():
