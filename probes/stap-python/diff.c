@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char usage[] =
     "usage: stap-python diff [-o FILE] [-f FORMAT] A B\n"
@@ -228,13 +227,6 @@ static const struct format *format_of_file(const char *path)
 
 /* ---------------------------------------------------------------- command */
 
-static FILE *output_to(const char *path)
-{
-    int fd = open_output(path);
-    /* EINVAL: it is a pipe or a terminal. */
-    return fd >= 0 && (ftruncate(fd, 0) == 0 || errno == EINVAL) ? fdopen(fd, "w") : NULL;
-}
-
 int diff_main(char **arguments)
 {
     static const struct option options[] = {{"output", required_argument, NULL, 'o'},
@@ -264,7 +256,7 @@ int diff_main(char **arguments)
     for (int side = 0; side < SIDES; side++)
         profile_read(comparison.profile, side, "diff", comparison.names[side]);
     comparison.profile = without_ids(comparison.profile);
-    FILE *output = path ? output_to(path) : stdout;
+    FILE *output = path ? output_stream(open_output(path)) : stdout;
     if (output)
         (chosen ? chosen : format_of_file(path))->write(&comparison, output);
     if (path && (!output || ferror(output) || fclose(output) != 0))

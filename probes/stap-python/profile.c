@@ -425,8 +425,8 @@ static void convert(const struct line *line, const char *folded, int output)
     }
     profile_read(profile, 0, "record", folded);
     profile_sum(profile);
-    FILE *file = fdopen(output, "w");
-    if (file && (ftruncate(output, 0) == 0 || errno == EINVAL)) {
+    FILE *file = output_stream(output);
+    if (file) {
         write_format(profile, line, file);
         if (!ferror(file) && fclose(file) == 0) {
             folder = kept;

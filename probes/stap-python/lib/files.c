@@ -129,6 +129,13 @@ int open_output(const char *path)
     return -1;
 }
 
+FILE *output_stream(int fd)
+{
+    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    /* EINVAL: it is a pipe or a terminal. */
+    return stream && (ftruncate(fd, 0) == 0 || errno == EINVAL) ? stream : NULL;
+}
+
 char *link_target(const char *path)
 {
     char target[PATH_MAX];

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -47,6 +48,10 @@ bool file_replace(const char *path, const char *text, mode_t mode);
  * -1 and errno on failure.  EACCES: also if another user has put it into a folder where everybody
  * can make files, whatever the kernel's fs.protected_symlinks and its like say. */
 int open_output(const char *path);
+
+/* The stream of an output, which is emptied if it is a file.  NULL and errno on failure, also if fd
+ * is -1. */
+FILE *output_stream(int fd);
 
 /* Where the link at path leads to, as the link says it; NULL and errno if it can't be read. */
 char *link_target(const char *path);
