@@ -429,16 +429,6 @@ static bool is_running(pid_t pid, pid_t tid)
     return is;
 }
 
-/* R, S and so on; 0 if the thread has ended. */
-static char state_of(pid_t pid, pid_t tid)
-{
-    char *text = thread_text(pid, tid, "stat", 4096);
-    char *end = text ? strrchr(text, ')') : NULL;
-    char state = end && end[1] == ' ' && !strchr("ZXx", end[2]) ? end[2] : '\0';
-    free(text);
-    return state;
-}
-
 /* The signal set in a line of status; all signals if there is no such line. */
 static unsigned long long signals_of(const char *status, const char *name)
 {
@@ -636,7 +626,7 @@ static bool stop_thread(pid_t pid, pid_t tid, int *status, const char **why)
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 &&
         wait_for_stop(tid, STOP_MS, status) == STOP_SEEN)
         return true;
-    if (state_of(pid, tid))
+    if (thread_state(pid, tid))
         die(FAILED, "attach: %d: cannot stop its thread %d", pid, tid);
     return false;
 }
@@ -686,7 +676,7 @@ static const char *try_threads(const struct process *process, const struct place
     const char *why = NULL;
     size_t count = threads_of(pid, tids, THREADS);
     for (size_t i = 0; i < count; i++)
-        before[i] = state_of(pid, tids[i]) == 'S' ? waiting_in(pid, tids[i]) : "";
+        before[i] = thread_state(pid, tids[i]) == 'S' ? waiting_in(pid, tids[i]) : "";
     for (int i = 0; i < REST_MS && !*done; i++) {
         for (size_t j = 0; j < count && !*done; j++)
             if (is_running(pid, tids[j]))
@@ -695,7 +685,7 @@ static const char *try_threads(const struct process *process, const struct place
     }
     for (size_t i = 0; i < count && !*done; i++)
         if (*before[i] && strcmp(before[i], waiting_in(pid, tids[i])) == 0 &&
-            state_of(pid, tids[i]) == 'S')
+            thread_state(pid, tids[i]) == 'S')
             why = try_thread(process, places, tids[i], before[i], done);
     return why;
 }
@@ -708,7 +698,8 @@ const char *attach_by_ptrace(const struct process *process)
     if (why)
         return why;
     for (long long end = monotonic_ms() + PATIENCE_MS; !done && monotonic_ms() < end;) {
-        if (process_start(process->pid) != process->start || !state_of(process->pid, process->pid))
+        if (process_start(process->pid) != process->start ||
+            !thread_state(process->pid, process->pid))
             return "it has ended";
         if (!has_places(process, &places))
             return another_program;

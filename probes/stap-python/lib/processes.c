@@ -40,34 +40,39 @@ char *proc_file(pid_t pid, const char *name)
     return text ? text : "";
 }
 
-/* A field of /proc/PID/FILE, which is a stat file: its first character, and its number.  '\0' and 0
- * if it can't be read. */
-static char read_stat(pid_t pid, const char *file, int field, unsigned long long *number)
+/* Reads /proc/PID/FILE, a stat file, from this field on; "" if that can't be read. */
+static void read_stat(pid_t pid, const char *file, int field, char *to, size_t size)
 {
     char *text = read_file(under_root(format("/proc/%d/%s", pid, file)), 4096);
     /* The second field, the name in parentheses, may contain any character. */
     char *at = text ? strrchr(text, ')') : NULL;
     for (int i = 2; at && i < field; i++)
         at = strchr(at + 1, ' ');
-    char first = at ? at[1] : '\0';
-    *number = at ? strtoull(at + 1, NULL, 10) : 0;
+    snprintf(to, size, "%s", at ? at + 1 : "");
     free(text);
-    return first;
 }
 
 unsigned long long process_start(pid_t pid)
 {
-    unsigned long long start;
-    read_stat(pid, "stat", 22, &start);
-    return start;
+    char start[32];
+    read_stat(pid, "stat", 22, start, sizeof start);
+    return strtoull(start, NULL, 10);
+}
+
+char thread_state(pid_t pid, pid_t tid)
+{
+    char state[2];
+    read_stat(pid, format("task/%d/stat", tid), 3, state, sizeof state);
+    return strchr("ZXx", *state) ? '\0' : *state;
 }
 
 /* The processor time of the process, in milliseconds. */
 static long long processor_ms(pid_t pid)
 {
-    unsigned long long user, system;
-    read_stat(pid, "stat", 14, &user);
-    read_stat(pid, "stat", 15, &system);
+    unsigned long long user = 0, system = 0;
+    char times[64];
+    read_stat(pid, "stat", 14, times, sizeof times);
+    sscanf(times, "%llu %llu", &user, &system);
     return (long long)(user + system) * 1000 / sysconf(_SC_CLK_TCK);
 }
 
@@ -105,15 +110,6 @@ static bool next_mapping(char **text, struct mapping *mapping)
     return false;
 }
 
-/* The next mapping of a file. */
-static bool next_file(char **text, struct mapping *mapping)
-{
-    while (next_mapping(text, mapping))
-        if (*mapping->name == '/')
-            return true;
-    return false;
-}
-
 /* The inode does not tell: who serves a file of FUSE chooses its number, even 0. */
 static bool is_file(const struct mapping *mapping)
 {
@@ -134,21 +130,15 @@ static char *read_lines_of_maps(pid_t pid)
     return read_file(under_root(format("/proc/%d/maps", pid)), 16 << 20);
 }
 
-/* Whether the shim's page (shared/filter_page.h) is mapped in the process.  read_only: as a
- * detached shim leaves it, a mapping of its own.  At the page's other addresses the program may
- * have a mapping: a large heap, a sanitizer's shadow. */
-static bool has_page(pid_t pid, bool read_only)
+/* Whether the mapping has the shim's page (shared/filter_page.h).  read_only: as a detached shim
+ * leaves it, a mapping of its own.  At the page's other addresses the program may have a mapping: a
+ * large heap, a sanitizer's shadow. */
+static bool has_page(const struct mapping *mapping, bool read_only)
 {
-    struct mapping mapping;
-    bool has = false;
-    char *maps = read_lines_of_maps(pid), *rest = maps;
-    while (!has && next_mapping(&rest, &mapping))
-        has = !is_file(&mapping) &&
-              (read_only ? is_page_of_shim(mapping.start, mapping.start + 1) &&
-                               strcmp(mapping.rights, "r--p") == 0
-                         : is_page_of_shim(mapping.start, mapping.end) && *mapping.rights == 'r');
-    free(maps);
-    return has;
+    return !is_file(mapping) &&
+           (read_only ? is_page_of_shim(mapping->start, mapping->start + 1) &&
+                            strcmp(mapping->rights, "r--p") == 0
+                      : is_page_of_shim(mapping->start, mapping->end) && *mapping->rights == 'r');
 }
 
 /* The kernel adds the mark to the name of a file that was deleted, or over which another file was
@@ -297,8 +287,10 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
     reading->program[length > 0 ? length : 0] = '\0';
     if (length > 0)
         elf_read(exe, &reading->own, &why);
-    process->has_pages = has_page(process->pid, false);
-    for (int files = 0; files < FILES_MAX && next_file(&maps, &mapping);) {
+    for (int files = 0; next_mapping(&maps, &mapping);) {
+        process->has_pages |= has_page(&mapping, false);
+        if (*mapping.name != '/' || files >= FILES_MAX)
+            continue;
         bool is_first = strcmp(mapping.name, last) != 0;
         strcpy(last, mapping.name);
         if (is_shims_name(mapping.name) && mapping.rights[2] == 'x') {
@@ -397,13 +389,11 @@ static pid_t watcher_of(pid_t pid, char **watcher)
 static bool can_run(pid_t pid)
 {
     glob_t threads;
-    unsigned long long number;
     bool can = false;
     if (glob(under_root(format("/proc/%d/task/*", pid)), GLOB_NOSORT, NULL, &threads) != 0)
         return false;
     for (size_t i = 0; i < threads.gl_pathc && !can; i++)
-        can = read_stat(pid, format("task%s/stat", strrchr(threads.gl_pathv[i], '/')), 3,
-                        &number) == 'R';
+        can = thread_state(pid, (pid_t)atoi(strrchr(threads.gl_pathv[i], '/') + 1)) == 'R';
     globfree(&threads);
     return can;
 }
@@ -417,7 +407,7 @@ pid_t process_watcher_thread(const struct process *process)
 char *process_watcher(const struct process *process, long ms)
 {
     enum { BUSY = 20 };
-    const long long began = monotonic_ms(), before = processor_ms(process->pid);
+    const long long began = monotonic_ms(), before = ms ? processor_ms(process->pid) : 0;
     char *name = NULL;
     for (; !watcher_of(process->pid, &name) || strcmp(name, SHIM_THREAD_NAME_NEW) == 0;
          sleep_ms(10)) {
@@ -432,7 +422,13 @@ char *process_watcher(const struct process *process, long ms)
 
 bool process_is_detached(const struct process *process)
 {
-    return process->shim && has_page(process->pid, true) && !process_watcher_thread(process);
+    struct mapping mapping;
+    bool is = false;
+    char *maps = process->shim ? read_lines_of_maps(process->pid) : NULL, *rest = maps;
+    while (!is && next_mapping(&rest, &mapping))
+        is = has_page(&mapping, true);
+    free(maps);
+    return is && !process_watcher_thread(process);
 }
 
 bool process_has_our_root(const struct process *process)

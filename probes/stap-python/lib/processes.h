@@ -51,6 +51,9 @@ bool process_open(pid_t pid, struct process *process, const char **why);
 /* The start time in the kernel's clock ticks; 0 if there is no such process. */
 unsigned long long process_start(pid_t pid);
 
+/* R, S and so on; 0 if the thread has ended. */
+char thread_state(pid_t pid, pid_t tid);
+
 /* Whether the process has ended, or is ending and has no memory any more. */
 bool process_has_ended(const struct process *process);
 
