@@ -101,6 +101,9 @@ def act(what):
     if what == "start":
         tracemalloc.start()
     elif what == "stop":
+        traced = tracemalloc.get_traced_memory()[0]
+        kept = [bytes(i % 100) for i in range(10000)]  # small: what is large is of the raw domain, too
+        assert tracemalloc.get_traced_memory()[0] > traced + 900000, "tracemalloc was taken out"
         tracemalloc.stop()
 def work():
     kept = [bytearray(i % 3000) for i in range(20000)]
@@ -117,8 +120,9 @@ assert allocators()[0] == own[0], "the raw domain"
 act(during)
 open(folder + "/seen", "w").close()
 until(lambda: os.path.exists(folder + "/ended"))
-deadline = time.monotonic() + 60
-while during != "start" and allocators() != own and time.monotonic() < deadline:
+# Those that tracemalloc calls stay where they are: in two seconds they would be gone.
+deadline = time.monotonic() + (2 if during == "start" else 60)
+while allocators() != own and time.monotonic() < deadline:
     work()
 act(after)
 for _ in range(10):
@@ -202,5 +206,38 @@ PY
       [ "$status" = 0 ]
       [ "$output" = fine ]
     done
+  done
+}
+
+@test "allocations that fail are no samples, also when memory runs out again and again" {
+  local python printed
+  cat >"$BATS_TEST_TMPDIR/fails.py" <<'PY'
+import resource, sys
+def failure(function, *arguments):
+    try:
+        function(*arguments)
+    except MemoryError:
+        return 1
+    return 0
+block = bytearray(1 << 20)
+failures = sum(failure(bytearray, 1 << 47) + failure(block.__imul__, 1 << 28) for _ in range(100))
+with open("/proc/self/statm") as statm:
+    now = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (32 << 20), resource.RLIM_INFINITY))
+kept = []
+def fill(size):
+    while True:
+        kept.append(bytearray(size))
+for size in 300, 5000, 300000, 1 << 22:
+    for _ in range(5):
+        failures += failure(fill, size)
+        del kept[:]
+print(failures, len(block))
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    printed=$(LD_PRELOAD=$shim PYTHON_STAP_MEMORY=8192 bpftrace_while "$(samples)" "$python" "$BATS_TEST_TMPDIR/fails.py")
+    [ "$printed" = '220 1048576' ]
+    awk '$1 == "+" { samples++ } $1 == "+" && $3 > 2 ^ 40 { print; bad = 1 } END { exit bad || samples < 1000 }' "$BATS_TEST_TMPDIR/trace"
   done
 }
