@@ -216,27 +216,54 @@ static void python_repr_text(char *to, unsigned long object)
     python_end_values(&text);
 }
 
+/* Whether an object is at the address, with its type. */
+static bool python_is_object(unsigned long object, unsigned shift, struct python_type *type)
+{
+    struct python_type metaclass;
+    unsigned long address = python_type_address(object, shift), class_of_class, root;
+    u64 references = python_word(object + shift); /* ob_refcnt, or ob_ref_shared */
+    /* their count is less than a pointer; from 3.14 on flags are in its highest bits */
+    if (!address || (!shift && (!(u32)references || (u16)(references >> 32))))
+        return false;
+    if (python_type_address(references, shift)) /* of items of a list: a static object's address may be as small */
+        return false;
+    /* the class of a class is `type`, whose class it is itself, or derived from it, whose class is `type` */
+    class_of_class = python_type_address(address, shift);
+    root = python_type_address(class_of_class, shift);
+    return root && python_type_address(root, shift) == root && python_read_type_at(&metaclass, class_of_class, shift) &&
+           metaclass.flags & Py_TPFLAGS_TYPE_SUBCLASS && python_read_type_at(type, address, shift);
+}
+
 /* The object for which CPython has allocated the block, by PyObject_Malloc(); 0: there is none in it.  Before an object are the
  * collector's head (16 bytes; up to 3.7: 32; none in a free-threaded build) and, from 3.11 on, two words for the dict
  * or the weak references of instances (Objects/typeobject.c: _PyType_AllocNoTrack()). */
 static unsigned long python_object_in(unsigned long block, unsigned shift)
 {
     static const unsigned heads[] = {0, 16, 32};
-    struct python_type type, base;
+    struct python_type type;
     int i;
-    for (i = 0; i < (int)ARRAY_SIZE(heads); i++) {
-        unsigned long object = block + heads[i], address = python_type_address(object, shift), root;
-        u64 references = python_word(object + shift); /* ob_refcnt, or ob_ref_shared */
-        /* their count is less than a pointer; from 3.14 on flags are in its highest bits */
-        if (!address || (!shift && (!(u32)references || (u16)(references >> 32))))
-            continue;
-        if (python_type_address(references, shift)) /* of items of a list: a static object's address may be as small */
-            continue;
-        /* the class of a class is `type`, whose class it is itself, or an object of `type` */
-        root = python_type_address(python_type_address(address, shift), shift);
-        if (root && python_type_address(root, shift) == root && python_read_type_at(&base, root, shift) &&
-            base.flags & Py_TPFLAGS_TYPE_SUBCLASS && python_read_type_at(&type, address, shift) &&
-            (shift || !(type.flags & Py_TPFLAGS_HAVE_GC) == !heads[i]))
+    for (i = 0; i < (int)ARRAY_SIZE(heads); i++)
+        if (python_is_object(block + heads[i], shift, &type) && (shift || !(type.flags & Py_TPFLAGS_HAVE_GC) == !heads[i]))
+            return block + heads[i];
+    return 0;
+}
+
+/* The object whose count of references, or whose head for the collector, is at the address; 0: something else is.  The
+ * head is the words before an object: two, up to 3.7 four (Include/objimpl.h: union _gc_head).  A free-threaded build
+ * has none; there the words of ob_gc_bits and of both counts are in the object. */
+static unsigned long python_object_counted_at(unsigned long address)
+{
+    struct offsets_page layout;
+    struct python_type type;
+    unsigned at, last, shift;
+    if (!python_read_layout(&layout))
+        return 0;
+    address &= ~7UL;
+    shift = layout.ob_base_offset;
+    last = shift ? shift : python_minor(&layout) > 7 ? 16 : 32;
+    for (at = 0; at <= last; at += 8) {
+        unsigned long object = shift ? address - at : address + at;
+        if (python_is_object(object, shift, &type) && (shift || !at || type.flags & Py_TPFLAGS_HAVE_GC))
             return object;
     }
     return 0;

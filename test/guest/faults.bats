@@ -105,6 +105,36 @@ EXPECTED
   grep -qE '^python3[^;]*;<module> [(][^;]*faults.py[^;]*[)];touches [^;]*;\[new \[anonymous\]\] [0-9]{7}$' "$printed"
 }
 
+@test "pyfaults tells the class of the objects whose pages a child copies, by counting references and by a collection" {
+  local python faults=$top/test/workloads/faults.py
+  while read -r python <&9; do
+    echo "$python"
+    is_free_threaded "$python" && continue
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 7))' || continue
+    script pyfaults -G types=1 -G json=1 -G top=1000 -c "env LD_PRELOAD=$shim $python $faults collects preforks" >/dev/null
+    /usr/bin/python3 - "$printed" <<'PY'
+import json
+import sys
+
+rows = [row for row in map(json.loads, open(sys.argv[1], encoding="utf-8")) if "kind" in row]
+assert all(bool(row["type"]) == row["kind"].endswith("copy") for row in rows)
+for function, kind, type in ("child_collects", "gc-copy", "list"), ("worker_reads", "copy", "set"), ("worker_collects", "gc-copy", "set"):
+    kb = {}
+    for row in rows:
+        if (row["function"], row["kind"], row["what"]) == (function, kind, "[anonymous]"):
+            kb[row["type"]] = kb.get(row["type"], 0) + row["kb"]
+    print(function, kind, kb)
+    assert kb[type] > 0.7 * sum(kb.values())
+PY
+  done 9< <(guest_pythons)
+  script pyfaults -G types=1 -G copies=1 -c "env LD_PRELOAD=$shim $system $faults collects forks" >/dev/null
+  grep -qE '^ +FAULTS +KB +SHARE  KIND +TYPE +WHAT +FUNCTION +FILE$' "$printed"
+  grep -qE ' gc-copy  list +\[anonymous\] +child_collects ' "$printed"
+  grep -qE ' copy     \[other\] +\[anonymous\] +child_writes ' "$printed"
+  script pyfaults -G types=1 -G folded=1 -c "env LD_PRELOAD=$shim $system $faults collects" >/dev/null
+  grep -qE '^python3[^;]*;.*;child_collects [^;]*;<GC>;\[gc-copy list \[anonymous\]\] [0-9]{8}$' "$printed"
+}
+
 @test "pyfaults has the pages of numpy's arrays, pymalloc their bytes, and pyheap neither" {
   need_time
   "$system" -c 'import numpy' 2>/dev/null || skip "needs python3-numpy"

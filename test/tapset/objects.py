@@ -15,7 +15,7 @@ import threading
 library = ctypes.CDLL(sys.argv[1])
 library.__python_stack_take_and_hold_3.restype = ctypes.c_longlong
 library.take_printed.restype = ctypes.c_char_p
-library.__python_find_object_in_1.restype = library.__python_caller_2.restype = library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
+library.__python_find_object_in_1.restype = library.__python_find_object_counted_at_1.restype = library.__python_caller_2.restype = library.__python_int_1.restype = library.__python_local_object_2.restype = ctypes.c_longlong
 library.take_reads.restype = ctypes.c_ulong
 room = ctypes.create_string_buffer(int(sys.argv[2]))
 workload = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", sys.argv[3].replace("running", "stacks") + ".py")
@@ -295,6 +295,7 @@ def values():
         texts = [string(library.__python_repr_1, id(object)) for object in (True, False, 1)]
     compare(["True", "False", "1"], texts)
     blocks()
+    counted()
     values.calls(look)
     for none in 1000, 1001:  # the stack isn't so deep
         compare("<unknown>", string(library.__python_args_1, library.__python_caller_2(ctypes.c_longlong(0), ctypes.c_longlong(none))))
@@ -323,9 +324,23 @@ def blocks():
         compare((object_, id(object_)), (object_, library.__python_find_object_in_1(ctypes.c_longlong(id(object_) - head))))
     for items in [1.5, plain, "x", [1], Error()] * 9, [Plain, int, type] * 9:
         compare(0, library.__python_find_object_in_1(ctypes.c_longlong.from_address(id(items) + list.__basicsize__ - 16)))
+        compare(0, library.__python_find_object_counted_at_1(ctypes.c_longlong.from_address(id(items) + list.__basicsize__ - 16)))
     text = ctypes.create_string_buffer(b"some text and no object in it" * 9)
     for block in 0, 8, 1 << 47, ctypes.addressof(text):
         compare(0, library.__python_find_object_in_1(ctypes.c_longlong(block)))
+        compare(0, library.__python_find_object_counted_at_1(ctypes.c_longlong(block)))
+
+
+def counted():
+    "Which object has its count of references, or its head for the collector, at an address."
+    free_threaded = object.__basicsize__ > 16
+    collected = 1 << 14  # Py_TPFLAGS_HAVE_GC
+    for object_ in 1.5, 10**30, "x" * 100, b"x", [1], (1, 2), {"a": 1}, {1}, object(), counted, Exception(), type("C", (), {})(), int:
+        places = (11, 12, 16) if free_threaded else (0, -8, -16) if type(object_).__flags__ & collected else (0,)
+        for place in places:
+            compare((object_, place, id(object_)), (object_, place, library.__python_find_object_counted_at_1(ctypes.c_longlong(id(object_) + place))))
+        # what is behind these: the class
+        compare((object_, 0), (object_, library.__python_find_object_counted_at_1(ctypes.c_longlong(id(object_) + object.__basicsize__ - 8))))
 
 
 globals()[sys.argv[3]]()
