@@ -2,9 +2,9 @@
 #
 # usage: events.py FILE KIND...
 #
-# Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes in most rounds.  A round is short,
-# so that in most of them the kernel's clock does not tick.  The time is the thread's; for round_trips, requests and handovers,
-# which always have something to run, and for samples it is elapsed; for markers it is a process's.
+# Writes a line "KIND TIME" into FILE for each KIND: the nanoseconds that an event takes where the kernel's clock does not
+# tick meanwhile.  The time is the thread's; for round_trips, requests and handovers, which always have something to run,
+# and for samples it is elapsed; for markers it is a process's.
 #
 # SPDX-License-Identifier: MIT
 
@@ -155,7 +155,7 @@ def handovers():
     done.append(True)
     other.join()
     os.close(null)
-    return median([(time - alone) / count for time, count in zip(took, counts[1:])])
+    return undisturbed([(time - alone) / count for time, count in zip(took, counts[1:])])
 
 
 def markers():  # in a loop in C, without a Python: the driver's, in $ENTRIES.N
@@ -198,6 +198,11 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
+def undisturbed(values):
+    """That of the round than which a sixth takes less: single rounds do, and the kernel's clock ticks in most of the others."""
+    return sorted(values)[len(values) // 6]
+
+
 def rounds_of(function, times, clock):
     """The times of each round, and the events of one."""
     function()
@@ -217,13 +222,13 @@ def samples():
 
 
 def usual(function):
-    """Of an event, in the round than which a quarter takes less: single rounds do, and the kernel's clock ticks in others."""
+    """Of an event, in an undisturbed round."""
     clock = time.perf_counter_ns if function in (round_trips, requests) else time.thread_time_ns
     nothing = median(rounds_of(int, 25, clock)[0])
     # CPython specializes what runs, for a hundred imports
     rounds_of(function, 24, clock)
     took, events = rounds_of(function, 25, clock)
-    return (sorted(took)[len(took) // 4] - nothing) / events
+    return (undisturbed(took) - nothing) / events
 
 
 def measured(kind):
