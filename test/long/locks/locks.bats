@@ -21,6 +21,11 @@ teardown() {
   false
 }
 
+# After a report the kernel checks locks no more.
+still_checks() {
+  [ "$("$guest" exec cat /proc/lockdep_stats | awk '/debug_locks:/ { print $2 }')" = 1 ]
+}
+
 @test "the kernel has nothing to say of the locks of any script" {
   # the arguments of the scripts that can't do without
   local -A arguments=([pydist]='deep f_7' [pyline]='*/eightfold.py:*' [pyslow]=20 [pyrequest]='main' [pywatch]='deep')
@@ -31,6 +36,9 @@ teardown() {
     [ "$script" != pydump ] || continue
     echo "# $script" >&3
     script_says "$script" -c "$command" ${arguments[$script]+"${arguments[$script]}"}
-    [ "$("$guest" exec cat /proc/lockdep_stats | awk '/debug_locks:/ { print $2 }')" = 1 ]
+    still_checks
   done
+  echo "# pyfaults -G types=1, which looks for names in files" >&3
+  script pyfaults -G types=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/faults.py preforks" >/dev/null
+  still_checks
 }
