@@ -151,7 +151,7 @@ def handovers():
     counts.clear()
     other = threading.Thread(target=takes)
     other.start()
-    took, _ = rounds_of(gives, 25, time.perf_counter_ns)
+    took, _ = rounds_of(gives, ROUNDS, time.perf_counter_ns)
     done.append(True)
     other.join()
     os.close(null)
@@ -198,9 +198,13 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
+ROUNDS = 60
+
+
 def undisturbed(values):
-    """That of the round than which a sixth takes less: single rounds do, and the kernel's clock ticks in most of the others."""
-    return sorted(values)[len(values) // 6]
+    """That of the round than which an eighth takes less: single rounds do, and in most of the others the kernel's clock ticks,
+    or a timer of the script's."""
+    return sorted(values)[len(values) // 8]
 
 
 def rounds_of(function, times, clock):
@@ -227,7 +231,7 @@ def usual(function):
     nothing = median(rounds_of(int, 25, clock)[0])
     # CPython specializes what runs, for a hundred imports
     rounds_of(function, 24, clock)
-    took, events = rounds_of(function, 25, clock)
+    took, events = rounds_of(function, ROUNDS, clock)
     return (undisturbed(took) - nothing) / events
 
 
