@@ -43,3 +43,5 @@ source "$top/test/lib/helpers/bpftrace.bash"
 source "$top/test/lib/helpers/stap.bash"
 # shellcheck source=test/lib/helpers/scripts.bash
 source "$top/test/lib/helpers/scripts.bash"
+# shellcheck source=test/lib/helpers/web.bash
+source "$top/test/lib/helpers/web.bash"

@@ -1,5 +1,7 @@
 # A web application under a prefork server with threads: pages from templates, JSON, errors that are handled,
-# short waits.  test/long/load/run traces it with the scripts.
+# short waits.  test/long/load/run and test/long/soak/run trace it with the scripts.
+#
+# usage: web.py [PORT]
 #
 # web.py            serves on port 8127
 # web.py pages N    asks itself for the first page N times, and prints the processor time of one in nanoseconds, at best of
@@ -68,7 +70,7 @@ if __name__ == "__main__" and sys.argv[1:2] == ["pages"]:
 elif __name__ == "__main__":
     import gunicorn.app.wsgiapp
 
-    port = "8127"
+    port = sys.argv[1] if len(sys.argv) > 1 else "8127"
     sys.dont_write_bytecode = True
     sys.argv[1:] = "--workers 2 --threads 4 --worker-tmp-dir /dev/shm".split() + ["--bind", "127.0.0.1:" + port, "web:app"]
     gunicorn.app.wsgiapp.run()
