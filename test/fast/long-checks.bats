@@ -141,6 +141,35 @@ interpreters.destroy(other)'
   refuses_arguments test/long/service/run "--requests none" "--quickly" "no_such_script"
 }
 
+@test "what tracers left in the memory of a process is named: a raised semaphore, a byte of code" {
+  local line way system
+  read -r system < <(system_python)
+  make_semaphores "$BATS_TEST_TMPDIR" gc__start
+  cat >"$BATS_TEST_TMPDIR/program.py" <<'PY'
+import sys
+code = next(line for line in open("/proc/self/maps") if " r-xp " in line and "libpython-stap" in line)
+if len(sys.argv) > 1:
+    with open("/proc/self/mem", "r+b", 0) as memory:
+        memory.seek(int(code.split()[0].split("-")[1], 16) - 1)
+        memory.write(b"\xcc")
+print("ready", flush=True)
+sys.stdin.read()
+PY
+  for way in '' left; do
+    coproc program { LD_PRELOAD="${way:+$BATS_TEST_TMPDIR/semaphores.so }$shim" exec "$system" "$BATS_TEST_TMPDIR/program.py" $way; }
+    read -r line <&"${program[0]}"
+    [ "$line" = ready ]
+    semaphore_notes "$shim" | sed "s|^|$shim |" | "$system" "$top/test/lib/left_in_memory.py" "$program_PID" >"$BATS_TEST_TMPDIR/found$way"
+    kill "$program_PID"
+    wait "$program_PID" || true
+  done
+  cat "$BATS_TEST_TMPDIR"/found*
+  [ ! -s "$BATS_TEST_TMPDIR/found" ]
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/foundleft")" = 2 ]
+  grep -qE '^[0-9]+: code of .*/libpython-stap[^ ]* at 0x[0-9a-f]+: 0xcc, was 0x..$' "$BATS_TEST_TMPDIR/foundleft"
+  grep -qE '^[0-9]+: semaphore of gc__start in .*/libpython-stap[^ ]*: 1$' "$BATS_TEST_TMPDIR/foundleft"
+}
+
 @test "the stress names its parts, and what is none of them" {
   run "$top/test/long/stress/run" --list
   [ "$status" = 0 ]
