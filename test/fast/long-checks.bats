@@ -141,6 +141,10 @@ interpreters.destroy(other)'
   refuses_arguments test/long/service/run "--requests none" "--quickly" "no_such_script"
 }
 
+@test "test/long/soak/run names what it can't do in one line" {
+  refuses_arguments test/long/soak/run "--minutes 2" "--seed 40000" "--quickly" "pycalls"
+}
+
 @test "what tracers left in the memory of a process is named: a raised semaphore, a byte of code" {
   local line way system
   read -r system < <(system_python)
