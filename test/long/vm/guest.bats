@@ -342,6 +342,19 @@ lose_guest() {
   lose_guest STOP 25
 }
 
+@test "a guest that answers late when a run has lost its connection lives on, with STAP_VM_WAIT" {
+  export STAP_VM_WAIT=40
+  begin_run
+  guest=$(qemu)
+  kill -STOP "$guest"
+  kill -KILL "$(pgrep -f "^[^ ]*ssh -F $STAP_VM_DIR/ssh_config vm exec .* stapsh")"
+  (sleep 8 && kill -CONT "$guest") 3>&- &
+  wait "$job" || true
+  grep -qx 'test/vm/stap: the connection to the guest was lost.*' err
+  [ "$(qemu)" = "$guest" ]
+  guest check 40
+}
+
 @test "guest stop leaves no process behind, and status says so" {
   run timeout -k 5 60 guest start
   [ "$status" = 0 ]
