@@ -8,10 +8,11 @@ mapfile -t scripts < <(cd "$top/scripts" && printf '%s\n' *.stp exporter/*.stp |
 mapfile -t bpftrace_scripts < <(cd "$top/scripts/bpftrace" && printf '%s\n' *.bt | sed 's/\.bt$//; /^pywatch$/d')
 
 # What stap and bpftrace may report: symbols that are not installed, rows that are left out, that the other service has
-# no shim, that nothing of the kind has happened so far.
+# no shim, that nothing of the kind has happened so far, that bpftrace probes that marker already (probes/LIMITS.md).
 allowed='Kernel function symbol table|No DWARF information found|similar warning messages|^Rerun with -v'
-allowed+='|missing unwind/symbol data|are left out|has no shim|not in the table|had begun before this script'
+allowed+='|missing unwind/symbol data|are left out|ha(s|ve) no shim|not in the table|had begun before this script'
 allowed+='|no request has ended|no [a-z]+ was seen in 10 seconds|no step of a loop was seen'
+allowed+='|registration error .*\(rc -22\)'
 
 # Sets $pid to a worker of the service with the shim.
 choose_worker() {
