@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: MIT
 
 mapfile -t scripts < <(cd "$top/scripts" && printf '%s\n' *.stp exporter/*.stp | sed 's/\.stp$//')
-# The functions of pywatch are those that stap-python filter names.
-mapfile -t bpftrace_scripts < <(cd "$top/scripts/bpftrace" && printf '%s\n' *.bt | sed 's/\.bt$//; /^pywatch$/d')
+# The functions of pywatch are those that stap-python filter names; bpftrace 0.17 reads pytime by stap-python alone.
+mapfile -t bpftrace_scripts < <(cd "$top/scripts/bpftrace" && printf '%s\n' *.bt | sed 's/\.bt$//; /^pywatch$/d; /^pytime$/d')
 
 # What stap and bpftrace may report: symbols that are not installed, rows that are left out, that the other service has
 # no shim, that nothing of the kind has happened so far, that bpftrace probes that marker already (probes/LIMITS.md).
