@@ -28,7 +28,8 @@ stap_at_random() {
     pydist | pyflow | pyline | pyrequest | pytrace | pywatch) way+=,pattern words=("${patterns[RANDOM % 4]}") ;;
     pyslow) way+=,pattern words=(20 "${patterns[RANDOM % 4]}") ;;
   esac
-  if [ "$script" = pydump ] || [ $((RANDOM % 2)) = 0 ]; then
+  # stap looks for the process of pysyscalls where it compiles the module, which is not in the guest
+  if [ "$script" = pydump ] || { [ $((RANDOM % 2)) = 0 ] && [ "$script" != pysyscalls ]; }; then
     choose_worker
     way=${way/all/worker} target=(-x "$pid")
   fi
