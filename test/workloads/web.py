@@ -1,9 +1,7 @@
 # A web application under a prefork server with threads: pages from templates, JSON, errors that are handled,
 # short waits.  test/long/load/run and test/long/soak/run trace it with the scripts.
 #
-# usage: web.py [PORT]
-#
-# web.py            serves on port 8127
+# web.py [PORT]     serves on that port (8127)
 # web.py pages N    asks itself for the first page N times, and prints the processor time of one in nanoseconds, at best of
 #                   five times
 #
