@@ -272,3 +272,51 @@ PY
   [ "$status $output" = "0 $program: already active: $shim" ]
   program_ends
 }
+
+@test "attach calls nothing on a stack that is a file's: whoever serves it might never answer" {
+  need gcc
+  gcc -shared -fPIC -O1 -o "$BATS_TEST_TMPDIR/stacks.so" -x c - <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SIZE = 1 << 20 };
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *theirs, void *(*start)(void *), void *argument)
+{
+    int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+    char name[] = "stackXXXXXX";
+    int fd = mkstemp(name);
+    pthread_attr_t attributes;
+    void *stack;
+    (void)theirs;
+    if (fd < 0 || ftruncate(fd, SIZE) != 0)
+        abort();
+    stack = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (stack == MAP_FAILED || pthread_attr_init(&attributes) != 0 || pthread_attr_setstack(&attributes, stack, SIZE) != 0)
+        abort();
+    return next(thread, &attributes, start, argument);
+}
+
+/* Not in CPython's code, and in no system call. */
+void spin(void)
+{
+    for (;;)
+        __asm__ volatile("");
+}
+C
+  cat >"$BATS_TEST_TMPDIR/spins.py" <<'PY'
+import ctypes, sys, threading, time
+sys.argv.pop(0)
+threading.Thread(target=lambda: exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"), {"__name__": "__main__"})).start()
+time.sleep(0.1)
+ctypes.CDLL("./stacks.so").spin()
+PY
+  cd "$BATS_TEST_TMPDIR"
+  start_program env LD_PRELOAD="$BATS_TEST_TMPDIR/stacks.so" /usr/bin/python3 "$BATS_TEST_TMPDIR/spins.py"
+  grep -q ' rw-s .*/stack[^ /]*$' "/proc/$program/maps"
+  attach_refuses 'no thread reached a safe point within 5 s: try again'
+}

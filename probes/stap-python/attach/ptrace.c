@@ -555,12 +555,19 @@ static bool is_safe(const struct process *process, struct stopped_thread *thread
     return true;
 }
 
+/* Whether the mapping of this name is a file's.  Reading or writing there waits for whoever serves
+ * the file (FUSE), and kill -9 does not end that. */
+static bool is_in_file(const char *name)
+{
+    return *name == '/';
+}
+
 /* Whether the stack has enough room for dlopen().  [stack] grows. */
 static bool has_room(pid_t pid, unsigned long stack)
 {
     const char *name;
     long room = offset_in_mapping(pid, stack, &name);
-    return room >= 128 * 1024 || (room >= 0 && strcmp(name, "[stack]") == 0);
+    return room >= 0 && !is_in_file(name) && (room >= 128 * 1024 || strcmp(name, "[stack]") == 0);
 }
 
 static const char *cure_of(const char *error)
@@ -576,9 +583,11 @@ static const char *call_error(const struct process *process, struct stopped_thre
 {
     static char text[512];
     unsigned long message = 0;
+    const char *name;
     if (process->shim)
         return "it is still detached: try again";
-    if (!places->dlerror || thread_call(thread, places->dlerror, "", &message) || !message)
+    if (!places->dlerror || thread_call(thread, places->dlerror, "", &message) ||
+        offset_in_mapping(process->pid, message, &name) < 0 || is_in_file(name))
         return "dlopen() failed in it";
     size_t size = 4096 - message % 4096, room = sizeof text - 1;
     size = size < room ? size : room;
