@@ -216,6 +216,38 @@ time.sleep(60)' "$1" "$BATS_TEST_TMPDIR/started" 3>&- &
   [ "$(cat "$BATS_TEST_TMPDIR/said")" = "stap-python: $process: the shim of this version isn't active in it: stap-python attach $process" ]
 }
 
+@test "a program that puts such a file there just before it is read is not waited for" {
+  local server process folder=$BATS_TEST_TMPDIR/mounted
+  [ "$(id -u)" = 0 ] && [ -w /dev/fuse ] || skip "needs root and FUSE"
+  mkdir "$folder"
+  /usr/bin/python3 "$top/test/workloads/unanswered.py" "$folder" 1 3>&- &
+  server=$!
+  programs+=("$server")
+  wait_for test -e "$folder/page"
+  LD_PRELOAD=$shim PYTHON_STAP=off /usr/bin/python3 -c '
+import ctypes, os, sys
+mmap = ctypes.CDLL(None).mmap
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+READ_WRITE, PRIVATE_FIXED, ANONYMOUS = 3, 0x12, 0x20
+file = os.open(sys.argv[1], os.O_RDONLY)
+while True:
+    mmap(0x5500707A0000, 4096, READ_WRITE, PRIVATE_FIXED | ANONYMOUS, -1, 0)
+    mmap(0x5500707A0000, 4096, READ_WRITE, PRIVATE_FIXED, file, 0)' "$folder/page" 3>&- &
+  process=$!
+  programs+=("$process")
+  wait_for grep -q 5500707a0000- "/proc/$process/maps"
+  for _ in {1..200}; do
+    launcher filter "$process" >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
+    wait_for test -s "$BATS_TEST_TMPDIR/said" || break
+    rm "$BATS_TEST_TMPDIR/said"
+    [ ! -e "$folder.asked" ] || break
+  done
+  kill "$server" "$process"
+  umount -l "$folder"
+  [ -e "$folder.asked" ]
+  [ ! -e "$BATS_TEST_TMPDIR/said" ]
+}
+
 @test "in a PID namespace -x says that the kernel knows the process by another PID" {
   [ "$(id -u)" = 0 ] || skip "needs root, for PIDs of its own"
   need unshare

@@ -5,6 +5,7 @@
 #include "lib/processes.h"
 
 #include "lib/files.h"
+#include "lib/program.h"
 #include "lib/util.h"
 #include "shared/filter_page.h"
 #include "shared/offsets_page.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -814,8 +816,41 @@ const char *container_name(const struct process *process)
 
 /* ---------------------------------------------------------------- pages */
 
-/* Reads bytes of one mapping that is no file's, as the shim's pages are.  Reading a file's page
- * waits for whoever serves the file (FUSE), and kill -9 does not end that. */
+enum { ACCESS_MS = 10000 };
+
+static bool access_here(int memory, bool writes, uint64_t address, void *bytes, size_t size)
+{
+    ssize_t done = writes ? pwrite(memory, bytes, size, (off_t)address)
+                          : pread(memory, bytes, size, (off_t)address);
+    return done == (ssize_t)size;
+}
+
+/* Reads or writes bytes of a process's memory.  As root, who is to see and survive what hostile
+ * users do, in a child, for ten seconds at most: at the address may be a page of a file, and then
+ * the kernel waits for whoever serves the file (FUSE). */
+static bool access_memory(int memory, bool writes, uint64_t address, void *bytes, size_t size)
+{
+    if (geteuid() != 0)
+        return access_here(memory, writes, address, bytes, size);
+    void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    memcpy(shared, bytes, size);
+    pid_t child = fork();
+    if (child == 0) {
+        /* Who reads what this command prints must not wait for the child. */
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            close(fd);
+        _exit(!access_here(memory, writes, address, shared, size));
+    }
+    bool is_done = child > 0 && child_ends_well(child, monotonic_ms() + ACCESS_MS);
+    if (is_done && !writes)
+        memcpy(bytes, shared, size);
+    munmap(shared, size);
+    return is_done;
+}
+
+/* Reads bytes of one mapping that is no file's, as the shim's pages are. */
 static bool read_anonymous(int memory, pid_t pid, uint64_t address, void *to, size_t size)
 {
     struct mapping mapping;
@@ -824,7 +859,7 @@ static bool read_anonymous(int memory, pid_t pid, uint64_t address, void *to, si
     while (!is_in && next_mapping(&rest, &mapping))
         is_in = mapping.start <= address && address + size <= mapping.end;
     free(maps);
-    return is_in && !is_file(&mapping) && pread(memory, to, size, (off_t)address) == (ssize_t)size;
+    return is_in && !is_file(&mapping) && access_memory(memory, false, address, to, size);
 }
 
 char *process_lacks(const struct process *process)
@@ -867,9 +902,8 @@ uint64_t page_read(int memory, const struct process *process, struct filter_page
 
 const char *page_write(int memory, uint64_t at, const void *data, size_t size)
 {
-    if (pwrite(memory, data, size, (off_t)at) != (ssize_t)size)
-        return format("its memory can't be written: %s", strerror(errno));
-    return NULL;
+    return access_memory(memory, true, at, (void *)data, size) ? NULL
+                                                               : "its memory can't be written";
 }
 
 /* A new generation makes the shim read the patterns; an odd one makes it wait for the writer. */

@@ -72,6 +72,19 @@ bool wait_for_child(pid_t pid, int *status)
     return true;
 }
 
+bool child_ends_well(pid_t pid, long long deadline)
+{
+    int status;
+    pid_t ended;
+    for (useconds_t pause = 50; (ended = waitpid(pid, &status, WNOHANG)) == 0;) {
+        if (monotonic_ms() >= deadline)
+            return false;
+        usleep(pause);
+        pause = pause < 5000 ? 2 * pause : pause;
+    }
+    return ended == pid && status == 0;
+}
+
 static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
 enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
 

@@ -29,6 +29,11 @@ bool child_has_ended(pid_t pid);
  * signal that ended it.  False and errno: nothing can wait for it; *status is unchanged. */
 bool wait_for_child(pid_t pid, int *status);
 
+/* Whether this process's child, a fork, ends with status 0 before monotonic_ms() reaches the
+ * deadline.  Else it may wait for a file of FUSE whose server does not answer: no signal ends that
+ * before the server ends. */
+bool child_ends_well(pid_t pid, long long deadline);
+
 /* Runs a program and returns the first 64 KB of its stdout and stderr as a string.  arguments: its
  * name or path, its arguments, NULL.  After so many seconds the program's process group is killed.
  * The program gets SIGTERM if its parent ends before, and a signal ends both.  *status is

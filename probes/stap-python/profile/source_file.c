@@ -6,6 +6,7 @@
 
 #include "lib/files.h"
 #include "lib/processes.h"
+#include "lib/program.h"
 #include "lib/util.h"
 
 #include <errno.h>
@@ -18,7 +19,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LARGEST = 4 << 20, SECONDS = 10, GROUPS = 256, NOBODY = 65534, FILES = 1024 };
@@ -205,17 +205,6 @@ static bool may_look_here(const struct source_process *process)
            (process->origin == SOURCE_NEIGHBOUR && process->user != 0);
 }
 
-/* Whether the child has ended well by the deadline.  Else it may wait for a file of FUSE whose
- * server does not answer: then no signal ends it before the server ends. */
-static bool has_ended_well(pid_t child, long long deadline)
-{
-    int status;
-    pid_t ended;
-    while ((ended = waitpid(child, &status, WNOHANG)) == 0 && monotonic_ms() < deadline)
-        sleep_ms(1);
-    return ended == child && status == 0;
-}
-
 struct source_file source_read(struct source_process *process, const char *name)
 {
     int ends[2];
@@ -240,7 +229,7 @@ struct source_file source_read(struct source_process *process, const char *name)
         child > 0 && read_all(ends[0], &answer, sizeof answer, deadline) == sizeof answer;
     size_t length = is_answered ? read_all(ends[0], text, LARGEST, deadline) : 0;
     close(ends[0]);
-    bool has_failed = child < 0 || !has_ended_well(child, deadline) || !is_answered;
+    bool has_failed = child < 0 || !child_ends_well(child, deadline) || !is_answered;
     process->is_slow = monotonic_ms() - began >= 1000 * SECONDS;
     if (has_failed)
         answer.file.why = "reading it failed, or took too long";
