@@ -18,11 +18,16 @@ where = ctypes.byref(ctypes.c_void_p())
 def mallocs():
     for _ in range(7):
         libc.malloc(size(10007))
+    # no process has room for these
+    libc.malloc(size(-1))
+    libc.malloc(size(1 << 47))
 
 
 def callocs():
     for _ in range(11):
         libc.calloc(size(3), size(7001))
+    libc.calloc(size(1 << 33), size(1 << 33))
+    libc.calloc(size(1 << 63), size(1))
 
 
 def reallocs():
