@@ -629,6 +629,7 @@ struct python_list {
     unsigned long running[PYTHON_RUNNING]; /* tasks that were printed as running in a thread */
     int running_count, printed;            /* printed: of all tasks */
     s64 depth;
+    int left; /* of PYTHON_FRAMES, for those tasks */
     int is_cut; /* there may be tasks that were not found */
     void (*each)(struct python_task_reader *tasks, struct python_list *list, unsigned long task); /* for the others */
 };
@@ -788,7 +789,7 @@ static void python_print_running(struct python_task_reader *tasks, struct python
     found = python_enter_frames(tasks);
     in_jit = tasks->frames.in_jit;
     for (; found == PYTHON_FRAME_OK && !ended; in_jit = 0, found = python_next_frame(&tasks->frames)) {
-        if (depth-- <= 0) {
+        if (depth-- <= 0 || list->left-- <= 0) {
             python_puts(&tasks->text, "...\n");
             break;
         }
@@ -900,7 +901,7 @@ static void python_print_waiting_tasks(struct python_task_reader *tasks, struct 
 static int python_print_tasks(s64 depth)
 {
     char buffer[128];
-    struct python_list list = {.depth = depth, .each = python_print_task};
+    struct python_list list = {.depth = depth, .left = PYTHON_FRAMES, .each = python_print_task};
     struct python_task_reader tasks;
     struct task_struct *thread;
     struct python_text text;
@@ -1010,7 +1011,7 @@ static void python_dump_chain(struct python_task_reader *tasks)
     int at, count = 0, most = min_t(s64, dump->depth, PYTHON_CHAIN);
     python_put_either(tasks, "", ",\"frames\":[");
     for (at = chain->count - 1; at >= 0 && found == PYTHON_FRAME_NONE; at--) {
-        if (most-- <= 0)
+        if (most-- <= 0 || dump->left <= 0)
             found = PYTHON_FRAME_OK;
         else if (!python_chain_frame(tasks, chain, at))
             found = PYTHON_FRAME_UNKNOWN;

@@ -135,6 +135,7 @@ static void python_dump_frame(struct python_dump *dump, struct python_text *text
 {
     const struct offsets_page *layout = &frames->layout;
     int line, known;
+    dump->left--;
     if (!dump->json) {
         python_puts(text, indent);
         python_put_frame(text, layout, frames->frame, frames->code, &dump->budget, in_jit);
@@ -174,7 +175,7 @@ static void python_dump_stack(struct python_dump *dump, struct python_text *text
     s64 depth = min_t(s64, dump->depth, PYTHON_STACK);
     int in_jit = frames->in_jit, count = 0;
     python_puts(text, dump->json ? ",\"frames\":[" : "");
-    for (; found == PYTHON_FRAME_OK && depth-- > 0; in_jit = 0) {
+    for (; found == PYTHON_FRAME_OK && depth-- > 0 && dump->left > 0; in_jit = 0) {
         python_dump_frame(dump, text, frames, in_jit, indent, &count);
         found = last && frames->frame == last ? PYTHON_FRAME_NONE : python_next_frame(frames);
     }
@@ -350,6 +351,7 @@ static int python_dump_process(struct python_dump *dump)
     dump->threads = 0;
     dump->budget = PYTHON_TABLES;
     dump->effort = python_lock_effort = PYTHON_DUMP_EFFORT;
+    dump->left = PYTHON_FRAMES;
     memset(&dump->frames, 0, sizeof dump->frames);
     memset(&dump->others, 0, sizeof dump->others);
     if (!current->mm || !python_read_layout(&dump->frames.layout)) {

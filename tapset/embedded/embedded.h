@@ -104,8 +104,9 @@ enum { PYTHON_DEPTH = 4, PYTHON_ITEMS = 16, PYTHON_CHARACTERS = 256 };
 
 /* ---------------------------------------------------------------- frames.c */
 
-/* Limits for one stack: bytes of line tables, and frames. */
-enum { PYTHON_TABLES = 128 * 1024, PYTHON_STACK = 1000 };
+/* Limits for one stack: bytes of line tables, and frames.  And frames of all threads that are printed at once, as the
+ * processor does nothing else meanwhile: the innermost 64 of 1000 threads. */
+enum { PYTHON_TABLES = 128 * 1024, PYTHON_STACK = 1000, PYTHON_FRAMES = 64 * 1000 };
 
 /* What determines the line of a frame. */
 struct python_code_position {
@@ -236,6 +237,7 @@ struct python_dump {
     int printed;                 /* the processes that were printed */
     int threads;                 /* of this process, that were printed */
     int effort;                  /* what is left of PYTHON_DUMP_EFFORT */
+    int left;                    /* of PYTHON_FRAMES */
     unsigned long budget;        /* for line tables */
     struct python_frames frames; /* with the layout */
     struct python_frames others; /* of the threads that a thread waits for */

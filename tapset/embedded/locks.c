@@ -90,7 +90,7 @@ static int python_search_frame(struct python_lock *lock, struct python_text *tex
     return 0;
 }
 
-static int python_lock_effort; /* how many more objects and entries may be read in this dump */
+static int python_lock_effort; /* how many more objects, entries and frames may be read in this dump */
 
 /* The same for this frame and those around it. */
 static int python_search_frames(struct python_lock *lock, struct python_text *text, struct python_frames *frames,
@@ -132,7 +132,7 @@ static void python_search_outside(struct python_lock *lock, struct python_text *
     }
     do
         found = python_next_frame(frames);
-    while (found == PYTHON_FRAME_OK && ++depth < PYTHON_STACK &&
+    while (found == PYTHON_FRAME_OK && ++depth < PYTHON_STACK && --python_lock_effort > 0 &&
            python_word(frames->code + frames->layout.co_filename) == module);
     if (python_search_frames(&outside, text, frames, found))
         *lock = outside;

@@ -130,24 +130,25 @@ static int python_sample_line(struct python_sample *sample, u64 *place, u32 *use
 
 /* ---------------------------------------------------------------- stacks as text */
 
-/* Writes whole lines, then a line of dots if frames are left. */
-static void python_put_frames(struct python_text *text, enum python_frame_status found, struct python_frames *frames,
-                              s64 depth, unsigned long *budget)
+/* Writes whole lines, then a line of dots if frames are left; returns how many frames. */
+static int python_put_frames(struct python_text *text, enum python_frame_status found, struct python_frames *frames,
+                             s64 depth, unsigned long *budget)
 {
-    int in_jit = frames->in_jit;
+    int in_jit = frames->in_jit, count = 0;
     depth = min_t(s64, depth, PYTHON_STACK);
     for (; found == PYTHON_FRAME_OK; in_jit = 0, found = python_next_frame(frames)) {
         char *line = text->at;
-        if (depth-- > 0)
+        if (count++ < depth)
             python_put_frame(text, &frames->layout, frames->frame, frames->code, budget, in_jit);
-        if (depth < 0 || text->full) {
+        if (count > depth || text->full) {
             text->at = line;
             python_put_last(text, "...\n");
-            return;
+            return count - 1;
         }
     }
     if (found == PYTHON_FRAME_UNKNOWN)
         python_put_last(text, "<unknown>\n");
+    return count;
 }
 
 static void python_put_stack(struct python_text *text, unsigned long object, s64 depth)
@@ -204,9 +205,10 @@ static void python_put_quoted_thread(struct python_text *text, const struct offs
         python_puts(text, "\"");
 }
 
-/* Prints a thread of this process and its stack; false: no Python frames. */
+/* Prints a thread of this process and its stack, of at most *left frames, and takes their number off; false: no Python
+ * frames. */
 static int python_print_thread(struct task_struct *thread, const struct offsets_page *layout, s64 depth,
-                               unsigned long *budget)
+                               unsigned long *budget, int *left)
 {
     struct python_frames frames = {.layout = *layout};
     enum python_frame_status found = python_thread_frame(&frames, thread);
@@ -220,7 +222,7 @@ static int python_print_thread(struct task_struct *thread, const struct offsets_
     python_puts(&text, " ");
     python_put_quoted_thread(&text, layout, thread, 0);
     python_puts(&text, python_is_running(thread) ? ", running\n" : ", asleep\n");
-    python_put_frames(&text, found, &frames, depth, budget);
+    *left -= python_put_frames(&text, found, &frames, min_t(s64, depth, *left), budget);
     python_puts(&text, "\n");
     python_flush(&text);
     return 1;

@@ -236,6 +236,11 @@ only_pythons() {
   each_runs dump.py
 }
 
+# bats test_tags=slow
+@test "of many deep stacks 64,000 frames are printed, and dots for the others" {
+  pythons=${pythons##* } each_runs dump.py many
+}
+
 @test "a dump says for which lock a thread sleeps, by which path it knows the lock, and which threads wait for each other" {
   only_pythons 6 13
   each_runs locks.py

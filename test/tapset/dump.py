@@ -1,5 +1,5 @@
-# dump.py LIBRARY ROOM: dumps this process with the tapset's C functions in LIBRARY, as pydump does, and compares the
-# frames, the variables and the tasks with those that Python has.
+# dump.py LIBRARY ROOM [many]: dumps this process with the tapset's C functions in LIBRARY, as pydump does, and compares
+# the frames, the variables and the tasks with those that Python has, or counts those of many threads.
 #
 # SPDX-License-Identifier: MIT
 
@@ -111,7 +111,40 @@ def check_tasks():
     assert any(line.startswith('  File "') and line.endswith(", in waits") for line in lines), text
 
 
-check_values()
-if sys.version_info >= (3, 8):
-    check_tasks()
+def deep(depth, function):
+    return deep(depth - 1, function) if depth else function()
+
+
+# Of 100 threads with 900 frames each.
+def check_many():
+    def printed(name, *arguments):
+        library.run_here()
+        getattr(ctypes.PyDLL(sys.argv[1]), name)(*(ctypes.c_longlong(one) for one in arguments))
+        return library.take_printed().decode("utf-8").split("\n")
+
+    async def asks():
+        return deep(900, lambda: printed("print_python_tasks_1", 1000))
+
+    def count(lines):
+        return sum(line.startswith("File ") for line in lines)
+
+    library.have_threads(100)
+    lines = deep(900, lambda: dump(depth=1000, locals=0, tasks=0, as_json=0)).split("\n")
+    check("frames of a dump", (64000, True), (count(lines), "..." in lines))
+    check("heads", 100, sum(line.startswith("Thread ") for line in lines))
+    last = deep(900, lambda: dump(depth=1000, locals=0, tasks=0))["processes"][0]["threads"][-1]
+    check("the last thread", ([], False), (last["frames"], last["whole"]))
+    lines = deep(900, lambda: printed("print_python_threads_1", 1000))
+    check("frames of all threads", (64000, True), (count(lines), "..." in lines))
+    # up to 3.13 the search for the running task ends before
+    assert sys.version_info < (3, 8) or count(asyncio.run(asks())) <= 64000
+    library.have_threads(1)
+
+
+if sys.argv[3:] == ["many"]:
+    check_many()
+else:
+    check_values()
+    if sys.version_info >= (3, 8):
+        check_tasks()
 print("all as expected")

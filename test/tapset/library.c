@@ -173,6 +173,12 @@ void join_process(int pid)
     current->tgid = pid;
 }
 
+/* The process has so many threads like the one that runs. */
+void have_threads(int count)
+{
+    process_threads = count;
+}
+
 /* Time passes, and some of it the thread that runs is on the CPU. */
 void pass(int ns, int on_cpu)
 {

@@ -118,7 +118,7 @@ static char __attribute__((unused)) warned[256];
 #define _stp_warn(...) ((void)snprintf(warned, sizeof warned, __VA_ARGS__))
 
 /* What was printed. */
-static char printed[1 << 22];
+static char printed[1 << 24];
 static size_t printed_length;
 
 static inline void _stp_print(const char *text)
@@ -309,7 +309,10 @@ struct user_namespace {
 static struct user_namespace __attribute__((unused)) init_user_ns;
 #define current_uid() 0u
 #define from_kuid_munged(namespace, user) ((void)(namespace), (user))
-#define for_each_thread(process, thread) for (thread = (process); thread; thread = NULL)
+/* The threads of a process are the running one, so many times. */
+static int __attribute__((unused)) process_threads = 1;
+#define for_each_thread(process, thread) \
+    for (int more_threads = process_threads; more_threads-- > 0 && ((thread) = (process));)
 #define task_user_tls(task) (&(task)->thread.tpidr_el0)
 #define rcu_read_lock() ((void)0)
 #define rcu_read_unlock() ((void)0)
