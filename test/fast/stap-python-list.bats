@@ -323,13 +323,29 @@ for kind in 7, 11, 2, 6:
         print(kind, filling, "status", status, round(time.time() - start, 1), "s")
         assert status == 1
         assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
-# four million sections, whose number is in the first one
-with open("python3", "wb") as file:
-    file.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 0, 1))
-    file.write(struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, 1 << 22, 0, 0, 0, 0))
-    file.truncate(64 + (64 << 22))
-assert subprocess.call([sys.argv[1], "list", "./python3"]) == 1
-assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
+
+
+# A file of 600 MB that takes no room on the disk, with these sections and so many segments.
+def write_sparse(sections, section_count, segment_count):
+    with open("python3", "wb") as file:
+        head = struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 64, 0, 64, 56, segment_count, 64, section_count, 0)
+        file.write(b"\x7fELF\2\1\1" + bytes(9) + head)
+        file.write(b"".join(struct.pack("<IIQQQQIIQQ", 0, *section, 4, 0) for section in sections))
+        file.truncate(600 << 20)
+
+
+# four million sections, and ten million segments, whose number is in the first section; notes, and strings of a symbol table
+# in half of the file each
+first, part = (0, 0, 0, 0, 1 << 22, 0, 10 << 20), 299 << 20
+for sparse in (
+    ([first], 0, 0),
+    ([first], 1, 0xFFFF),
+    ([first, (7, 0, 0, 4096, part, 0, 0), (7, 0, 0, part, part, 0, 0)], 3, 0),
+    ([first, (11, 0, 0, 4096, 4096, 2, 0), (3, 0, 0, part, part, 0, 0)], 3, 0),
+):
+    write_sparse(*sparse)
+    assert subprocess.call([sys.argv[1], "list", "./python3"]) == 1
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000, sparse
 with open("python3", "r+b") as file:
     file.truncate((1 << 30) + 1)
 assert b"larger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"], timeout=8, stderr=subprocess.PIPE).stderr

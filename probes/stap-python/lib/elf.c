@@ -20,6 +20,7 @@
 enum {
     NOTE_TYPE_SDT = 3,        /* <sys/sdt.h> */
     FILE_MAX = 1 << 30,       /* bytes; CPython has tens of millions */
+    READ_MAX = 128 << 20,     /* bytes of a file that are read; of CPython some millions */
     SYMBOLS_MAX = 2 << 20,    /* of a table */
     DYNAMIC_MAX = 1 << 16,    /* entries */
     CONSTANTS_MAX = 64 << 20, /* bytes */
@@ -33,16 +34,17 @@ const char *marker_name(unsigned number)
 
 /* ---------------------------------------------------------------- sections within a budget */
 
-/* Headers may refer to any part of the file any number of times.  The budget, the file's size,
- * bounds what is read. */
+/* Headers may refer to any part of the file any number of times, and the file may be another
+ * user's, sparse, and as large as that likes.  The budget, the file's size or READ_MAX, bounds what
+ * is read, and the memory for that. */
 static struct {
     uint64_t left; /* bytes that may still be read */
     char *read;    /* for each section, whether it has been read */
 } budget;
 
-/* Whether the file has so many sections that their number is not in its header: libelf takes memory
- * for each, with a file of 1 GB two gigabytes.  CPython has some 40. */
-static bool has_countless_sections(int fd)
+/* Whether the file has so many sections or segments that their number is not in its header: libelf
+ * takes memory for each, with a file of 1 GB two gigabytes.  CPython has some 40 and 15. */
+static bool has_countless_parts(int fd)
 {
     union {
         unsigned char ident[EI_NIDENT];
@@ -51,8 +53,9 @@ static bool has_countless_sections(int fd)
     } head = {0};
     ssize_t got = pread(fd, &head, sizeof head, 0);
     if (got > 0 && head.ident[EI_CLASS] == ELFCLASS64)
-        return head.wide.e_shoff && !head.wide.e_shnum;
-    return got > 0 && head.narrow.e_shoff && !head.narrow.e_shnum;
+        return (head.wide.e_shoff && !head.wide.e_shnum) || head.wide.e_phnum == PN_XNUM;
+    return got > 0 &&
+           ((head.narrow.e_shoff && !head.narrow.e_shnum) || head.narrow.e_phnum == PN_XNUM);
 }
 
 /* The caller closes the result with close_elf().  NULL, and the reason in *why, on failure. */
@@ -67,10 +70,10 @@ static Elf *open_elf(const char *path, int *fd, const char **why)
     *why = status.st_size > FILE_MAX ? "larger than 1 GB" : "not an ELF file";
     elf_version(EV_CURRENT);
     /* ELF_C_READ, not mmap(): the file may be truncated while it is read. */
-    Elf *elf = status.st_size > FILE_MAX || has_countless_sections(*fd)
+    Elf *elf = status.st_size > FILE_MAX || has_countless_parts(*fd)
                    ? NULL
                    : elf_begin(*fd, ELF_C_READ, NULL);
-    budget.left = (uint64_t)status.st_size;
+    budget.left = status.st_size < READ_MAX ? (uint64_t)status.st_size : READ_MAX;
     if (elf && elf_kind(elf) == ELF_K_ELF && elf_getshdrnum(elf, &sections) == 0 &&
         (budget.read = calloc(sections + 1, 1)))
         return elf;
