@@ -384,6 +384,22 @@ PY
   grep -x "  one of 32 CPythons in it: which one runs can't be told" <<<"$output"
 }
 
+# As above: in the square of its length it would take minutes.
+@test "a program whose command line is a million slashes doesn't keep attach --name busy" {
+  local proc=$BATS_TEST_TMPDIR/root/proc/4711
+  mkdir -p "$proc"
+  ln -s "$(readlink -f /usr/bin/python3)" "$proc/exe"
+  ln -s / "$proc/root"
+  echo "4711 (odd) S 1$(printf ' 5%.0s' {1..40})" >"$proc/stat"
+  printf 'Name:\todd\nUid:\t0\t0\t0\t0\n' >"$proc/status"
+  echo "400000-401000 r-xp 00000000 00:2a 7 $(readlink -f /usr/bin/python3)" >"$proc/maps"
+  head -c 1000000 /dev/zero | tr '\0' / >"$proc/cmdline"
+  export STAP_PYTHON_ROOT=$BATS_TEST_TMPDIR/root
+  launcher ps | grep -q '^4711 .*////'
+  ulimit -t 20
+  refuses 1 'no such Python runs' attach --name '*shop*'
+}
+
 @test "list shows whether a process has the shim" {
   local pid
   LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(600)' &

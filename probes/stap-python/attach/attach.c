@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +23,12 @@
 /* ---------------------------------------------------------------- targets */
 
 /* Whether text (or NULL), or the part of it after a slash, matches the pattern: users type the end
- * of a path, or a path relative to their directory. */
+ * of a path, or a path relative to their directory.  A longer text than a path is none: a program
+ * may have a command line of a million slashes. */
 static bool matches(const char *pattern, const char *text)
 {
+    if (text && strnlen(text, PATH_MAX) == PATH_MAX)
+        return false;
     while (strncmp(pattern, "./", 2) == 0)
         pattern += 2;
     for (const char *at = text; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
