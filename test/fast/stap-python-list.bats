@@ -346,6 +346,14 @@ for sparse in (
     write_sparse(*sparse)
     assert subprocess.call([sys.argv[1], "list", "./python3"]) == 1
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000, sparse
+# a marker whose arguments are a text of 60 MB
+with open("python3", "wb") as file:
+    text = bytes(24) + b"python\0function__summary\0" + b"x" * (60 << 20) + b"\0"
+    note = struct.pack("<III", 8, len(text), 3) + b"stapsdt\0" + text + bytes(-len(text) % 4)
+    file.write(b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 0, 0, 64, 2, 0))
+    file.write(bytes(64) + struct.pack("<IIQQQQIIQQ", 0, 7, 0, 0, 192, len(note), 0, 0, 4, 0) + note)
+assert subprocess.call([sys.argv[1], "list", "./python3"], stdout=subprocess.DEVNULL) == 0
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200000
 with open("python3", "r+b") as file:
     file.truncate((1 << 30) + 1)
 assert b"larger than 1 GB" in subprocess.run([sys.argv[1], "list", "./python3"], timeout=8, stderr=subprocess.PIPE).stderr

@@ -22,6 +22,7 @@ enum {
     FILE_MAX = 1 << 30,       /* bytes; CPython has tens of millions */
     READ_MAX = 128 << 20,     /* bytes of a file that are read; of CPython some millions */
     SYMBOLS_MAX = 2 << 20,    /* of a table */
+    OPERANDS_MAX = 256,       /* bytes; the shim's have some 50 */
     DYNAMIC_MAX = 1 << 16,    /* entries */
     CONSTANTS_MAX = 64 << 20, /* bytes */
 };
@@ -138,7 +139,8 @@ static void read_descriptor(struct elf_file *file, const char *bytes, size_t siz
         return;
     file->entries++;
     const char *operands = name + strlen(name) + 1;
-    if (strcmp(name, "function__summary") == 0 && operands < bytes + size) {
+    if (strcmp(name, "function__summary") == 0 && operands < bytes + size &&
+        bytes + size - operands < OPERANDS_MAX) {
         const char *last = strrchr(operands, ' ');
         free(file->own_operand);
         file->own_operand = strdup(last ? last + 1 : operands);
