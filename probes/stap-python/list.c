@@ -35,7 +35,7 @@ static const char ps_usage[] =
     "  VENV       its virtual environment, by pyvenv.cfg, uwsgi's options or VIRTUAL_ENV\n"
     "  CONTAINER  its container; \"other root\" or \"other mounts\" if it sees other files than "
     "we\n"
-    "  COMMAND    as it was started, cut at the width of the terminal\n"
+    "  COMMAND    as it was started, up to 65,536 characters, cut at the width of the terminal\n"
     "\n"
     "--json prints an array of objects instead, whole, with null for -.\n";
 
@@ -74,10 +74,15 @@ static void fill_in_shim(struct row *row, const struct process *process)
         row->shim = "can't";
 }
 
+/* A thousand processes of one user may have a megabyte each. */
 static const char *command_of(pid_t pid)
 {
+    enum { COMMAND_MAX = 64 << 10 };
     char *command = proc_command_line(pid), *name = proc_file(pid, "comm");
-    return *command ? command : format("[%.*s]", (int)strcspn(name, "\n"), name);
+    char *text = *command ? utf8_prefix(command, COMMAND_MAX)
+                          : format("[%.*s]", (int)strcspn(name, "\n"), name);
+    free(command);
+    return text;
 }
 
 static struct row row_of(const struct process *process)

@@ -251,6 +251,37 @@ assert expected in command, (command, expected)
 PY
 }
 
+@test "ps takes little memory, whatever programs write over their command lines and environments" {
+  local root=$BATS_TEST_TMPDIR/root python
+  python=$(readlink -f /usr/bin/python3)
+  # a name that no file has and a great many folders for it, and very many strings
+  "$(system_python)" - "$root/proc" "$python" <<'PY'
+import os
+import sys
+
+for pid in range(4711, 4731):
+    os.makedirs("%s/%d" % (sys.argv[1], pid))
+    os.chdir("%s/%d" % (sys.argv[1], pid))
+    os.symlink(sys.argv[2], "exe")
+    os.symlink("/", "root")
+    for name, text in {
+        "stat": "%d (odd) S 1" % pid + 40 * " 5" + "\n",
+        "status": "Name:\todd\nUid:\t0\t0\t0\t0\n",
+        "maps": "400000-401000 r-xp 00000000 00:2a 7 %s\n" % sys.argv[2],
+        "cmdline": "x" * 1000000 + "\0",
+        "environ": "PYTHON_STAP=" + "y" * 600000 + "\0PATH=" + "/:" * 50000 + "\0" * 290000,
+    }.items():
+        with open(name, "w") as file:
+            file.write(text)
+PY
+  export STAP_PYTHON_ROOT=$root
+  ulimit -v 60000
+  run launcher ps
+  echo "${output:0:300}"
+  [ "$status" = 0 ]
+  [ "$(awk '/^47/ && length($NF) == 65536' <<<"$output" | wc -l)" = 20 ]
+}
+
 @test "ps counts what it may not look at, and says who may" {
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"
   need setpriv unshare

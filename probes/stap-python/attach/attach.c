@@ -42,11 +42,12 @@ static bool matches(const char *pattern, const char *text)
 static bool matches_title(const char *pattern, const char *title)
 {
     static const char between[] = " :[](){}<>@,;|\"'";
-    char *text = strdup(title), *word;
-    while ((word = strsep(&text, between)))
-        if (*word && matches(pattern, word))
-            return true;
-    return false;
+    char *text = strdup(title), *rest = text, *word;
+    bool found = false;
+    while (!found && (word = strsep(&rest, between)))
+        found = *word && matches(pattern, word);
+    free(text);
+    return found;
 }
 
 /* Whether its command name, the first word of its command line, its program, script or title
@@ -56,14 +57,18 @@ static bool is_requested_by_name(const struct attach_request *request,
 {
     char *command = proc_file(process->pid, "comm");
     char *name = strndup(command, strcspn(command, "\n")), *script = proc_script(process);
-    const char *called = proc_strings(process->pid, "cmdline")[0], *title = started_title(process);
-    for (size_t i = 0; i < request->name_count; i++)
-        if (matches(request->names[i], name) || matches(request->names[i], called) ||
-            matches(request->names[i], process->python.path) ||
-            matches(request->names[i], script) ||
-            (title && matches_title(request->names[i], title)))
-            return true;
-    return false;
+    char **words = proc_strings(process->pid, "cmdline"), *title = started_title(process);
+    bool is = false;
+    for (size_t i = 0; i < request->name_count && !is; i++)
+        is = matches(request->names[i], name) || matches(request->names[i], words[0]) ||
+             matches(request->names[i], process->python.path) ||
+             matches(request->names[i], script) ||
+             (title && matches_title(request->names[i], title));
+    free(name);
+    free(script);
+    free(words);
+    free(title);
+    return is;
 }
 
 static bool is_among(pid_t pid, const pid_t *pids, size_t count)

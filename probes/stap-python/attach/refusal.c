@@ -66,8 +66,8 @@ const char *environment_refusal(const struct process *process)
     if (!value || !*value || strcmp(value, "auto") == 0 || strcmp(value, "all") == 0)
         return NULL;
     return strcmp(value, "off") == 0 ? "it was started with PYTHON_STAP=off"
-                                     : format("it was started with PYTHON_STAP=%s, which is off, "
-                                              "as it is neither auto nor all",
+                                     : format("it was started with PYTHON_STAP=%.40s, which is "
+                                              "off, as it is neither auto nor all",
                                               printable(value));
 }
 

@@ -548,7 +548,7 @@ void processes_warn_of_hidden(size_t count)
 char **proc_strings(pid_t pid, const char *name)
 {
     enum { LIMIT = 1 << 20 };
-    char *text = calloc(1, LIMIT + 1);
+    char *text = calloc(1, LIMIT + 1), *copy;
     int fd = open(under_root(format("/proc/%d/%s", pid, name)), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t length = 0, count = 0;
     ssize_t got;
@@ -560,25 +560,28 @@ char **proc_strings(pid_t pid, const char *name)
         close(fd);
     for (const char *at = text; at < text + length; at += strlen(at) + 1)
         count++;
-    char **strings = calloc(count + 1, sizeof *strings), *at = text;
+    char **strings = malloc((count + 1) * sizeof *strings + length + 1);
     if (!strings)
         abort();
-    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-        strings[i] = strdup(at);
+    copy = memcpy(strings + count + 1, text, length + 1);
+    for (size_t i = 0; i < count; i++, copy += strlen(copy) + 1)
+        strings[i] = copy;
+    strings[count] = NULL;
     free(text);
     return strings;
 }
 
 char *proc_command_line(pid_t pid)
 {
-    char *line = NULL;
+    char *line = NULL, **words = proc_strings(pid, "cmdline");
     size_t size;
     FILE *out = open_memstream(&line, &size);
     if (!out)
         abort();
-    for (char **word = proc_strings(pid, "cmdline"), **first = word; *word; word++)
-        fprintf(out, "%s%s", word == first ? "" : " ", *word);
+    for (char **word = words; *word; word++)
+        fprintf(out, "%s%s", word == words ? "" : " ", *word);
     fclose(out);
+    free(words);
     /* A program that has overwritten its command line may have filled it with blanks. */
     for (size_t end = strlen(line); end && line[end - 1] == ' ';)
         line[--end] = '\0';
@@ -587,19 +590,24 @@ char *proc_command_line(pid_t pid)
 
 char *proc_environ(pid_t pid, const char *name)
 {
+    enum { LIMIT = 65536 };
     size_t length = strlen(name);
-    for (char **string = proc_strings(pid, "environ"); *string; string++)
+    char **strings = proc_strings(pid, "environ"), *value = NULL;
+    for (char **string = strings; *string && !value; string++)
         if (strncmp(*string, name, length) == 0 && (*string)[length] == '=')
-            return *string + length + 1;
-    return NULL;
+            value = strndup(*string + length + 1, LIMIT);
+    free(strings);
+    return value;
 }
 
 bool started_environment_is_whole(pid_t pid)
 {
-    for (char **string = proc_strings(pid, "environ"); *string; string++)
-        if (!strchr(*string, '='))
-            return false;
-    return true;
+    char **strings = proc_strings(pid, "environ"), **string = strings;
+    while (*string && strchr(*string, '='))
+        string++;
+    bool is_whole = !*string;
+    free(strings);
+    return is_whole;
 }
 
 /* Whether its program's name begins with python: others may contain CPython, too. */
@@ -629,7 +637,9 @@ char *started_title(const struct process *process)
 {
     char **words = proc_strings(process->pid, "cmdline"), *first = words[0];
     bool whole = first && (strchr(first, '/') || !strpbrk(first, " :[")) && words[1];
-    return !first || whole ? NULL : proc_command_line(process->pid);
+    bool has_title = first && !whole;
+    free(words);
+    return has_title ? proc_command_line(process->pid) : NULL;
 }
 
 /* ---------------------------------------------------------------- a process's script */
@@ -657,35 +667,42 @@ static char option_kind(const char *word, size_t *at, int *words)
 
 /* An absolute path for a path relative to the process's working directory, in the process's root.
  */
-static char *absolute(pid_t pid, char *path)
+static char *absolute(pid_t pid, const char *path)
 {
     while (strncmp(path, "./", 2) == 0)
         path += 2;
     const char *cwd = *path == '/' ? NULL : link_target(under_root(format("/proc/%d/cwd", pid)));
-    return cwd ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) : path;
+    return cwd ? format("%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) : strdup(path);
 }
 
-char *proc_script(const struct process *process)
+/* The script or module among the words of Python's command line; NULL: there is none. */
+static char *script_among(pid_t pid, char **word)
 {
-    char **word = proc_strings(process->pid, "cmdline");
-    if (!*word || !is_pythons_program(process))
-        return NULL;
-    for (word++; *word;) {
+    while (*word) {
         size_t at = 0;
         int words;
         switch (option_kind(*word, &at, &words)) {
         case 's':
-            return absolute(process->pid, *word);
+            return absolute(pid, *word);
         case 'c':
             return NULL;
         case 'm':
-            return words == 1 ? *word + at : word[1];
+            return words == 1 ? strdup(*word + at) : word[1] ? strdup(word[1]) : NULL;
         default:
             for (; words && *word; words--)
                 word++;
         }
     }
     return NULL;
+}
+
+char *proc_script(const struct process *process)
+{
+    char **words = proc_strings(process->pid, "cmdline");
+    char *script =
+        *words && is_pythons_program(process) ? script_among(process->pid, words + 1) : NULL;
+    free(words);
+    return script;
 }
 
 /* ---------------------------------------------------------------- a virtual environment */
@@ -695,7 +712,26 @@ char *proc_script(const struct process *process)
 static bool is_there(pid_t pid, const char *path)
 {
     struct stat status;
-    return lstat(under_root(format("/proc/%d/root%s", pid, path)), &status) == 0;
+    char *file = format("/proc/%d/root%s", pid, path);
+    bool is = lstat(under_root(file), &status) == 0;
+    free(file);
+    return is;
+}
+
+/* The path of the program called so, in the folders of the process's PATH, of which a program can
+ * make up hundreds of thousands; NULL: none. */
+static char *in_its_path(pid_t pid, const char *name)
+{
+    char *folders = proc_environ(pid, "PATH"), *rest = folders, *folder, *path = NULL;
+    while (!path && rest && (folder = strsep(&rest, ":"))) {
+        path = *folder == '/' ? format("%s/%s", folder, name) : NULL;
+        if (path && !is_there(pid, path)) {
+            free(path);
+            path = NULL;
+        }
+    }
+    free(folders);
+    return path;
 }
 
 /* The path by which the program was called, absolute in the process's root; NULL: unknown, as the
@@ -703,29 +739,24 @@ static bool is_there(pid_t pid, const char *path)
 static char *called_as(const struct process *process)
 {
     pid_t pid = process->pid;
-    char *word = proc_strings(pid, "cmdline")[0], *path = NULL, *folders, *cwd;
-    if (!word || !*word)
-        return NULL;
-    if (*word == '/')
-        path = word;
-    else if (strchr(word, '/') && (cwd = link_target(under_root(format("/proc/%d/cwd", pid)))))
-        path = format("%s/%s", cwd, word);
-    else if (!strchr(word, '/') && (folders = proc_environ(pid, "PATH")))
-        for (char *folder; !path && (folder = strsep(&folders, ":"));)
-            if (*folder == '/' && is_there(pid, format("%s/%s", folder, word)))
-                path = format("%s/%s", folder, word);
+    char **words = proc_strings(pid, "cmdline"), *word = words[0], *path = NULL, *cwd;
+    if (word && *word && strnlen(word, PATH_MAX) < PATH_MAX) {
+        if (*word == '/')
+            path = strdup(word);
+        else if (!strchr(word, '/'))
+            path = in_its_path(pid, word);
+        else if ((cwd = link_target(under_root(format("/proc/%d/cwd", pid)))))
+            path = format("%s/%s", cwd, word);
+    }
+    free(words);
     return path && is_there(pid, path) ? path : NULL;
 }
 
-/* The virtual environment in uwsgi's command line; NULL if there is none. */
-static char *uwsgi_venv(pid_t pid)
+/* The value of the option for a virtual environment among uwsgi's words; NULL: it is not there. */
+static const char *uwsgi_option(char **words)
 {
     static const char *const options[] = {"-H", "--home", "--pyhome", "--venv", "--virtualenv"};
-    const char *program = link_target(under_root(format("/proc/%d/exe", pid)));
-    const char *name = program ? strrchr(program, '/') : NULL;
-    if (!name || strncmp(name, "/uwsgi", 6) != 0)
-        return NULL;
-    for (char **word = proc_strings(pid, "cmdline"); *word; word++)
+    for (char **word = words; *word; word++)
         for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
             size_t length = strlen(options[i]);
             if (strncmp(*word, options[i], length) != 0)
@@ -736,6 +767,20 @@ static char *uwsgi_venv(pid_t pid)
                 return *word + length + 1;
         }
     return NULL;
+}
+
+/* The virtual environment in uwsgi's command line; NULL if there is none. */
+static char *uwsgi_venv(pid_t pid)
+{
+    const char *program = link_target(under_root(format("/proc/%d/exe", pid)));
+    const char *name = program ? strrchr(program, '/') : NULL;
+    if (!name || strncmp(name, "/uwsgi", 6) != 0)
+        return NULL;
+    char **words = proc_strings(pid, "cmdline");
+    const char *value = uwsgi_option(words);
+    char *venv = value ? strdup(value) : NULL;
+    free(words);
+    return venv;
 }
 
 char *proc_venv(const struct process *process)
@@ -751,7 +796,10 @@ char *proc_venv(const struct process *process)
     }
     char *venv = uwsgi_venv(pid);
     venv = venv ? venv : proc_environ(pid, "VIRTUAL_ENV");
-    return venv && *venv == '/' && is_there(pid, format("%s/pyvenv.cfg", venv)) ? venv : NULL;
+    return venv && *venv == '/' && strnlen(venv, PATH_MAX) < PATH_MAX &&
+                   is_there(pid, format("%s/pyvenv.cfg", venv))
+               ? venv
+               : NULL;
 }
 
 /* ---------------------------------------------------------------- container */

@@ -118,14 +118,15 @@ void processes_warn_of_hidden(size_t count);
  * is NULL. */
 
 /* The strings in the first MB of /proc/PID/name ("cmdline", "environ"), NULL-terminated; none if
- * the file can't be read. */
+ * the file can't be read.  The caller frees the list, and with it the strings: a program may have a
+ * million. */
 char **proc_strings(pid_t pid, const char *name);
 
 /* The words of the command line, separated by blanks; "" if there are none. */
 char *proc_command_line(pid_t pid);
 
-/* The value of a variable in the environment at the start; NULL if it was not set, or is unknown.
- */
+/* The value of a variable in the environment at the start, its first 64 KB; NULL if it was not set,
+ * or is unknown. */
 char *proc_environ(pid_t pid, const char *name);
 
 /* Whether /proc shows the environment as at the start.  If not, the program has written a title
