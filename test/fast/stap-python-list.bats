@@ -334,8 +334,8 @@ def write_sparse(sections, section_count, segment_count):
         file.truncate(600 << 20)
 
 
-# four million sections, and ten million segments, whose number is in the first section; notes, and strings of a symbol table
-# in half of the file each
+# four million sections, and ten million segments, whose number is in the first section; notes, and strings of a symbol
+# table, in half of the file each
 first, part = (0, 0, 0, 0, 1 << 22, 0, 10 << 20), 299 << 20
 for sparse in (
     ([first], 0, 0),

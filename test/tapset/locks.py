@@ -180,7 +180,7 @@ class Condition:
         library.have_threads(1)
         previous.value = before
         check("a frame that calls itself", "waits for waiter in wait", said[0])
-        # the threads share 100,000 frames, of 52 bytes, for their locks, and have 1000 each, of 15 bytes, for their names
+        # the threads share 100,000 frames, of 52 bytes, for their locks, and have 1000 each, of 15, for their names
         assert read < 14 * 1000 * 1000, read
 
 
