@@ -251,6 +251,21 @@ mmap(max(int(line.split('-')[0], 16) for line in open('/proc/self/maps') if line
   grep -q "^    it is another file, $BATS_TEST_TMPDIR/libpython-stap.so.0, and tracers look in $shim: restart the program" <<<"$output"
 }
 
+@test "bpftrace, as root, reads no shim that another user can change" {
+  [ "$(id -u)" = 0 ] || skip "needs root, to give a file to another user"
+  can_bpftrace
+  local number=0 copy=$BATS_TEST_TMPDIR/libpython-stap.so.0 change
+  cp "$shim" "$copy"
+  ticking '' LD_PRELOAD="$copy" /usr/bin/python3
+  wait_for thread_has "$program" comm python-stap
+  for change in 'chown 65534' 'chmod 775' 'chmod 757'; do
+    chown 0 "$copy"
+    chmod 755 "$copy"
+    $change "$copy"
+    refuses 1 "$program: its shim is $copy, a file that other users can change" pyflow --backend bpftrace -x "$program"
+  done
+}
+
 @test "a copy of the shim in a mount namespace of its own is said to be one, and --backend bpftrace finds it" {
   [ "$(id -u)" = 0 ] || skip "needs root, for a mount namespace"
   need unshare

@@ -19,10 +19,16 @@
 #include "systemtap/systemtap.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 /* The directory of the bpftrace scripts in which make has filled in the shim's path. */
 static const char *bpftrace_scripts(void)
@@ -109,8 +115,33 @@ static struct target read_arguments(char **arguments)
     return target;
 }
 
+/* A path for bpftrace of the process's shim, which is not ours.  Exits if another user can change
+ * the file: bpftrace would read it as root, and 0.17 crashes at some.  Opened here, as the process
+ * may map another file in its place by then.  The user who serves a file of FUSE says whose it is;
+ * what others may mount has no set-user-ID programs. */
+static const char *open_elsewhere(const struct process *process, const char *path)
+{
+    enum {
+        FUSE_MAGIC = 0x65735546
+    }; /* FUSE_SUPER_MAGIC of <linux/magic.h>, not in older headers */
+    struct stat status;
+    struct statfs mount;
+    int fd = open_regular(path, &status);
+    if (fd < 0 || fstatfs(fd, &mount) != 0)
+        die(FAILED, "%d: its shim can't be opened: %s", process->pid, strerror(errno));
+    if ((status.st_uid != 0 && status.st_uid != geteuid()) ||
+        status.st_mode & (S_IWGRP | S_IWOTH) ||
+        (mount.f_type == FUSE_MAGIC && mount.f_flags & ST_NOSUID))
+        die(FAILED,
+            "%d: its shim is %s, a file that other users can change: bpftrace is not to read it as "
+            "root: restart the program",
+            process->pid, process->shim);
+    fcntl(fd, F_SETFD, 0);
+    return format("/proc/self/fd/%d", fd);
+}
+
 /* Exits if tracers don't see the shim in the process of -x.  The path to probe, if bpftrace does
- * not find this shim at its own path: below /proc/PID/map_files; else NULL. */
+ * not find this shim at its own path; else NULL. */
 static const char *check_process(const char *word)
 {
     struct process process;
@@ -132,6 +163,7 @@ static const char *check_process(const char *word)
             die(FAILED, "%d: %s", pid, why);
     }
     const char *elsewhere = shim_elsewhere(&process);
+    elsewhere = elsewhere ? open_elsewhere(&process, elsewhere) : NULL;
     process.has_other_shim &= !elsewhere;
     struct shim_status status = shim_status(&process, ACTIVATION_TIMEOUT_MS);
     if (status.state == SHIM_SILENT)
