@@ -205,7 +205,7 @@ static void python_dump_process_head(struct python_dump *dump, struct python_tex
     python_puts(text, ",\"version\":");
     memcpy(version, layout->version, sizeof layout->version);
     python_open_string(text);
-    python_puts(text, version);
+    python_put_ascii(text, version);
     python_close_string(text);
     python_puts(text, ",\"threads\":[");
 }

@@ -376,6 +376,7 @@ static u64 python_sample_table(struct python_sample *sample, u64 hash, unsigned 
 static int python_sample_line(struct python_sample *sample, u64 *place, u32 *used);
 static void python_begin_printing(struct python_text *text, char *buffer, int size);
 static int python_is_running(struct task_struct *thread);
+static void python_put_ascii(struct python_text *text, const char *c);
 static void python_put_comm(struct python_text *text, struct task_struct *thread);
 static void python_put_quoted_thread(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread, int json);
 

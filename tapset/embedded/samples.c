@@ -178,14 +178,20 @@ static int python_is_running(struct task_struct *thread)
 #endif
 }
 
+/* Writes bytes that the program controls, with ? for those that are not ASCII. */
+static void python_put_ascii(struct python_text *text, const char *c)
+{
+    for (; *c; c++)
+        python_put_character(text, (unsigned char)*c < 0x80 ? *c : '?', 0);
+}
+
 /* Writes a thread's name in the kernel. */
 static void python_put_comm(struct python_text *text, struct task_struct *thread)
 {
-    char comm[sizeof thread->comm], *c;
+    char comm[sizeof thread->comm];
     memcpy(comm, thread->comm, sizeof comm);
     comm[sizeof comm - 1] = '\0';
-    for (c = comm; *c; c++)
-        python_put_character(text, (unsigned char)*c < 0x80 ? *c : '?', 0);
+    python_put_ascii(text, comm);
 }
 
 /* Writes a thread's name in quotes, that of threading or, where threading has none, of the kernel; json: as a string of

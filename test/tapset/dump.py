@@ -111,6 +111,17 @@ def check_tasks():
     assert any(line.startswith('  File "') and line.endswith(", in waits") for line in lines), text
 
 
+# What a program may put in the place of its version is written as JSON, too.
+def check_version():
+    library.pretend_jit(0)  # makes the page writable
+    page = 0x550070790000
+    at = page + ctypes.string_at(page, 64).index(sys.version.split()[0].rstrip("+").encode())
+    before = ctypes.string_at(at, 20)
+    ctypes.memmove(at, b'3"\x1b\xff\xc2\x9b' + bytes(14), 20)
+    check("version", '3"\x1b???', dump()["processes"][0]["version"])
+    ctypes.memmove(at, before, 20)
+
+
 def deep(depth, function):
     return deep(depth - 1, function) if depth else function()
 
@@ -145,6 +156,7 @@ if sys.argv[3:] == ["many"]:
     check_many()
 else:
     check_values()
+    check_version()
     if sys.version_info >= (3, 8):
         check_tasks()
 print("all as expected")
