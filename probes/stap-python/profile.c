@@ -375,14 +375,17 @@ static char *new_folded(void)
     return format("%s/folded", folder);
 }
 
-/* "python3 x.py", or "python3 x.py (PID 12)". */
+/* "python3 x.py", or "python3 x.py (PID 12)"; a process may have a megabyte of words. */
 static char *default_title(const struct line *line)
 {
+    enum { LONGEST = 1000 };
     if (!line->pid && line->targets.all)
         return "all Pythons";
     if (!line->pid)
         return line->command ? line->command : "several processes";
     char *command = proc_command_line(parse_pid(line->pid));
+    if (utf8_length(command) > LONGEST)
+        command = format("%s...", utf8_prefix(command, LONGEST - 3));
     return *command ? format("%s (PID %s)", command, line->pid) : format("PID %s", line->pid);
 }
 

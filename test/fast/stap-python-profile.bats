@@ -1,7 +1,7 @@
 # stap-python: the formats of record, with a fake stap, and diff.
 #
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2154 # said: test/lib/launcher.bash
+# shellcheck disable=SC2030,SC2031,SC2154 # said: test/lib/launcher.bash
 
 load ../lib/helper
 load ../lib/launcher
@@ -60,6 +60,12 @@ profiles() {
   svg=$(launcher record -f svg -r 199 -- python3 'a <b>.py')
   grep -qF '>python3 &#39;a &lt;b&gt;.py&#39;</text>' <<<"$svg"
   grep -qF '>199 Hz, 106 samples</text>' <<<"$svg"
+  # a process's command line, which may be a megabyte, is cut
+  LD_PRELOAD=$shim /usr/bin/python3 -c 'import time; time.sleep(600)' "$(printf 'x%.0s' {1..20000})" &
+  programs+=($!)
+  wait_for thread_has "$!" comm python-stap
+  svg=$(launcher record -f svg -p "$!")
+  grep -qE ">/usr/bin/python3 .{980}\.\.\. \(PID $!\)</text>" <<<"$svg"
   svg=$(launcher record -f svg --title 'A & B' -- python3)
   grep -qF '>A &amp; B</text>' <<<"$svg"
   [ "$(grep -oE '>(Python|C|kernel|gc|no function|other)<' <<<"$svg" | head -n 6 | paste -sd' ')" = ">Python< >C< >kernel< >gc< >no function< >other<" ]
