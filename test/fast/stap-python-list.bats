@@ -139,8 +139,8 @@ lists() {
   PYENV_VERSION=3.9:system lists /usr/bin/python3
   printf '\n# none\n' >.python-version
   lists /usr/bin/python3
-  # from elsewhere a version can't be a path
-  for version in ../../pyenv/versions/3.12.1 "$pyenv/versions/3.12.1" .. . 3.9; do
+  # from elsewhere a version can't be a path, nor a pattern
+  for version in ../../pyenv/versions/3.12.1 "$pyenv/versions/3.12.1" .. . 3.9 '3.1?' '3.1[12]' '*'; do
     PYENV_VERSION=$version refuses 1 "python3: pyenv's version .* has no python3 .see pyenv versions" list "$pyenv/shims/python3"
   done
   [ ! -e "$BATS_TEST_TMPDIR/ran" ]

@@ -301,12 +301,12 @@ static char *chosen_versions(const char *root)
 }
 
 /* The folder of an installed version; NULL if it is not installed.  "3.11" stands for the latest
- * 3.11.N that is not a preview. */
+ * 3.11.N that is not a preview.  The version may be from a file of another user's. */
 static char *version_folder(const char *root, const char *version)
 {
     char *folder = format("%s/versions/%s", root, version), *latest = NULL;
     glob_t found;
-    if (strstr(version, "..") || strcmp(version, ".") == 0)
+    if (strstr(version, "..") || strcmp(version, ".") == 0 || strpbrk(version, "*?[\\"))
         return NULL;
     if (file_exists(folder))
         return folder;
