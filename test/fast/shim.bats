@@ -295,3 +295,9 @@ PY
   [ "$status" = 0 ]
   [[ $output == *"PYTHON_STAP=on is none of auto, all, off"* ]]
 }
+
+@test "the shim has a row for each of its sites, which tells whether a tracer probes it" {
+  local size
+  size=$(readelf --wide --sections "$shim" | sed -nE 's/.* \.python_sites +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) .*/\1/p')
+  [ $((16#$size / 16)) = "$(readelf --wide --notes "$shim" | grep -c 'Location: ')" ]
+}

@@ -11,6 +11,11 @@ setup() {
   can_bpftrace
 }
 
+teardown() {
+  kill_jobs
+  umount -l "$BATS_TEST_TMPDIR/tracing" 2>/dev/null || true
+}
+
 marked() {
   cat <<EOF
 usdt:$shim:python:function__entry
@@ -177,5 +182,51 @@ host() {
       *libpython3.1[2-9]*) [ "$seen" = 0 ] ;;
       *) [ "$seen" -ge 40 ] ;;
     esac
+  done
+}
+
+has_watcher() {
+  cat "/proc/$1/task/"*/comm | grep -q '^python-stap'
+}
+
+# What SystemTap does in a child, whose semaphores it lowers once too seldom.
+@test "a child of a fork keeps no hook for a semaphore that a tracer has left raised, and is traced again" {
+  local python tracing=$BATS_TEST_TMPDIR/tracing program child line
+  [ "$(id -u)" = 0 ] || skip "needs root, for uprobes without bpftrace"
+  mkdir "$tracing"
+  mount -t tracefs none "$tracing"
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    rm -f "$BATS_TEST_TMPDIR"/{fork,child,log}
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -c '
+import os, sys, time
+def marked():
+    time.sleep(0.01)
+folder = sys.argv[1]
+while not os.path.exists(folder + "/fork"):
+    marked()
+parent = os.getpid()
+if os.fork() == 0:
+    with open(folder + "/child", "w") as file:
+        print(os.getpid(), file=file)
+while parent in (os.getpid(), os.getppid()):
+    marked()' "$BATS_TEST_TMPDIR" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
+    program=$!
+    wait_for has_watcher "$program"
+    coproc tracer { exec "$(system_python)" "$top/test/workloads/leaves.py" "$tracing" "$shim" "$program"; }
+    read -r line <&"${tracer[0]}"
+    [ "$line" = ready ]
+    wait_for grep -q "\[$program\]: .*hook: installed for: function__entry" "$BATS_TEST_TMPDIR/log"
+    touch "$BATS_TEST_TMPDIR/fork"
+    wait_for test -s "$BATS_TEST_TMPDIR/child"
+    child=$(cat "$BATS_TEST_TMPDIR/child")
+    sleep 2
+    refute grep "\[$child\]: .*hook: removed" "$BATS_TEST_TMPDIR/log"
+    eval "exec ${tracer[1]}>&-"
+    wait "$tracer_PID"
+    wait_for grep -q "\[$child\]: .*hook: removed" "$BATS_TEST_TMPDIR/log"
+    grep -q "\[$child\]: function__entry: a tracer that has ended has left its semaphore at 2" "$BATS_TEST_TMPDIR/log"
+    bpftrace_until function__entry "pid == $child && str(arg1) == \"marked\"" 'str(arg1)'
+    kill -KILL "$program"
   done
 }

@@ -12,6 +12,7 @@
 #include "cpython/threads.h"
 #include "hooks/hook.h"
 #include "hooks/rearm.h"
+#include "markers/enabled.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -219,6 +220,7 @@ static void child_of_fork(void)
     watcher_after_fork(forks_itself || py.minor == 6);
     watcher_forbidden |= forking_by_thread;
     tries = 0;
+    markers_forked();
     if (!watcher_allowed)
         return;
     if (py.minor == 6)

@@ -342,7 +342,7 @@ static void *end(struct watcher *self)
 static void *watch(void *data)
 {
     struct watcher *self = data;
-    unsigned periods = 0, wait = 1, enabled;
+    unsigned periods = 0, wait = 1, looks = 0, enabled;
     uint64_t requested = ~0ul; /* filter_arm_key() */
     bool filtered = false;
     self->id = gettid();
@@ -358,6 +358,8 @@ static void *watch(void *data)
             break;
         sums_flush_tick(enabled);
         filter_refresh_tick(enabled);
+        if (looks++ % PERIODS_UNTIL_CHECK == 0)
+            markers_look_at_sites();
         if (has_detached(self))
             return NULL;
         bool change = enabled != settled || (enabled && !rearm_all_done(enabled));

@@ -12,6 +12,51 @@
 bool fire_native_too;
 atomic_uint markers_left_to_cpython;
 
+/* ---------------------------------------------------------------- what ended tracers have left */
+
+enum { LOOKS = 3 };
+
+/* The watcher's, by marker: whether its semaphore was raised at the fork, and has been since; what
+ * it was at the last look; and at how many looks in a row no site was probed that had been. */
+static struct {
+    bool is_inherited, was_probed;
+    unsigned short raised;
+    unsigned char looks;
+} seen[MARKERS];
+
+/* A semaphore that is as an ended tracer has left it; 0: it is not.  Written by the watcher. */
+static _Atomic(unsigned short) left[MARKERS];
+
+void markers_forked(void)
+{
+    for (int i = 0; i < MARKERS; i++)
+        seen[i].is_inherited = *marker_info[i].semaphore != 0;
+}
+
+static void look_at(int marker, bool is_probed)
+{
+    unsigned short raised = *marker_info[marker].semaphore;
+    bool changed = raised != seen[marker].raised;
+    seen[marker].raised = raised;
+    seen[marker].is_inherited &= raised != 0;
+    seen[marker].was_probed = raised && (is_probed || seen[marker].was_probed);
+    if (changed || is_probed || !seen[marker].was_probed || !seen[marker].is_inherited)
+        seen[marker].looks = 0;
+    else if (seen[marker].looks < LOOKS && ++seen[marker].looks == LOOKS)
+        debug_log("%s: a tracer that has ended has left its semaphore at %u",
+                  marker_info[marker].name, raised);
+    left[marker] = seen[marker].looks == LOOKS ? raised : 0;
+}
+
+void markers_look_at_sites(void)
+{
+    unsigned probed = markers_probed();
+    for (int i = 0; i < MARKERS; i++)
+        look_at(i, probed >> i & 1);
+}
+
+/* ---------------------------------------------------------------- what is enabled */
+
 static void log_silent(unsigned silent)
 {
     char names[MARKERS_TEXT];
@@ -22,9 +67,11 @@ static void log_silent(unsigned silent)
 unsigned markers_enabled(void)
 {
     unsigned probed = 0, silent = 0;
-    for (int i = 0; i < MARKERS; i++)
-        if (*marker_info[i].semaphore)
+    for (int i = 0; i < MARKERS; i++) {
+        unsigned short raised = *marker_info[i].semaphore;
+        if (raised && raised != left[i])
             probed |= 1u << i;
+    }
     bool detached = detach_is_requested();
     if (detached)
         silent = ~0u;
@@ -38,7 +85,9 @@ unsigned markers_enabled(void)
 unsigned semaphores_sum(void)
 {
     unsigned sum = 0;
-    for (int i = 0; i < MARKERS; i++)
-        sum += *marker_info[i].semaphore;
+    for (int i = 0; i < MARKERS; i++) {
+        unsigned short raised = *marker_info[i].semaphore;
+        sum += raised != left[i] ? raised : 0;
+    }
     return sum;
 }

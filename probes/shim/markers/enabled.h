@@ -47,7 +47,18 @@ extern atomic_uint markers_left_to_cpython;
  * reading before CPython ends: the semaphores of native markers are unmapped with CPython. */
 unsigned markers_enabled(void);
 
-/* The sum of the shim's semaphores, which changes while a tracer attaches or detaches. */
+/* In the child of a fork, finds the markers whose semaphores a tracer has left raised; they are not
+ * enabled from then on.  The child has inherited such a semaphore, its site was probed, and in the
+ * last three calls was not any more, while the semaphore stayed as it was.  SystemTap leaves them
+ * so in a child that is forked while a script runs (uprobes-inode.c:
+ * stapiu_change_semaphore_plus()).  For the watcher, once a second. */
+void markers_look_at_sites(void);
+
+/* For the child of a fork, before its watcher starts.  Async-signal-safe. */
+void markers_forked(void);
+
+/* The sum of the shim's semaphores but those that were left raised: it changes while a tracer
+ * attaches or detaches. */
 unsigned semaphores_sum(void);
 
 /* ---------------------------------------------------------------- native markers */

@@ -44,12 +44,47 @@ ALIAS(free, memory__free);
     MARKER(alloc, (void *address, long size, long weight), address, size, weight) \
     MARKER(free, (void *address), address)
 
+/* A row of the section .python_sites: where a site is, by the label that <sys/sdt.h> gives it; its
+ * marker; and what is there while no tracer probes it. */
+struct site {
+    int32_t distance; /* from this word */
+    uint16_t marker, is_wide;
+    unsigned char nop[8];
+};
+__asm__(".pushsection .python_sites, \"a\"\n"
+        ".balign 8\n"
+        "python_sites:\n"
+        ".popsection");
+extern const struct site python_sites[] __attribute__((visibility("hidden")));
+#define LIST_SITE(marker, is_wide, nop) \
+    __asm__ volatile(".pushsection .python_sites, \"a\"\n" \
+                     ".balign 8\n" \
+                     ".long 990b - .\n" \
+                     ".short %c0, %c1\n" nop "\n" \
+                     ".balign 8, 0\n" \
+                     ".popsection" ::"i"(marker), \
+                     "i"(is_wide))
+
+/* The marker whose semaphore the sites of a name have. */
+enum {
+    SEMAPHORE_OF_alloc = MARKER_memory__sample,
+    SEMAPHORE_OF_free = MARKER_memory__free,
+#define SEMAPHORE_OF(name, ...) SEMAPHORE_OF_##name = MARKER_##name,
+    MARKERS_LIST(SEMAPHORE_OF)
+};
+
+enum { IS_narrow, IS_wide };
+
 #define SITE(width, provider, name, parameters, ...) \
     static inline void width##_##provider##_##name parameters \
     { \
         STAP_PROBEV(provider, name, __VA_ARGS__); \
+        LIST_SITE(SEMAPHORE_OF_##name, IS_##width, width##_NOP); \
     }
 
+#define TEXT(words) #words
+#define TEXT_OF(macro) TEXT(macro)
+#define narrow_NOP TEXT_OF(_SDT_NOP)
 #define NARROW_SITE(name, parameters, ...) SITE(narrow, python, name, parameters, __VA_ARGS__)
 #define NARROW_OTEL_SITE(name, parameters, ...) \
     SITE(narrow, otel_memory, name, parameters, __VA_ARGS__)
@@ -63,6 +98,7 @@ OTEL_MEMORY_LIST(NARROW_OTEL_SITE)
 #define _SDT_NOP .balign 8; 990: .nops 5
 /* clang-format on */
 
+#define wide_NOP ".nops 5"
 #define WIDE_SITE(name, parameters, ...) SITE(wide, python, name, parameters, __VA_ARGS__)
 #define WIDE_OTEL_SITE(name, parameters, ...) SITE(wide, otel_memory, name, parameters, __VA_ARGS__)
 MARKERS_LIST(WIDE_SITE)
@@ -94,9 +130,19 @@ void markers_choose_sites(void)
             narrow_##provider##_##name(__VA_ARGS__); \
     }
 
+static bool are_wide(void)
+{
+    return *is_wide != 0;
+}
+
 #else /* all nops have one size: the compiler would merge the two sites */
 
 void markers_choose_sites(void) {}
+
+static bool are_wide(void)
+{
+    return false;
+}
 
 #define FIRE_A_SITE(function, provider, name, parameters, ...) \
     __attribute__((noinline)) void function parameters \
@@ -112,6 +158,27 @@ void markers_choose_sites(void) {}
     FIRE_A_SITE(marker_otel_memory_##name, otel_memory, name, parameters, __VA_ARGS__)
 MARKERS_LIST(FIRE)
 OTEL_MEMORY_LIST(FIRE_OTEL)
+
+/* ---------------------------------------------------------------- probed sites */
+
+/* Each marker has a row of each width, and so have the two of otel_memory. */
+#ifdef __x86_64__
+enum { SITES = 2 * (MARKERS + 2) };
+#else
+enum { SITES = MARKERS + 2 };
+#endif
+
+unsigned markers_probed(void)
+{
+    unsigned probed = 0;
+    for (const struct site *site = python_sites; site < python_sites + SITES; site++) {
+        const volatile unsigned char *code =
+            (const unsigned char *)&site->distance + site->distance;
+        if (site->is_wide == are_wide() && *code != *site->nop)
+            probed |= 1u << site->marker;
+    }
+    return probed;
+}
 
 #define INFO(name, ...) {#name, &python_##name##_semaphore},
 const struct marker_info marker_info[MARKERS] = {MARKERS_LIST(INFO)};

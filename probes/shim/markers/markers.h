@@ -41,6 +41,9 @@ enum { MARKERS_TEXT = 640 };
  * must have MARKERS_TEXT bytes: enough for all names.  Returns text. */
 const char *markers_to_text(unsigned markers, char *text);
 
+/* The markers, as bits, of which a tracer has put a breakpoint, or a call, into a site. */
+unsigned markers_probed(void);
+
 /* Chooses the sites that cost less on this kernel.  Must be called before any marker fires. */
 void markers_choose_sites(void);
 
