@@ -197,15 +197,21 @@ time.sleep(60)' "$1" "$BATS_TEST_TMPDIR/started" 3>&- &
   [ "$status $output" = "1 stap-python: $!: the shim of this version isn't active in it: stap-python attach $!" ]
 }
 
-# Who reads such a file can't be killed before its server ends.
-@test "neither is a file there whose inode has the number 0, as a server of FUSE may choose, and whose reads never end" {
-  local server process folder=$BATS_TEST_TMPDIR/mounted
-  [ "$(id -u)" = 0 ] && [ -w /dev/fuse ] || skip "needs root and FUSE"
+# Makes $folder a file system whose server, $server, answers no read. $1: the inode number of its files.
+serve_unanswered() {
+  folder=$BATS_TEST_TMPDIR/mounted
+  if [ "$(id -u)" != 0 ] || [ ! -w /dev/fuse ]; then skip "needs root and FUSE"; fi
   mkdir "$folder"
-  /usr/bin/python3 "$top/test/workloads/unanswered.py" "$folder" 0 3>&- &
+  /usr/bin/python3 "$top/test/workloads/unanswered.py" "$folder" "$1" 3>&- &
   server=$!
   programs+=("$server")
   wait_for test -e "$folder/page"
+}
+
+# Who reads such a file can't be killed before its server ends.
+@test "neither is a file there whose inode has the number 0, as a server of FUSE may choose, and whose reads never end" {
+  local process
+  serve_unanswered 0
   start_with_page "$folder/page"
   process=${programs[-1]}
   launcher filter "$process" >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
@@ -217,13 +223,8 @@ time.sleep(60)' "$1" "$BATS_TEST_TMPDIR/started" 3>&- &
 }
 
 @test "a program that puts such a file there just before it is read is not waited for" {
-  local server process folder=$BATS_TEST_TMPDIR/mounted
-  [ "$(id -u)" = 0 ] && [ -w /dev/fuse ] || skip "needs root and FUSE"
-  mkdir "$folder"
-  /usr/bin/python3 "$top/test/workloads/unanswered.py" "$folder" 1 3>&- &
-  server=$!
-  programs+=("$server")
-  wait_for test -e "$folder/page"
+  local process
+  serve_unanswered 1
   LD_PRELOAD=$shim PYTHON_STAP=off /usr/bin/python3 -c '
 import ctypes, os, sys
 mmap = ctypes.CDLL(None).mmap
