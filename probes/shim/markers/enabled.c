@@ -16,10 +16,11 @@ atomic_uint markers_left_to_cpython;
 
 enum { LOOKS = 3 };
 
-/* The watcher's, by marker: whether its semaphore was raised at the fork, and has been since; what
- * it was at the last look; and at how many looks in a row no site was probed that had been. */
+/* By marker: whether it was probed at the fork, and its semaphore has been raised since; what the
+ * semaphore was at the last look; and at how many looks in a row no site was probed.  Written at
+ * the fork, and then by the watcher. */
 static struct {
-    bool is_inherited, was_probed;
+    bool is_inherited;
     unsigned short raised;
     unsigned char looks;
 } seen[MARKERS];
@@ -27,10 +28,18 @@ static struct {
 /* A semaphore that is as an ended tracer has left it; 0: it is not.  Written by the watcher. */
 static _Atomic(unsigned short) left[MARKERS];
 
+/* The semaphore; 0 if it was left raised. */
+static unsigned short raised_now(int marker)
+{
+    unsigned short raised = *marker_info[marker].semaphore;
+    return raised != left[marker] ? raised : 0;
+}
+
 void markers_forked(void)
 {
+    unsigned probed = markers_probed();
     for (int i = 0; i < MARKERS; i++)
-        seen[i].is_inherited = *marker_info[i].semaphore != 0;
+        seen[i].is_inherited |= *marker_info[i].semaphore && probed >> i & 1;
 }
 
 static void look_at(int marker, bool is_probed)
@@ -39,8 +48,7 @@ static void look_at(int marker, bool is_probed)
     bool changed = raised != seen[marker].raised;
     seen[marker].raised = raised;
     seen[marker].is_inherited &= raised != 0;
-    seen[marker].was_probed = raised && (is_probed || seen[marker].was_probed);
-    if (changed || is_probed || !seen[marker].was_probed || !seen[marker].is_inherited)
+    if (changed || is_probed || !seen[marker].is_inherited)
         seen[marker].looks = 0;
     else if (seen[marker].looks < LOOKS && ++seen[marker].looks == LOOKS)
         debug_log("%s: a tracer that has ended has left its semaphore at %u",
@@ -50,9 +58,13 @@ static void look_at(int marker, bool is_probed)
 
 void markers_look_at_sites(void)
 {
-    unsigned probed = markers_probed();
+    unsigned inherited = 0, probed;
     for (int i = 0; i < MARKERS; i++)
-        look_at(i, probed >> i & 1);
+        inherited |= seen[i].is_inherited ? 1u << i : 0;
+    probed = inherited ? markers_probed() : 0;
+    for (int i = 0; i < MARKERS; i++)
+        if (inherited >> i & 1)
+            look_at(i, probed >> i & 1);
 }
 
 /* ---------------------------------------------------------------- what is enabled */
@@ -67,11 +79,9 @@ static void log_silent(unsigned silent)
 unsigned markers_enabled(void)
 {
     unsigned probed = 0, silent = 0;
-    for (int i = 0; i < MARKERS; i++) {
-        unsigned short raised = *marker_info[i].semaphore;
-        if (raised && raised != left[i])
+    for (int i = 0; i < MARKERS; i++)
+        if (raised_now(i))
             probed |= 1u << i;
-    }
     bool detached = detach_is_requested();
     if (detached)
         silent = ~0u;
@@ -85,9 +95,7 @@ unsigned markers_enabled(void)
 unsigned semaphores_sum(void)
 {
     unsigned sum = 0;
-    for (int i = 0; i < MARKERS; i++) {
-        unsigned short raised = *marker_info[i].semaphore;
-        sum += raised != left[i] ? raised : 0;
-    }
+    for (int i = 0; i < MARKERS; i++)
+        sum += raised_now(i);
     return sum;
 }

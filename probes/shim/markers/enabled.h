@@ -48,8 +48,8 @@ extern atomic_uint markers_left_to_cpython;
 unsigned markers_enabled(void);
 
 /* In the child of a fork, finds the markers whose semaphores a tracer has left raised; they are not
- * enabled from then on.  The child has inherited such a semaphore, its site was probed, and in the
- * last three calls was not any more, while the semaphore stayed as it was.  SystemTap leaves them
+ * enabled from then on.  The child has inherited such a semaphore, its site was probed at the fork,
+ * and in the last three calls was not, while the semaphore stayed as it was.  SystemTap leaves them
  * so in a child that is forked while a script runs (uprobes-inode.c:
  * stapiu_change_semaphore_plus()).  For the watcher, once a second. */
 void markers_look_at_sites(void);
