@@ -263,6 +263,8 @@ mmap(max(int(line.split('-')[0], 16) for line in open('/proc/self/maps') if line
     chmod 755 "$copy"
     $change "$copy"
     refuses 1 "$program: its shim is $copy, a file that other users can change" pyflow --backend bpftrace -x "$program"
+    run launcher list "$program"
+    grep -qxF "    it is another file, $copy, and tracers look in $shim: restart the program" <<<"$output"
   done
 }
 

@@ -10,7 +10,9 @@
 #include "lib/util.h"
 #include "shared/offsets_page.h"
 
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- a shim elsewhere */
@@ -30,15 +32,29 @@ char *shim_place(const struct process *process, const char *path)
                   process->pid, printable(path));
 }
 
+/* Whether bpftrace would be refused that shim, since others can change its file. */
+static bool is_others_file(const char *path)
+{
+    struct stat status;
+    int fd = open_regular(path, &status);
+    bool others = fd >= 0 && others_can_change(fd, &status);
+    if (fd >= 0)
+        close(fd);
+    return others;
+}
+
 /* Tracers find probes by the file at the shim's path, and the process runs another file. */
 static char *why_elsewhere(const struct process *process)
 {
     bool deleted = strstr(process->shim, " (deleted)");
-    return format("%s, and tracers look in %s: restart the program, or trace it by --backend "
-                  "bpftrace -x %d as root",
+    const char *path = shim_elsewhere(process);
+    return format("%s, and tracers look in %s: restart the program%s",
                   deleted ? "its file was replaced or deleted while the program runs"
                           : format("it is another file, %s", printable(process->shim)),
-                  printable(shim_file()), process->pid);
+                  printable(shim_file()),
+                  path && is_others_file(path)
+                      ? ""
+                      : format(", or trace it by --backend bpftrace -x %d as root", process->pid));
 }
 
 /* ---------------------------------------------------------------- the state */

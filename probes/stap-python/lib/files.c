@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- file */
@@ -58,6 +60,19 @@ int open_regular(const char *path, struct stat *status)
     close(place);
     errno = error;
     return fd;
+}
+
+/* The user who serves a file of FUSE says whose it is; what others may mount has no set-user-ID
+ * programs. */
+bool others_can_change(int fd, const struct stat *status)
+{
+    enum {
+        FUSE_MAGIC = 0x65735546
+    }; /* FUSE_SUPER_MAGIC of <linux/magic.h>, not in older headers */
+    struct statfs mount;
+    return (status->st_uid != 0 && status->st_uid != geteuid()) ||
+           status->st_mode & (S_IWGRP | S_IWOTH) || fstatfs(fd, &mount) != 0 ||
+           (mount.f_type == FUSE_MAGIC && mount.f_flags & ST_NOSUID);
 }
 
 char *read_file(const char *path, size_t limit)

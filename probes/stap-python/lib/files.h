@@ -32,6 +32,10 @@ bool is_present(const char *path);
  * errno is EINVAL if the file is not a regular one. */
 int open_regular(const char *path, struct stat *status);
 
+/* Whether users other than root and this one can change a file that open_regular() has opened.  It
+ * does not look at the directories of its path. */
+bool others_can_change(int fd, const struct stat *status);
+
 /* At most limit bytes of the regular file (or file of /proc) at path, as a string; NULL if it can't
  * be read. */
 char *read_file(const char *path, size_t limit);

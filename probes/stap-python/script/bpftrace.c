@@ -26,8 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* The directory of the bpftrace scripts in which make has filled in the shim's path. */
@@ -117,21 +115,14 @@ static struct target read_arguments(char **arguments)
 
 /* A path for bpftrace of the process's shim, which is not ours.  Exits if another user can change
  * the file: bpftrace would read it as root, and 0.17 crashes at some.  Opened here, as the process
- * may map another file in its place by then.  The user who serves a file of FUSE says whose it is;
- * what others may mount has no set-user-ID programs. */
+ * may map another file in its place by then. */
 static const char *open_elsewhere(const struct process *process, const char *path)
 {
-    enum {
-        FUSE_MAGIC = 0x65735546
-    }; /* FUSE_SUPER_MAGIC of <linux/magic.h>, not in older headers */
     struct stat status;
-    struct statfs mount;
     int fd = open_regular(path, &status);
-    if (fd < 0 || fstatfs(fd, &mount) != 0)
+    if (fd < 0)
         die(FAILED, "%d: its shim can't be opened: %s", process->pid, strerror(errno));
-    if ((status.st_uid != 0 && status.st_uid != geteuid()) ||
-        status.st_mode & (S_IWGRP | S_IWOTH) ||
-        (mount.f_type == FUSE_MAGIC && mount.f_flags & ST_NOSUID))
+    if (others_can_change(fd, &status))
         die(FAILED,
             "%d: its shim is %s, a file that other users can change: bpftrace is not to read it as "
             "root: restart the program",
