@@ -182,3 +182,24 @@ SAID
       sed -e s/x86-64/amd64/ -e s/aarch64/arm64/ | grep -vx -e architecture -e ebian | sort -u | diff "$BATS_TEST_TMPDIR/architectures" -
   done
 }
+
+# releases FILE: the releases of a changelog, the newest first: version and day.
+releases() {
+  local version day
+  case $1 in
+    *.md) sed -n 's/^## \([0-9.]*\) - \(.*\)/\1 \2/p' "$1" ;;
+    *.spec) sed -n '/^%changelog/,$s/^\* \(.*\) systemtap-cpython packagers - \(.*\)-1$/\2 \1/p' "$1" ;;
+    *) sed -nE 's/^systemtap-cpython \((.*)-1\) .*/\1/p; s/^ -- .*>  //p' "$1" | paste -d' ' - - ;;
+  esac | while read -r version day; do
+    echo "$version $(date -u -d "$day" +%F)"
+  done
+}
+
+@test "the changelogs have the same releases of the same days, the newest one is VERSION" {
+  cd "$top"
+  releases CHANGELOG.md | tee "$BATS_TEST_TMPDIR/releases"
+  [ "$(head -n 1 "$BATS_TEST_TMPDIR/releases" | cut -d' ' -f1)" = "$(cat VERSION)" ]
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/releases")" -ge 2 ]
+  diff "$BATS_TEST_TMPDIR/releases" <(releases packaging/debian/changelog)
+  diff "$BATS_TEST_TMPDIR/releases" <(releases packaging/rpm/systemtap-cpython.spec)
+}
