@@ -324,9 +324,9 @@ static int service_of(const struct push *push, const char *line)
 {
     int n = 0;
     char *label = as_label(line, strcspn(line, ";\n"));
-    if (push->service || !strchr(line, ';')) {
+    if (push->service || !*label || !strchr(line, ';')) {
         free(label);
-        label = strdup(push->service ? push->service : "other");
+        label = strdup(push->service ? push->service : *line == ';' ? "unnamed" : "other");
     }
     while (n < SERVICES && services[n] && strcmp(services[n], label) != 0)
         n++;
