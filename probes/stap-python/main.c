@@ -108,6 +108,7 @@ int main(int count, char **arguments)
         {"dump", dump_main},       {"filter", filter_main},         {"detach", detach_main},
         {"runtime", runtime_main}, {"precompile", precompile_main}, {"diff", diff_main}};
     (void)count;
+    atexit(end_by_signal);
     find_source_tree();
     if (!arguments[0] || !arguments[1])
         die(USAGE, "no command given (see stap-python --help)");

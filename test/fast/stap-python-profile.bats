@@ -269,6 +269,24 @@ PY
   [ ! -e "$(cat "$(dir)/where")" ]
 }
 
+@test "a signal that comes before stap has started leaves no folder of samples, and ends record" {
+  local status=0
+  fake_samples
+  cat >"$STAP" <<'SH'
+#!/bin/sh
+: >"${STAP%/*}/asked"
+exec sleep 100
+SH
+  mkdir "$(dir)/temporary"
+  TMPDIR=$(dir)/temporary "$launcher" record -o "$(dir)/x.svg" -- python3 &
+  programs+=($!)
+  wait_for test -e "$(dir)/asked"
+  kill -TERM $!
+  wait $! || status=$?
+  [ "$status" = 143 ]
+  [ -z "$(ls -A "$(dir)/temporary")" ]
+}
+
 @test "samples that can't be converted or written are kept, and record says where" {
   local format
   fake_samples

@@ -159,6 +159,12 @@ static void release_interrupts(void)
     for (size_t i = 0; i < INTERRUPTS; i++)
         sigaction(interrupts[i], &before[i], NULL);
     if (interrupted)
+        exit(128 + interrupted);
+}
+
+void end_by_signal(void)
+{
+    if (interrupted)
         raise(interrupted);
 }
 

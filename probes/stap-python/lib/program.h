@@ -40,6 +40,10 @@ bool child_ends_well(pid_t pid, long long deadline);
  * waitpid()'s; -1 if the program took too long or could not be started. */
 char *run_and_capture(const char *const *arguments, int seconds, int *status);
 
+/* Of atexit(): ends this process by the signal that came while run_and_capture() ran.  To be
+ * registered first: it runs last. */
+void end_by_signal(void);
+
 /* SIGINT, SIGTERM and SIGHUP stay pending from here on, until start_in_foreground() has started its
  * program. */
 void hold_interrupts(void);
