@@ -131,11 +131,13 @@ PY
     wait_for sh -c 'tail -n 1 "$1" | grep -q "hook: removed$"' - "$BATS_TEST_TMPDIR/loop.1"
     kill -0 "$first"
     kill "$first" "$second"
+    # it is asleep in step(), or on its way to the next call
     events_of "$loop.py" | awk '
-      NR == 1 { expected = "> <module> 10" }
-      NR == 2 { expected = "> step 5" }
+      NR == 1 { expected = "> <module> (9|10)" }
+      NR == 2 { expected = before == "> <module> 10" ? "> step [45]" : "> step 4" }
       NR > 2 { expected = NR % 2 ? "< step 5" : "> step 4" }
-      $0 != expected { print "expected", expected ":", $0; bad = 1; exit }
+      $0 !~ "^" expected "$" { print "expected", expected ":", $0; bad = 1; exit }
+      { before = $0 }
       END { exit bad || NR < 50 }'
     refute grep -vE '[: ]loop\.py:(step|<module>):' <(in_order)
     cat "$loop.1"
