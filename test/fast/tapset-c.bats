@@ -18,8 +18,7 @@ setup() {
 make_library() {
   library=$BATS_FILE_TMPDIR/library-$1${*:2}.so
   [ ! -e "$library" ] || return 0
-  awk -f "$top/test/long/fuzz/tapset.awk" "$top/build/python_objects.stp" "$top"/build/python_{samples,stacks,gil,interrupted,speedscope,values}.stp "$top"/tapset/python_{calls,target,json}.stp |
-    sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$BATS_TEST_TMPDIR/tapset.h"
+  "$top/test/tapset/functions" >"$BATS_TEST_TMPDIR/tapset.h"
   # as the kernel is compiled
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -shared -fPIC -DMAXSTRINGLEN="$1" "${@:2}" \
     -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" -I"$top/probes" -o "$library" "$top/test/tapset/library.c"

@@ -1,7 +1,7 @@
 /*
  * The tapset's C functions as a library, with which a Python reads itself as a probe's handler
- * would, without a kernel.  test/fast/tapset-c.bats makes tapset.h from the tapset
- * (test/long/fuzz/tapset.awk); each function can be called by its name.
+ * would, without a kernel.  test/tapset/functions makes tapset.h from the tapset; each
+ * function can be called by its name.
  *
  * SPDX-License-Identifier: MIT
  */

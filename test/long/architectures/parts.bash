@@ -204,8 +204,7 @@ compile_tapset() {
 # A library of the tapset's functions, as test/fast/tapset-c.bats makes it.
 # usage: make_tapset ROOM
 make_tapset() {
-  awk -f test/long/fuzz/tapset.awk build/python_objects.stp tapset/python_{samples,stacks,gil,interrupted,calls,target,json,speedscope,values}.stp |
-    sed -E 's/^static (s64|void) ((__|print_)?python_[a-z_]+_[0-9]\()/\1 \2/' >"$work/tapset.h"
+  test/tapset/functions >"$work/tapset.h"
   compile_tapset "$1" -shared -fPIC -o "$work/library-$1.so" test/tapset/library.c
 }
 
