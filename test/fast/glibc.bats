@@ -16,6 +16,15 @@ load ../lib/helper
   [ -z "$output" ]
 }
 
+@test "the shim calls nothing that glibc 2.38 gives programs built with it another version of" {
+  need readelf
+  # of <stdlib.h>, <stdio.h>, <wchar.h> and <inttypes.h>: what is in libc.so as __isoc23_NAME from there on
+  refute grep -E ' UND (strto(l|ll|ul|ull|q|uq|imax|umax)|v?[fs]?w?scanf|wcsto[a-z]+)(_l)?(@|$)' \
+    <(readelf --wide --dyn-syms "$shim" | sed 's/ *$//')
+  # the pattern finds them
+  readelf --wide --dyn-syms "$top/build/stap-python" | grep -qE ' UND (__isoc23_)?strto(l|ll|ul|ull)@'
+}
+
 @test "optimised as a whole by the linker it needs no more, and works" {
   need_time
   need readelf gcc make

@@ -296,6 +296,18 @@ PY
   [[ $output == *"PYTHON_STAP=on is none of auto, all, off"* ]]
 }
 
+@test "PYTHON_STAP_MEMORY is a number of bytes; what isn't one, or is too large, is not taken" {
+  local value
+  make_semaphores "$BATS_TEST_TMPDIR" memory__sample
+  for value in =524288 1=1 8192=8192 1073741824=1073741824 0=524288 64k=524288 -1=524288 1073741825=524288 \
+    18446744073709551617=524288; do
+    echo "$value"
+    env PYTHON_STAP_MEMORY="${value%=*}" PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" \
+      "$(system_python)" -c '' 2>"$BATS_TEST_TMPDIR/log"
+    grep "memory hook: a sample each ${value#*=} bytes$" "$BATS_TEST_TMPDIR/log"
+  done
+}
+
 @test "the shim has a row for each of its sites, which tells whether a tracer probes it" {
   local size
   size=$(readelf --wide --sections "$shim" | sed -nE 's/.* \.python_sites +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) .*/\1/p')

@@ -353,7 +353,7 @@ static bool fits(void)
     return py.PyMem_GetAllocator && py.PyMem_SetAllocator;
 }
 
-/* PYTHON_STAP_MEMORY, as the process began; 0: not set. */
+/* PYTHON_STAP_MEMORY, as the process began; 0: not set, or not a number. */
 static int64_t wish_of_environment;
 
 /* The mean distance of samples, in bytes: the smallest that a tracer asks for; else that of
@@ -387,11 +387,20 @@ static void set_allocators(void *data)
     is_sampling = enabled;
 }
 
+/* The number that word is; 0: it is none, or too large. */
+static int64_t period_of(const char *word)
+{
+    int64_t bytes = 0;
+    for (; *word >= '0' && *word <= '9' && bytes <= LONGEST_PERIOD; word++)
+        bytes = 10 * bytes + (*word - '0');
+    return *word ? 0 : bytes;
+}
+
 static void start(struct interp *interp)
 {
     const char *word = secure_getenv("PYTHON_STAP_MEMORY");
     if (interp->is_main)
-        wish_of_environment = word ? strtoll(word, NULL, 10) : 0;
+        wish_of_environment = word ? period_of(word) : 0;
 }
 
 /* The allocators are the process's, for all interpreters.  In a free-threaded build they change
