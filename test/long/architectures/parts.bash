@@ -358,11 +358,11 @@ part_package() {
   make --no-print-directory -s dist
   rm -rf "$builder/packages"
   mkdir "$builder/packages"
-  cp packaging/deb build/systemtap-cpython-*.tar.gz "$builder/packages"
+  cp packaging/deb test/lib/lintian build/systemtap-cpython-*.tar.gz "$builder/packages"
   # shellcheck disable=SC2016
   timeout -k 5 600 chroot "$builder" sh -ec 'cd /packages
     ./deb systemtap-cpython-*.tar.gz "$PWD/out" "$1"
-    lintian --allow-root --fail-on error,warning --info out/*.changes' - "$arch"
+    ./lintian --fail-on error,warning --info out/*.changes' - "$arch"
   dpkg-deb --fsys-tarfile "$builder"/packages/out/systemtap-cpython_*_"$arch".deb | tar -x -C "$work"
   diff <(sort "test/markers.$(machine_of "$arch")") <(marker_notes "$work"/usr/lib/*/systemtap-cpython/libpython-stap.so.0 | sort -u)
   echo "result: $(cd "$builder/packages/out" && echo *_"$arch".deb | wc -w) packages, lintian clean"
