@@ -22,8 +22,7 @@ int main(void)
         struct free_threaded one = {3, 1u << i / 4, i & 1, i >> 1 & 1, 1};
         struct with_gil other = {3, 1u << i / 4, i & 1, i >> 1 & 1, 1};
         u32 state, expected,
-            mask = PYTHON_STR_KIND_MASK << PYTHON_STR_KIND_SHIFT | PYTHON_STR_COMPACT |
-                   PYTHON_STR_ASCII;
+            mask = UNICODE_KIND_MASK << UNICODE_KIND_SHIFT | UNICODE_COMPACT | UNICODE_ASCII;
         memcpy(&state, &one, sizeof state);
         memcpy(&expected, &other, sizeof expected);
         if ((python_str_state(state) & mask) != (expected & mask)) {

@@ -270,6 +270,7 @@ typedef struct {
     int counter;
 } atomic_t;
 #define atomic_read(number) ((number)->counter)
+#define atomic_inc(number) (void)__atomic_fetch_add(&(number)->counter, 1, __ATOMIC_SEQ_CST)
 struct signal_struct {
     atomic_t live;
 };
