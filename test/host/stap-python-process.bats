@@ -128,6 +128,26 @@ C
   program_ends
 }
 
+@test "a Python whose path has a newline is found, by its user too" {
+  need_remote_calls
+  make_files
+  local python=$files/$'new\nline/python3'
+  mkdir "${python%/*}"
+  cp "$(readlink -f /usr/bin/python3)" "$python"
+  chmod -R a+rX "$files"
+  start_program "$python"
+  run launcher list "$program"
+  [ "$status ${lines[0]}" = "0 $program: $files/new\\012line/python3, CPython $(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')" ]
+  run launcher attach "$program"
+  [ "$status $output" = "0 $program: active: $shim" ]
+  program_ends
+  [ "$(id -u)" = 0 ] || return 0
+  need setpriv
+  start_program setpriv --reuid=65534 --regid=65534 --clear-groups "$python"
+  run as_nobody list "$program"
+  [[ "$status ${lines[0]}" = "0 $program: $files/new\\012line/python3, CPython 3."* ]]
+}
+
 @test "the same without root: what can't be read is said, with the cure" {
   need_remote_calls
   [ "$(id -u)" = 0 ] || skip "needs root, to run as another user"

@@ -161,10 +161,24 @@ static char *file_of(pid_t pid, const struct mapping *mapping, const char *progr
                      : format("/proc/%d/map_files/%lx-%lx", pid, mapping->start, mapping->end);
     if (path && access(path, R_OK) == 0)
         return path;
-    if (!is_deleted(mapping->name))
-        return format("%s", under_root(format("/proc/%d/root%s", pid, mapping->name)));
     path = format("%s", under_root(format("/proc/%d/exe", pid)));
-    return strcmp(mapping->name, program) == 0 && access(path, R_OK) == 0 ? path : NULL;
+    if (strcmp(mapping->name, program) == 0 && access(path, R_OK) == 0)
+        return path;
+    if (is_deleted(mapping->name))
+        return NULL;
+    return format("%s", under_root(format("/proc/%d/root%s", pid, mapping->name)));
+}
+
+/* Sets name, of size bytes, to the program's path as the maps have it: with \012 for a newline.
+ * "": it is unknown, or too long. */
+static void program_name(const char *exe, char *name, size_t size)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink(exe, path, sizeof path);
+    size_t end = 0;
+    for (ssize_t i = 0; i < length && end + strlen("\\012") < size; i++)
+        end += (size_t)sprintf(name + end, path[i] == '\n' ? "\\012" : "%c", path[i]);
+    name[end] = '\0';
 }
 
 /* The state of reading a process's maps. */
@@ -284,10 +298,9 @@ static void read_maps(struct process *process, char *maps, struct reading *readi
     struct mapping mapping;
     char last[PATH_MAX] = "";
     const char *exe = under_root(format("/proc/%d/exe", process->pid)), *why;
-    ssize_t length = readlink(exe, reading->program, sizeof reading->program - 1);
     reading->process = process;
-    reading->program[length > 0 ? length : 0] = '\0';
-    if (length > 0)
+    program_name(exe, reading->program, sizeof reading->program);
+    if (*reading->program)
         elf_read(exe, &reading->own, &why);
     for (int files = 0; next_mapping(&maps, &mapping);) {
         process->has_pages |= has_page(&mapping, false);
