@@ -185,10 +185,6 @@ host() {
   done
 }
 
-has_watcher() {
-  cat "/proc/$1/task/"*/comm | grep -q '^python-stap'
-}
-
 # What SystemTap does in a child, whose semaphores it lowers once too seldom.
 @test "a child of a fork keeps no hook for a semaphore that a tracer has left raised, and is traced again" {
   local python tracing=$BATS_TEST_TMPDIR/tracing program child line
@@ -212,7 +208,7 @@ if os.fork() == 0:
 while parent in (os.getpid(), os.getppid()):
     marked()' "$BATS_TEST_TMPDIR" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
     program=$!
-    wait_for has_watcher "$program"
+    wait_for thread_has "$program" comm 'python-stap.*'
     coproc tracer { exec "$(system_python)" "$top/test/workloads/leaves.py" "$tracing" "$shim" "$program"; }
     read -r line <&"${tracer[0]}"
     [ "$line" = ready ]

@@ -387,7 +387,8 @@ static void set_allocators(void *data)
     is_sampling = enabled;
 }
 
-/* The number that word is; 0: it is none, or too large. */
+/* The number that word is; 0: it is none, or too large.  number_at() reads nine digits, and
+ * LONGEST_PERIOD has ten. */
 static int64_t period_of(const char *word)
 {
     int64_t bytes = 0;

@@ -12,7 +12,7 @@
  *   gettid()                     2.30: the system call
  *   stat(), fstat(), statx()     2.33, 2.28: not used
  *   strtol(), sscanf()           2.38 has others for new programs (__isoc23_strtol()):
- *                                number_at() of shared/versions.h
+ *                                number_at() of shared/versions.h, period_of() of hooks/memory.c
  *
  * test/fast/glibc.bats names any further function that is too new.
  *

@@ -323,11 +323,11 @@ static char *services[SERVICES + 1];
 static int service_of(const struct push *push, const char *line)
 {
     int n = 0;
-    char *label = as_label(line, strcspn(line, ";\n"));
-    if (push->service || !*label || !strchr(line, ';')) {
-        free(label);
-        label = strdup(push->service ? push->service : *line == ';' ? "unnamed" : "other");
-    }
+    bool has_frames = line[strcspn(line, ";\n")] == ';';
+    const char *name = push->service ? push->service : has_frames ? line : "other";
+    if (*name == ';')
+        name = "unnamed";
+    char *label = as_label(name, strcspn(name, ";\n"));
     while (n < SERVICES && services[n] && strcmp(services[n], label) != 0)
         n++;
     if (n == OTHER || services[n]) {
