@@ -210,7 +210,7 @@ PY
 }
 
 @test "allocations that fail are no samples, also when memory runs out again and again" {
-  local python printed
+  local python plainly printed
   cat >"$BATS_TEST_TMPDIR/fails.py" <<'PY'
 import resource, sys
 def failure(function, *arguments):
@@ -236,8 +236,10 @@ print(failures, len(block))
 PY
   for python in $(pythons_by_hook); do
     echo "$python"
+    # 220 1048576; 3.15's bytearray is empty after an allocation that fails
+    plainly=$("$python" "$BATS_TEST_TMPDIR/fails.py")
     printed=$(LD_PRELOAD=$shim PYTHON_STAP_MEMORY=8192 bpftrace_while "$(samples)" "$python" "$BATS_TEST_TMPDIR/fails.py")
-    [ "$printed" = '220 1048576' ]
+    [ "$printed" = "$plainly" ]
     awk '$1 == "+" { samples++ } $1 == "+" && $3 > 2 ^ 40 { print; bad = 1 } END { exit bad || samples < 1000 }' "$BATS_TEST_TMPDIR/trace"
   done
 }

@@ -73,10 +73,11 @@ loader_of() {
 # Prints the environment's own interpreter, and the site-packages that enable finds.
 # shellcheck disable=SC2016
 says_that_it_is() {
-  local real site
+  local real abi site
   real=$(environments "$(system_python)")
-  site=${real%/bin/*}/lib/python3.$2/site-packages
-  ln -s "python$(abi_of "$real")" "${site%/*}"
+  abi=$(abi_of "$real")
+  site=${real%/bin/*}/lib/python3.$2${abi##*[0-9]}/site-packages
+  ln -s "python$abi" "${site%/*}"
   printf '#!/bin/sh\nexec "%s" "$1" -c "import sys\nsys.version_info = (3, %d, 0)\n$3"\n' "$real" "$2" >"$1"
   chmod +x "$1"
   echo "$real $site"
