@@ -362,6 +362,7 @@ static void python_warn_no_gil(void);
 static int python_is_ident(unsigned long ident, unsigned long pointer);
 static int python_put_thread_name(struct python_text *text, const struct offsets_page *layout, struct task_struct *thread);
 static void python_thread_name_text(char *to);
+static int python_tells_collections(const struct offsets_page *layout);
 static int python_collects(const struct python_frames *frames);
 
 /* samples.c */

@@ -144,8 +144,14 @@ static void python_thread_name_text(char *to)
 
 /* ---------------------------------------------------------------- collections */
 
+/* Whether it can be known that a thread collects. */
+static int python_tells_collections(const struct offsets_page *layout)
+{
+    return layout->interp_collecting || layout->gil_to_collecting;
+}
+
 /* Whether the thread whose innermost frame this is collects garbage: its interpreter does, and the thread holds the GIL.
- * From 3.15 on not in what the collection calls in Python. */
+ * From 3.15 on not in what the collection calls in Python.  No, where it can't be known. */
 static int python_collects(const struct python_frames *frames)
 {
     const struct offsets_page *layout = &frames->layout;

@@ -148,7 +148,7 @@ PY
   cat "$rows"
   grep -qE ';gets;.*\[lock\];\[woken by\];_bootstrap;.*;puts;.*notify$' "$rows"
   sed -E 's/\([0-9]+\)/(PID)/; s/ \([^;()]*\.py:[0-9]+\)//g; s/ [0-9]+$//' "$printed" >"$rows"
-  grep -qE ';reads;\[pipe\];\[woken by\];\[python3[.0-9]* \(PID\)\];<module>;writes$' "$rows"
+  grep -qE ';reads;\[pipe\];\[woken by\];\[python3[.0-9t]* \(PID\)\];<module>;writes$' "$rows"
   grep -qE ';reads_of_sleep;\[pipe\];\[woken by\];\[sleep \(PID\)\]$' "$rows"
   grep -qE ';naps;\[timer\];\[woken by\];\[interrupt\]$' "$rows"
 }

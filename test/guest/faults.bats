@@ -77,6 +77,10 @@ PY
     check_pages
   done 9< <(guest_pythons)
   freezes collects
+  if is_free_threaded "$system"; then
+    grep -qE '^Copied, after a fork: [0-9]+ KB, 0[.]0 % of it while garbage was collected; of [1-9][0-9]*[.][0-9] % that is not known$' "$printed"
+    return
+  fi
   grep -qE '^Copied, after a fork: [0-9]+ KB, (8[0-9]|9[0-9])[.][0-9] % of it while garbage was collected$' "$printed"
   grep -qE '^gc[.]freeze[(][)] before the fork would have kept at most [1-9][0-9]{4} KB of this shared$' "$printed"
   freezes collects_frozen forks
@@ -92,8 +96,10 @@ freezes() {
 @test "pyfaults has stacks, copies alone, and the program in a folded stack" {
   need_time
   local faults=$top/test/workloads/faults.py
-  script pyfaults -G stacks=1 -G top=1 -c "env LD_PRELOAD=$shim $system $faults touches" >/dev/null
-  diff - <(sed -n '2,/^$/p' "$printed" | sed -E "s,$faults,faults.py,; s/ [0-9]+[.][0-9]  new/ SHARE  new/; s/line [0-9]+/line N/") <<'EXPECTED'
+  # the largest, or in a free-threaded build the second: mimalloc's at the start are larger
+  script pyfaults -G stacks=1 -G top=2 -c "env LD_PRELOAD=$shim $system $faults touches" >/dev/null
+  diff - <(sed 1d "$printed" | awk -v RS= -v ORS='\n\n' '/in touches\n/ { print; exit }' |
+    sed -E "s,$faults,faults.py,; s/ [0-9]+[.][0-9]  new/ SHARE  new/; s/line [0-9]+/line N/") <<'EXPECTED'
      1500        6000   SHARE  new      [anonymous]
 File "faults.py", line N, in touches
 File "faults.py", line N, in <module>
@@ -127,6 +133,7 @@ for function, kind, type in ("child_collects", "gc-copy", "list"), ("worker_read
     assert kb[type] > 0.7 * sum(kb.values())
 PY
   done 9< <(guest_pythons)
+  ! is_free_threaded "$system" || return 0
   script pyfaults -G types=1 -G copies=1 -c "env LD_PRELOAD=$shim $system $faults collects forks" >/dev/null
   grep -qE '^ +FAULTS +KB +SHARE  KIND +TYPE +WHAT +FUNCTION +FILE$' "$printed"
   grep -qE ' gc-copy  list +\[anonymous\] +child_collects ' "$printed"

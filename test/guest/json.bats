@@ -189,7 +189,7 @@ pymalloc -G top=20 -G stacks=1|timed.py|count bytes max kind stack, rest_rows
     stack = ['File "%s", line %d, in %s' % (path, line, name) for line, name in ((30, "allocates_8_mb"), (51, "main"), (60, "<module>"))]
     assert list(first[0].values()) == [5, 41943045, 8388609, "malloc", stack], first
     assert len(last) == 1 and last[0]["rest_rows"] > 0, last
-pyfaults -G top=20|faults.py touches|faults kb share kind what function file, rest_rows, faults kb copied_kb gc_copied_kb faults_for_nothing resident_kb
+pyfaults -G top=20|faults.py touches|faults kb share kind what function file, rest_rows, faults kb copied_kb gc_copied_kb gc_unknown_kb faults_for_nothing resident_kb
     row, = [row for row in first if row["function"] == "touches"]
     assert list(row.values())[:2] + list(row.values())[3:] == [1500, 6000, "new", "[anonymous]", "touches", path], row
     totals, = last
