@@ -333,7 +333,8 @@ PY
   traces "pyline $system -I -S $counted"
   head -n 30 "$trace"
   grep -qx '    TIME(us)     TID PROGRAM         FUNCTION             FILE:LINE' "$trace"
-  sed -nE "s|^ *[0-9]+ +[0-9]+ python3[.0-9t]* +[^ ]+ +$counted:([0-9]+)\$|\1|p" "$trace" | sort -n | uniq -c | awk '{ print $2, $1 }' >"$reached"
+  # from 3.14 on the thread that counted.py starts has a name
+  sed -nE "s,^ *[0-9]+ +[0-9]+ (python3[.0-9t]*|Thread-1 [(][a-z]*) +[^ ]+ +$counted:([0-9]+)\$,\2,p" "$trace" | sort -n | uniq -c | awk '{ print $2, $1 }' >"$reached"
   grep -qx '16 31' "$reached"
   for pattern in "$counted:*" '*/counted.py:* no.such.*'; do
     traces "pyline $system -I -S $counted" "$pattern"

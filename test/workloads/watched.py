@@ -90,6 +90,8 @@ def run():
         for _ in range(20):
             called()
         time.sleep(0.005)
+    if sub is not None:
+        interpreters().destroy(sub)
 
 
 ended = False

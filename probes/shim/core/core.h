@@ -54,6 +54,10 @@ bool fork_supported(void);
  * succeeded.  Must be called before any watcher starts, with or without the GIL. */
 bool fork_register_libc(void);
 
+/* Whether this thread is in os.fork() and must not start a watcher.  Then attach_interpreter() is
+ * called soon after.  Any thread, with or without the GIL. */
+bool fork_defers_attach(void);
+
 /* Has CPython, 3.7 and later, call us at each fork by the calling interpreter.  GIL held. */
 bool fork_register_python(void);
 
@@ -108,8 +112,10 @@ void watcher_start(void);
 void watcher_start_attaching(void);
 
 /* Stops the watcher and waits for its end.  Does not wait for a watcher that waits for the GIL:
- * that one ends when it gets the GIL, without a rearm.  Called before CPython forks, GIL held. */
-void watcher_stop_for_fork(void);
+ * that one ends when it gets the GIL, without a rearm.  Called before CPython forks, GIL held.
+ * Whether a watcher of watcher_start_attaching() was stopped, which may not have had
+ * attach_interpreter() called yet. */
+bool watcher_stop_for_fork(void);
 
 /* Stops the watcher and waits for its end, with the GIL released if the watcher waits for the GIL.
  * Does not wait for a watcher that sleeps: that one does not read the interpreter again.  Called at

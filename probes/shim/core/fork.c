@@ -28,6 +28,13 @@ static __thread bool forks_itself;
 /* The thread that forks is not the main thread. */
 static __thread bool forking_by_thread;
 
+/* From before_fork() until os.fork() has returned, on the main thread of 3.12 and later: no thread
+ * may be started, as CPython would count it. */
+static __thread bool counts_threads;
+
+/* Meanwhile an attach (stap-python attach after detach) was interrupted, or came. */
+static __thread bool attaches_after_fork;
+
 /* ---------------------------------------------------------------- called by CPython */
 
 /* Where the fork was called: the frame, which is only compared, and the instruction in it. */
@@ -38,7 +45,8 @@ static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     forks_itself = true;
-    watcher_stop_for_fork();
+    counts_threads = py.minor >= 12 && gettid() == getpid();
+    attaches_after_fork = watcher_stop_for_fork();
     forking_frame = py.PyEval_GetFrame();
     forking_instruction =
         forking_frame && py.PyFrame_GetLasti ? py.PyFrame_GetLasti(forking_frame) : -1;
@@ -92,17 +100,19 @@ static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     forks_itself = false;
     tries = 0;
-    if (py.minor < 12 || gettid() != getpid())
-        watcher_start();
-    else
+    if (counts_threads)
         defer();
+    else if (attaches_after_fork)
+        watcher_start_attaching();
+    else
+        watcher_start();
     return cpython_none();
 }
 
 static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    forks_itself = false;
+    forks_itself = counts_threads = false;
     tstate_list_after_fork(true);
     rearm_call_soon(NULL); /* a C program may have forked, and notified CPython after that */
     watcher_start();
@@ -186,8 +196,10 @@ static void start_or_defer(void)
         rearm_call_soon(start_or_defer);
     else if (py.minor == 6 ? in_after_fork() : still_forking())
         defer();
-    else
-        watcher_start();
+    else {
+        counts_threads = false;
+        (attaches_after_fork ? attach_interpreter : watcher_start)();
+    }
 }
 
 /* A pending call: the main thread, between two instructions. */
@@ -196,6 +208,12 @@ static int start_pending(void *unused)
     (void)unused;
     start_or_defer();
     return 0;
+}
+
+bool fork_defers_attach(void)
+{
+    attaches_after_fork |= counts_threads;
+    return counts_threads;
 }
 
 /* ---------------------------------------------------------------- called by the C library */

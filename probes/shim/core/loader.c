@@ -203,7 +203,7 @@ void attach_running_python(void)
         py.Py_AddPendingCall(attach_pending, NULL);
         return;
     }
-    if (fork_register_libc())
+    if (!fork_defers_attach() && fork_register_libc())
         watcher_start_attaching();
 }
 
@@ -280,23 +280,16 @@ static void wait_for_interpreters(void)
 
 /* ---------------------------------------------------------------- a running CPython */
 
-/* GIL held.  Each call does nothing if its work is done already. */
-static void attach_here(void)
+void attach_interpreter(void)
 {
-    if (cpython_is_finalizing()) /* atexit has run: nothing would stop the watcher */
+    if (detach_is_requested() || cpython_is_finalizing()) /* after atexit nothing stops a watcher */
         return;
     arm_interpreter_started(false);
     rearm_include_unseen();
-    if (cpython_is_main())
-        setup_main_interpreter();
-}
-
-void attach_interpreter(void)
-{
-    if (detach_is_requested())
+    if (!cpython_is_main())
         return;
-    attach_here();
-    if (watcher_allowed && cpython_is_main()) /* set up before a detach */
+    setup_main_interpreter();
+    if (watcher_allowed) /* set up before a detach */
         watcher_start();
 }
 
@@ -421,7 +414,7 @@ static int exec_module(PyObject *module)
     if (!loaded) /* perhaps preloaded into a program that loaded its Python later */
         start_shim(NULL);
     if (loaded)
-        attach_here();
+        attach_interpreter();
     return 0;
 }
 

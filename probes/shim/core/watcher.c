@@ -269,6 +269,7 @@ static bool has_detached_first(struct watcher *self)
 static bool run_until_attached(struct watcher *self)
 {
     bool requested = false;
+    struct watcher *expected = self; /* another one may attach after a fork that stops this one */
     for (unsigned periods = 0; running != self; periods++) {
         if (has_detached_first(self))
             return false;
@@ -278,7 +279,7 @@ static bool run_until_attached(struct watcher *self)
             if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
                 if (begin == BEGUN)
                     rearm_release();
-                attaching = NULL;
+                atomic_compare_exchange_strong(&attaching, &expected, NULL);
                 return false;
             }
             if (begin == BEGUN) {
@@ -476,7 +477,6 @@ static void stop(struct watcher *watcher)
  * may wait for one of these.  CPython makes the GIL anew in the child. */
 static void stop_for_fork(struct watcher *watcher)
 {
-    running = NULL;
     unsigned before = atomic_fetch_or(&watcher->state, STOPPING);
     if (!(before & ST_TAKES_GIL)) {
         join(watcher, before);
@@ -488,12 +488,19 @@ static void stop_for_fork(struct watcher *watcher)
         free(watcher);
 }
 
-void watcher_stop_for_fork(void)
+bool watcher_stop_for_fork(void)
 {
     lock_changing();
-    if (running)
-        stop_for_fork(running);
+    struct watcher *was_running = running, *was_attaching = NULL;
+    running = NULL;
+    if (py.minor >= 12) /* CPython warns of threads */
+        was_attaching = atomic_exchange(&attaching, NULL);
+    if (was_running)
+        stop_for_fork(was_running);
+    if (was_attaching)
+        stop_for_fork(was_attaching);
     nogil_unlock(&changing);
+    return was_attaching;
 }
 
 void watcher_stop_at_exit(void)

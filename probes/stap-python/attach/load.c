@@ -26,7 +26,8 @@
 static const char remote_exec[] = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
 
 /* The script that the process runs, perhaps twice.  The shim is the only module that it loads: a
- * program has the others already. */
+ * program has the others already.  It is active when the script ends: were it only soon after, a
+ * program that forks meanwhile would be warned of the shim's thread. */
 static const char loading[] =
     "def load():\n"
     "    import _frozen_importlib, _imp, posix\n"
@@ -34,7 +35,8 @@ static const char loading[] =
     "        posix.unlink(%s)\n"
     "    except OSError:\n"
     "        pass\n"
-    "    _imp.create_dynamic(_frozen_importlib.ModuleSpec(%s, None, origin=%s))\n"
+    "    shim = _imp.create_dynamic(_frozen_importlib.ModuleSpec(%s, None, origin=%s))\n"
+    "    _imp.exec_dynamic(shim)\n"
     "load()\n"
     "del load\n";
 
