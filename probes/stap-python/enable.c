@@ -66,7 +66,8 @@ static char *ask_for_folder(const char *python, char **implementation, int *mino
     char *line = strstr(answer, "\nsite: "), *name = status_field(answer, "implementation");
     *implementation = name ? strndup(name, strcspn(name, "\n")) : "cpython";
     if (status != 0 || !line ||
-        sscanf(line, "\nsite: %d %d %15s %n", &major, minor, free_threaded, &at) != 3 || !at)
+        sscanf(line, "\nsite: %d %d %15s %n", &major, minor, free_threaded, &at) != 3 || !at ||
+        line[at] != '/')
         die(FAILED, "%s: not a working Python 3.6 or later", python);
     if (major != 3 || *minor < CPYTHON_OLDEST_MINOR)
         die(FAILED, "%s: the shim does not support it: Python %d.%d is older than 3.6", python,

@@ -275,6 +275,7 @@ print('python_stap' in sys.modules)" 2>&1
 3 14 3.14.3+:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
 3 15 3.15.0a8:the shim does not support it: it is free-threaded, and older than CPython 3.14.4 or 3.15.0b1
 garbage:not a working Python 3.6 or later
+3 11 - .:not a working Python 3.6 or later
 VERSIONS
 }
 

@@ -85,6 +85,16 @@ void __wrap_exit(int status)
     __real_exit(status);
 }
 
+int __real_atexit(void (*function)(void));
+int __wrap_atexit(void (*function)(void));
+
+/* What a run registers would be called long after it, and libc's list of it be freed with the run's
+ * memory. */
+int __wrap_atexit(void (*function)(void))
+{
+    return leaving ? 0 : __real_atexit(function);
+}
+
 void fuzz_leave(int status)
 {
     left_with = status;
