@@ -316,7 +316,8 @@ PY
   for python in $(pythons_by_hook | some 2); do
     echo "$python"
     end=$BATS_TEST_TMPDIR/end program_output=$BATS_TEST_TMPDIR/output
-    rm -f "$end"
+    # else the last one's "started" may be read
+    rm -f "$end" "$program_output"
     "$python" "$BATS_TEST_TMPDIR/forks.py" "$end" >"$program_output" 2>>"$program_output.warnings" 3>&- &
     program=$!
     programs+=("$program")
