@@ -417,3 +417,32 @@ EVENTS
 EOF
   done
 }
+
+@test "a program whose memory runs out while the watcher needs some goes on" {
+  need gcc
+  local python program='
+import time
+def called(): pass
+end = time.time() + 4
+while time.time() < end:
+    called()
+    time.sleep(0.01)
+print("ended")'
+  # calloc() fails on the watcher alone, which up to 3.11 makes a thread state once a second
+  cat >"$BATS_TEST_TMPDIR/none.c" <<'C'
+#include <string.h>
+#include <sys/prctl.h>
+extern void *__libc_calloc(unsigned long, unsigned long);
+void *calloc(unsigned long count, unsigned long size)
+{
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    return strncmp(name, "python-stap", 11) == 0 ? 0 : __libc_calloc(count, size);
+}
+C
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/none.so" "$BATS_TEST_TMPDIR/none.c"
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    [ "$(bpftrace_while "$(function_markers)" env LD_PRELOAD="$shim:$BATS_TEST_TMPDIR/none.so" "$python" -c "$program")" = ended ]
+  done
+}

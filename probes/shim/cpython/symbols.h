@@ -72,6 +72,8 @@ COMPARED_WITH("PyCriticalSection (Include/cpython/critical_section.h)", 15);
     MAY(PyThreadState *, _PyThreadState_UncheckedGet, (void)) /* 3.6 to 3.12 */ \
     NEED(PyThreadState *, PyGILState_GetThisThreadState, (void)) \
     NEED(PyThreadState *, PyThreadState_New, (PyInterpreterState *)) \
+    MAY(PyThreadState *, _PyThreadState_Prealloc, (PyInterpreterState *)) /* to 3.11 */ \
+    MAY(void, _PyThreadState_SetCurrent, (PyThreadState *))               /* 3.11 */ \
     NEED(PyThreadState *, PyThreadState_Swap, (PyThreadState *)) \
     NEED(void, PyThreadState_Clear, (PyThreadState *)) \
     NEED(void, PyThreadState_Delete, (PyThreadState *)) \

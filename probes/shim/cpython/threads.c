@@ -17,6 +17,18 @@
 
 /* ---------------------------------------------------------------- thread states */
 
+/* PyThreadState_New() of 3.11 ends the process when memory runs out: it does not look at what its
+ * first step returns (Python/pystate.c). */
+PyThreadState *tstate_new(PyInterpreterState *interpreter)
+{
+    if (py.minor != 11 || !py._PyThreadState_Prealloc || !py._PyThreadState_SetCurrent)
+        return py.PyThreadState_New(interpreter);
+    PyThreadState *state = py._PyThreadState_Prealloc(interpreter);
+    if (state)
+        py._PyThreadState_SetCurrent(state);
+    return state;
+}
+
 /* HEAD_LOCK; NULL: it is not where the release of this version has it. */
 static void *list_lock(void)
 {

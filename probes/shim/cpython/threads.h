@@ -14,6 +14,9 @@
 
 /* ---------------------------------------------------------------- thread states */
 
+/* PyThreadState_New(), with or without the GIL.  NULL: memory ran out. */
+PyThreadState *tstate_new(PyInterpreterState *interpreter);
+
 enum walk {
     WALK_DONE,
     WALK_LATER, /* the list's lock is in use: try again */

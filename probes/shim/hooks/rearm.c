@@ -80,7 +80,7 @@ bool rearm_take_gil(void)
         return true;
     }
     creating_tstate = true;
-    PyThreadState *state = !fork_in_progress() ? py.PyThreadState_New(interpreter) : NULL;
+    PyThreadState *state = !fork_in_progress() ? tstate_new(interpreter) : NULL;
     creating_tstate = false;
     if (!state)
         return false;
@@ -243,7 +243,7 @@ static void call_in_main_interpreter(void (*function)(void))
     PyThreadState *here = py.PyThreadState_Get(), *made = NULL;
     PyThreadState *there = py.PyGILState_GetThisThreadState();
     if (!there || cpython_interpreter_of(there) != interpreter)
-        there = made = py.PyThreadState_New(interpreter);
+        there = made = tstate_new(interpreter);
     if (!there)
         return;
     py.PyThreadState_Swap(there);
