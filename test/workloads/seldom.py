@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: MIT
 import ctypes
 import gc
+import glob
 import os
 import resource
 import select
@@ -252,6 +253,11 @@ while time.monotonic() < end:
     return "fine"
 
 
+def watches(task):
+    with open(task + "/comm") as name:
+        return name.read().startswith("python-stap")
+
+
 def closes_all_files_and_opens_its_own():
     "As a daemon does; each gets the lowest number that is free, and stays open."
     for _ in range(30):
@@ -270,6 +276,10 @@ def closes_all_files_and_opens_its_own():
                 os.close(file)
             except OSError:
                 wrong += 1
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 100)
+    tables = [task + "/fd/100" for task in glob.glob("/proc/self/task/*") if watches(task)]
+    if len(tables) != 1 or os.path.exists(tables[0]):
+        return "the watcher has the program's files: %s" % tables
     return "fine" if wrong == 0 else "%d times a file of the program's was another or closed" % wrong
 
 
