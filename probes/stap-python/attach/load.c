@@ -28,17 +28,17 @@ static const char remote_exec[] = "import sys; sys.remote_exec(int(sys.argv[1]),
 /* The script that the process runs, perhaps twice.  The shim is the only module that it loads: a
  * program has the others already.  It is active when the script ends: were it only soon after, a
  * program that forks meanwhile would be warned of the shim's thread. */
+static const char removing[] = "def load():\n"
+                               "    import _frozen_importlib, _imp, posix\n"
+                               "    try:\n"
+                               "        posix.unlink(%s)\n"
+                               "    except OSError:\n"
+                               "        pass\n";
 static const char loading[] =
-    "def load():\n"
-    "    import _frozen_importlib, _imp, posix\n"
-    "    try:\n"
-    "        posix.unlink(%s)\n"
-    "    except OSError:\n"
-    "        pass\n"
     "    shim = _imp.create_dynamic(_frozen_importlib.ModuleSpec(%s, None, origin=%s))\n"
-    "    _imp.exec_dynamic(shim)\n"
-    "load()\n"
-    "del load\n";
+    "    _imp.exec_dynamic(shim)\n";
+static const char calling[] = "load()\n"
+                              "del load\n";
 
 bool can_run_its_python(const struct process *process)
 {
@@ -83,26 +83,38 @@ static void remove_old_scripts(void)
     globfree(&found);
 }
 
-/* Creates the script; NULL and errno on failure. */
-static char *make_script(const struct process *process)
+/* Creates the script; NULL and errno on failure.  done: a script whose work is done, for which this
+ * one removes that file alone. */
+static char *make_script(const struct process *process, const char *done)
 {
     char *path = format("/tmp/stap-python-%d-XXXXXX.py", process->pid);
     int fd = mkstemps(path, strlen(".py"));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     const char *module = process->shim ? "'python_stap_attach'" : "'python_stap'";
-    char *text = format(loading, python_string(path), module, python_string(shim_file()));
+    const char *removes = format(removing, python_string(done ? done : path));
+    const char *loads = done ? "" : format(loading, module, python_string(shim_file()));
 #pragma GCC diagnostic pop
+    char *text = format("%s%s%s", removes, loads, calling);
     ssize_t length = (ssize_t)strlen(text);
     if (fd < 0)
         return NULL;
-    bool done = fchmod(fd, SCRIPT_MODE) == 0 && write(fd, text, (size_t)length) == length;
+    bool written = fchmod(fd, SCRIPT_MODE) == 0 && write(fd, text, (size_t)length) == length;
     int error = errno;
     close(fd);
-    if (!done)
+    if (!written)
         unlink(path);
     errno = error;
-    return done ? path : NULL;
+    return written ? path : NULL;
+}
+
+/* Leaves nothing of the script to do but to remove itself: it would attach the shim again after a
+ * later detach, when the main thread next runs Python code. */
+static void disarm_script(const struct process *process, const char *script)
+{
+    char *idle = file_exists(script) ? make_script(process, script) : NULL;
+    if (idle && rename(idle, script) != 0)
+        unlink(idle);
 }
 
 /* The last line of a traceback is the exception. */
@@ -118,7 +130,7 @@ static const char *last_line(char *text)
 const char *attach_by_remote_exec(const struct process *process, char **script)
 {
     int status;
-    char *path = make_script(process), *pid = format("%d", process->pid);
+    char *path = make_script(process, NULL), *pid = format("%d", process->pid);
     if (!path)
         return format("cannot create a script in /tmp: %s", strerror(errno));
     const char *const command[] = {process->python.path, "-IS", "-c", remote_exec, pid, path, NULL};
@@ -211,6 +223,8 @@ static const char *attach(const struct process *process)
     const char *why = has_run ? NULL : attach_by_ptrace(process);
     if (has_run)
         unlink(script);
+    else if (!why && script)
+        disarm_script(process, script);
     if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
         why = process->shim ? "it is still detached: try again"
                             : "dlopen() returned, but the shim is not loaded";
