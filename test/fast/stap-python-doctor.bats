@@ -198,14 +198,14 @@ stap_compiles_by() {
 }
 
 # bats test_tags=slow
-@test "doctor ends a stap that compiles for more than a minute, and what it has started" {
+@test "doctor ends a stap that compiles for more than three minutes, and what it has started" {
   need_time
   make_machine
   stap_compiles_by "trap 'echo removed >$BATS_TEST_TMPDIR/ended; exit 1' TERM" 'sleep 1234.5 & wait'
-  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:$PATH" timeout -k 5 $((90 * SLOW)) "$launcher" doctor
+  run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:$PATH" timeout -k 5 $((210 * SLOW)) "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
-  grep -q '^note  compile .*more than 60 s' <<<"$output"
+  grep -q '^note  compile .*more than 180 s: bpftrace runs' <<<"$output"
   grep -qx removed "$BATS_TEST_TMPDIR/ended"
   refute pgrep -f '^sleep 1234.5$'
 }
@@ -218,7 +218,7 @@ stap_compiles_by() {
     STAP_PYTHON_ROOT=$machine HOME=/home PATH=$machine/bin:$PATH TERM=dumb timeout $((20 * SLOW)) script -qec "$launcher doctor" /dev/null
   }
   run doctor_on_terminal
-  [[ $output == *"compiling a probe, which takes up to 60 s"* ]]
+  [[ $output == *"compiling a probe, which may take a minute"* ]]
   [[ $output == *$'\r'"ok    compile "* ]]
   run doctor
   [[ $output != *compiling* ]]

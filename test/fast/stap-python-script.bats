@@ -534,7 +534,7 @@ runs_by() {
   ln -s "/proc/$program" "$machine/proc"
   # no word of this stap and this kernel
   runs_by bpftrace " <0> <7>" pygc 7
-  [ "$(cat "$said")" = "stap-python: stap was not tried with this kernel yet, which stap-python doctor does: bpftrace runs the script (--backend stap: SystemTap does)" ]
+  [ "$(cat "$said")" = "stap-python: stap has compiled nothing for this kernel yet, which stap-python doctor has it do: bpftrace runs the script (--backend stap: SystemTap does)" ]
   runs_by bpftrace " <$program> <7>" pyslow 7 "-x$program"
   runs_by bpftrace " <$program>" pytop -x "$program" --
   # what bpftrace's script lacks, or means something else by

@@ -258,7 +258,7 @@ static const char *stap_in_doubt(struct runtime *runtime)
     if (runtime->too_old)
         return runtime->too_old;
     if (!checked_find(kernel_release(), CHECKED_PROBE, &seconds))
-        return "stap was not tried with this kernel yet, which stap-python doctor does";
+        return "stap has compiled nothing for this kernel yet, which stap-python doctor has it do";
     return NULL;
 }
 
