@@ -7,6 +7,7 @@ load ../lib/helper
 
 setup() {
   scripts_setup
+  export PYTHON_GIL=1 # in a free-threaded build, where else nothing waits for it
 }
 
 # Checks with Python what was printed: lines, which maps each folded stack, a tuple of names, to its number; what was
@@ -52,7 +53,7 @@ also_speedscope() {
 
 @test "pywall's sums are each thread's wall time and CPU time, and say what it waited for" {
   script pywall -E "$(also_speedscope '"microseconds", 0, 1, 1000')" \
-    -c "env LD_PRELOAD=$shim PYTHON_GIL=1 $system $top/test/workloads/wall.py 3" >"$BATS_TEST_TMPDIR/all" || {
+    -c "env LD_PRELOAD=$shim $system $top/test/workloads/wall.py 3" >"$BATS_TEST_TMPDIR/all" || {
     cat "$BATS_TEST_TMPDIR/all"
     return 1
   }
@@ -130,7 +131,7 @@ PY
 assert sum(number for stack, number in lines.items() if stack[-1] == "sleeps_200_ms") >= 790000, lines
 PY
   script_says pygil -G folded=1 -E "$(also_speedscope '"microseconds", 0, 1, 1000')" \
-    -c "env LD_PRELOAD=$shim PYTHON_GIL=1 $system $top/test/workloads/gil.py computes 3"
+    -c "env LD_PRELOAD=$shim $system $top/test/workloads/gil.py computes 3"
   check_graph microseconds <<'PY'
 assert all("[GIL]" in stack for stack in lines), lines
 PY

@@ -253,7 +253,7 @@ async def main():
 
 
 threading.Thread(target=naps, args=(600,), daemon=True).start()
-asyncio.get_event_loop().run_until_complete(main())
+asyncio.new_event_loop().run_until_complete(main())
 PY
   cp "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py"
   mapfile -t pids < <(start_in_guest "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py")
