@@ -21,7 +21,8 @@ samples() {
 # With PYTHON_STAP_DEBUG the shim would say that it sets a hook: script() allows no message.
 @test "pyprof's stacks are all possible, its shares right, and no hook is set" {
   local python seconds=6 points=6
-  if [ -n "${EVERY:-}" ]; then seconds=30 points=1.5; fi
+  # beside a load ticks come late and together, so that a function has many more or less of them than its share
+  if [ -n "${EVERY:-}" ]; then seconds=30 points=$((3 * SLOW / 2)).$((15 * SLOW % 10)); fi
   for python in $(sampled_pythons); do
     script pyprof 997 -c "env PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim $python $top/test/workloads/sampled.py $seconds" >"$BATS_TEST_TMPDIR/all" || {
       grep -v '^python3;' "$BATS_TEST_TMPDIR/all"
