@@ -129,7 +129,8 @@ static void *frame_of(PyFrameObject *object)
 
 static bool code_is_right(PyObject *code)
 {
-    return has_attribute_at(code, page.co_filename, "co_filename") &&
+    return page.code_basicsize && /* 0: it could not be read */
+           has_attribute_at(code, page.co_filename, "co_filename") &&
            has_attribute_at(code, page.co_name, "co_name") &&
            (!page.co_qualname || has_attribute_at(code, page.co_qualname, "co_qualname")) &&
            has_attribute_at(code, page.co_linetable,
