@@ -278,6 +278,7 @@ PY
   gcc -shared -fPIC -O1 -o "$BATS_TEST_TMPDIR/stacks.so" -x c - <<'C'
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -304,6 +305,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *theirs, void *(*star
 /* Not in CPython's code, and in no system call. */
 void spin(void)
 {
+    close(creat("spins", 0600));
     for (;;)
         __asm__ volatile("");
 }
@@ -312,11 +314,11 @@ C
 import ctypes, sys, threading, time
 sys.argv.pop(0)
 threading.Thread(target=lambda: exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"), {"__name__": "__main__"})).start()
-time.sleep(0.1)
 ctypes.CDLL("./stacks.so").spin()
 PY
   cd "$BATS_TEST_TMPDIR"
   start_program env LD_PRELOAD="$BATS_TEST_TMPDIR/stacks.so" /usr/bin/python3 "$BATS_TEST_TMPDIR/spins.py"
   grep -q ' rw-s .*/stack[^ /]*$' "/proc/$program/maps"
+  wait_for test -e spins
   attach_refuses 'no thread reached a safe point within 5 s: try again'
 }
