@@ -86,7 +86,7 @@ waits_for() {
 @test "a suite alone, one that fails, one that is skipped and one that breaks off are told in the last lines" {
   make_tree
   suite fast/good true
-  suite fast/bad false
+  suite fast/bad '{ seq 30; false; }'
   suite host/lacks 'skip "needs luck"'
   suite host/breaks 'kill -KILL $PPID $$'
   run_suites test/fast/good.bats
@@ -96,6 +96,9 @@ waits_for() {
   [ "$status" = 1 ]
   grep -xE '  host/lacks is run in [0-9]*ms # skip needs luck' <<<"$output"
   grep -xE '  fast/bad is run in [0-9]*ms' <<<"$output"
+  grep -xE "    #   .\{ seq 30; false; \}' failed" <<<"$output"
+  grep -xE '    # +30' <<<"$output"
+  refute grep -xE '    # +10' <<<"$output"
   grep -xF 'not run: 1' <<<"$output"
   [[ ${lines[-1]} == "1 passed, 2 failed, 1 skipped in "* ]]
 }
