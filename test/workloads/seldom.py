@@ -253,9 +253,13 @@ while time.monotonic() < end:
     return "fine"
 
 
-def watches(task):
+def name_of(task):
     with open(task + "/comm") as name:
-        return name.read().startswith("python-stap")
+        return name.read().strip()
+
+
+def watches(task):
+    return name_of(task).startswith("python-stap")
 
 
 def closes_all_files_and_opens_its_own():
@@ -319,10 +323,7 @@ def tells_of_a_filter_by_its_name():
         while name not in names and time.monotonic() < end:
             step(1)
             time.sleep(0.01)
-            names = []
-            for task in os.listdir("/proc/self/task"):
-                with open("/proc/self/task/%s/comm" % task) as comm:
-                    names.append(comm.read().strip())
+            names = [name_of(task) for task in glob.glob("/proc/self/task/*")]
         return name in names
 
     probe(1)

@@ -288,9 +288,10 @@ void attach_interpreter(void)
     rearm_include_unseen();
     if (!cpython_is_main())
         return;
-    setup_main_interpreter();
     if (watcher_allowed) /* set up before a detach */
         watcher_start();
+    else
+        setup_main_interpreter();
 }
 
 /* ---------------------------------------------------------------- the process */
