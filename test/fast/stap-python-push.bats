@@ -232,6 +232,8 @@ SAID
   ends
   [ "$status" = 1 ]
   grep -qx "stap-python: record: profiles are sent to $url/ingest again; dropped meanwhile: 45" "$said"
+  # each try took another time
+  refute grep -E 'after [0-9]+ ms' "$said"
   [[ $(tail -n 1 "$said") == "stap-python: record: profiles sent to $url/ingest: 256; dropped: 45: "* ]]
   [[ $(decoded 255 | tail -n 1) == *';f300 /x.py:0 1 52631578 program=python3' ]]
   [[ $(decoded 2 | tail -n 1) == *';f4'[67]' /x.py:0 1 52631578 program=python3' ]]

@@ -16,32 +16,12 @@ blocked() {
   script_beside pyblocked "$waits" -G top=3000 "$@"
 }
 
-# Runs pyblocked on the parts of the workload, and checks each sleep's kind and file, or "exact" ones, and its time; again where
-# a time is wrong, which must be right in one of three runs: the program's clock runs on while a busy machine gives the guest
-# no CPU, which is nobody's sleep.
-# usage: has_kinds WHICH THE_LEAST_SLEEPS OPTIONS... -- PYTHON PART...
-has_kinds() {
-  local run status which=$1 sleeps=$2
-  shift 2
-  rm -f "$BATS_TEST_TMPDIR/wrong"
-  for run in 1 2 3; do
-    echo "run $run"
-    blocked "$@"
-    [ "$(wc -l <"$said")" -ge "$sleeps" ]
-    status=0
-    check_kinds "$which" || status=$?
-    [ "$status" = 2 ] || return "$status"
-  done
-  return 1
-}
-
-# What another thread may have taken is no sleep of that kind: the GIL and the CPU, which are rows of their own.  2: times
-# are wrong that were wrong in the run before, too.  $1: which
+# Each sleep's kind and file, or "exact" ones, and its time.  What another thread may have taken is no sleep of that kind: the
+# GIL and the CPU, which are rows of their own.  $1: which
 check_kinds() {
-  /usr/bin/python3 - "$printed" "$said" "$1" "$BATS_TEST_TMPDIR/wrong" <<'PY'
+  /usr/bin/python3 - "$printed" "$said" "$1" <<'PY'
 import collections
 import json
-import os
 import sys
 
 rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
@@ -60,16 +40,14 @@ times = collections.defaultdict(int)
 for one in said:
     key = one["function"], one["kind"], one[sys.argv[3]] if sys.argv[3] else ""
     times[key] += one["us"] - one["cpu_us"]
-wrong = []
-for number, ((function, kind, which), time) in enumerate(times.items()):
+for (function, kind, which), time in times.items():
     own = got[function, kind, which]
     beside = sum(got[function, other, ""] for other in ("GIL", "run queue") if other != kind)
-    right = own <= time * 1.05 + 20000 and own + beside >= time * 0.9 - 20000
-    # where another thread had the CPU, what it waits for may be there when it gets it
-    right = right and (own >= 50000 or (own > 0 and beside >= 200000))
-    print(function, kind, which, "slept", time, "printed", own, "beside", beside, "" if right else "WRONG")
-    if not right:
-        wrong.append(number)
+    print(function, kind, which, "slept", time, "printed", own, "beside", beside)
+    assert own <= time * 1.05 + 20000
+    assert own + beside >= time * 0.9 - 20000
+    # where a busy machine gave the guest no CPU, what it waits for may be there when it gets one
+    assert own >= 50000 or (own > 0 and beside >= 200000)
 for (function, kind, which), time in got.items():
     if function in {one["function"] for one in said} and kind not in ("GIL", "run queue"):
         assert time < 50000 or (function, kind, which) in wanted, (function, kind, which, time)
@@ -80,18 +58,14 @@ for kind, row in kinds.items():
     assert 0 <= row["total_us"] - sum(one["total_us"] for one in of_kind) <= len(of_kind), row
     assert max(one["longest_us"] for one in of_kind) == row["longest_us"], row
 assert {row["kind"] for row in rows} == set(kinds)
-if os.path.exists(sys.argv[4]):
-    with open(sys.argv[4], encoding="utf-8") as before:
-        wrong = sorted(set(wrong) & set(json.load(before)))
-with open(sys.argv[4], "w", encoding="utf-8") as now:
-    json.dump(wrong, now)
-sys.exit(2 if wrong else 0)
 PY
 }
 
 @test "pyblocked says what a thread waits for, and which file or socket, and how long" {
-  has_kinds which 37 -- "$system"
+  blocked -- "$system"
+  [ "$(wc -l <"$said")" -ge 37 ]
   [ "$(jq -r .kind "$said" | sort -u | wc -l)" -ge 13 ]
+  check_kinds which
 }
 
 @test "pyblocked tells the GIL, locks and timers from others in each CPython" {
@@ -99,17 +73,23 @@ PY
   local python
   while read -r python <&9; do
     echo "$python"
-    has_kinds which 10 -- "$python" of_timers of_locks of_polls of_the_gil
+    blocked -- "$python" of_timers of_locks of_polls of_the_gil
+    [ "$(wc -l <"$said")" = 10 ]
+    check_kinds which
     is_free_threaded "$python" || continue
-    PYTHON_GIL=0 has_kinds which 9 -- "$python" of_timers of_locks of_polls
+    PYTHON_GIL=0 blocked -- "$python" of_timers of_locks of_polls
+    [ "$(wc -l <"$said")" = 9 ]
+    check_kinds which
   done 9< <(guest_pythons)
 }
 
 @test "pyblocked has kinds alone with which=0, and all ports with which=2" {
   need_time
-  has_kinds '' 16 -G which=0 -- "$system" of_sockets of_file_locks
+  blocked -G which=0 -- "$system" of_sockets of_file_locks
+  check_kinds ''
   refute grep -E '"which":"[^"]' "$printed"
-  has_kinds exact 14 -G which=2 -- "$system" of_sockets
+  blocked -G which=2 -- "$system" of_sockets
+  check_kinds exact
   refute grep -F ':*' "$printed"
 }
 

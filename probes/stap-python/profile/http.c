@@ -161,9 +161,21 @@ void http_post(const char *url, const void *body, size_t size)
     is_sending = true;
 }
 
+/* "Failed to connect to localhost port 1 after 3 ms: ..." without the time: what fails twice for
+ * the same reason has the same text, and push.c says it once. */
+static void remove_time(char *text)
+{
+    char *after = strstr(text, " after ");
+    size_t digits = after ? strspn(after + strlen(" after "), "0123456789") : 0;
+    char *end = digits ? after + strlen(" after ") + digits : NULL;
+    if (end && strncmp(end, " ms", strlen(" ms")) == 0)
+        memmove(after, end + strlen(" ms"), strlen(end + strlen(" ms")) + 1);
+}
+
 static const char *why_not(int code, long status)
 {
     static char text[CURL_ERROR_SIZE + sizeof answer];
+    remove_time(error);
     if (code != 0)
         return error[0] ? error : curl.easy_strerror(code);
     if (status >= 200 && status <= 299)
