@@ -16,8 +16,8 @@ blocked() {
   script_beside pyblocked "$waits" -G top=3000 "$@"
 }
 
-# Each sleep's kind and file, or "exact" ones, and its time.  What another thread may have taken is no sleep of that kind: the
-# GIL and the CPU, which are rows of their own.  $1: which
+# Each sleep's kind and file, or "exact" ones, and its time.  What else kept the thread from its CPU is in rows of its own: other
+# threads, pages that were not there yet, the stop of is_stopped_while_it_polls.  $1: which
 check_kinds() {
   /usr/bin/python3 - "$printed" "$said" "$1" <<'PY'
 import collections
@@ -36,21 +36,23 @@ for row in rows:
     for function in {frame.split()[-1] for frame in row["stack"]}:
         got[function, row["kind"], row["which"]] += row["total_us"]
 wanted = {(one["function"], one["kind"], one[sys.argv[3]] if sys.argv[3] else "") for one in said}
-times = collections.defaultdict(int)
+times = collections.defaultdict(lambda: [0, 0])
 for one in said:
     key = one["function"], one["kind"], one[sys.argv[3]] if sys.argv[3] else ""
-    times[key] += one["us"] - one["cpu_us"]
-for (function, kind, which), time in times.items():
+    times[key][0] += one["least_us"]
+    times[key][1] += one["most_us"]
+for (function, kind, which), (least, most) in times.items():
     own = got[function, kind, which]
-    beside = sum(got[function, other, ""] for other in ("GIL", "run queue") if other != kind)
-    print(function, kind, which, "slept", time, "printed", own, "beside", beside)
-    assert own <= time * 1.05 + 20000
-    assert own + beside >= time * 0.9 - 20000
+    beside = sum(us for key, us in got.items() if key[0] == function and key not in wanted)
+    print(function, kind, which, "slept", least, "to", most, "printed", own, "beside", beside)
+    assert own <= most * 1.05 + 20000
+    assert own + beside >= least * 0.9 - 20000
     # where a busy machine gave the guest no CPU, what it waits for may be there when it gets one
-    assert own >= 50000 or (own > 0 and beside >= 200000)
+    assert own >= 50000 or most < 70000 or (own > 0 and beside >= 200000)
 for (function, kind, which), time in got.items():
     if function in {one["function"] for one in said} and kind not in ("GIL", "run queue"):
-        assert time < 50000 or (function, kind, which) in wanted, (function, kind, which, time)
+        is_its_stop = (function, kind) == ("is_stopped_while_it_polls", "stopped")
+        assert time < 50000 or is_its_stop or (function, kind, which) in wanted, (function, kind, which, time)
 # the sums of each kind
 for kind, row in kinds.items():
     of_kind = [one for one in rows if one["kind"] == kind]

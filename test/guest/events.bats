@@ -431,13 +431,13 @@ timeline() {
 
 @test "pytrace system has each sleep with the cause and the file or socket that waits.py knows, and its tasks" {
   need_time
-  local us said=$BATS_TEST_TMPDIR/said function kind which own cpu
+  local least most said=$BATS_TEST_TMPDIR/said function kind which own
   timeline -G tasks=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/waits.py" system '*/waits.py:*'
-  grep '^{"function"' "$said" | jq -r '[.function, .kind, (.which | select(. > "")) // "-", .us, .cpu_us] | @tsv' >"$said.rows"
+  grep '^{"function"' "$said" | jq -r '[.function, .kind, (.which | select(. > "")) // "-", .least_us, .most_us] | @tsv' >"$said.rows"
   [ "$(wc -l <"$said.rows")" -ge 37 ]
-  while IFS=$'\t' read -r function kind which us cpu; do
+  while IFS=$'\t' read -r function kind which least most; do
     own=$(awk -F'\t' -v n="$kind" -v w="$which" -v f="$function" '$1 == "state" && $2 == n && $3 == w && $4 == f { us += $6 } END { print us + 0 }' "$BATS_TEST_TMPDIR/slices")
-    echo "$function $kind $which: $own of $us, $cpu on a CPU"
+    echo "$function $kind $which: $own of $least to $most"
     [ "$own" -ge 50000 ]
   done < <(grep -vE '^(is_stopped|waits_for_the_gil|competes_for_a_cpu)	' "$said.rows")
 }

@@ -46,7 +46,7 @@ waited() {
       [ "$least" -gt 30000 ] || [ "$name" = keeps_it_briefly ]
       [ "$charged" -ge $((least * 95 / 100)) ]
       # what went before, from the end of the rest on, is seen at the next tick, which comes late to a guest of a busy machine
-      [ "$charged" -le $((took * 105 / 100 + calls * 5000)) ]
+      [ "$charged" -le $((took * 105 / 100 + calls * 5000 * (2 * SLOW - 1))) ]
       right=$((right + charged))
     done < <(grep '^keeps_' "$printed.said")
     all=$(waited 'wants_it ' ';holds ')

@@ -247,7 +247,7 @@ SH
   [[ _${words}_ == *"_$(sed -n 's/^parent //p' <<<"$output")_"* ]]
   grep -qx '<by_process=1>' <<<"$output"
   # the workers alone are targets enough: what they have started belongs to them
-  run stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$folder/profile" "$top/scripts/pyprof.stp" 199 \
+  run stap -o "$folder/profile" "$top/scripts/pyprof.stp" 199 \
     -G "__python_targets1=$workers" -G by_process=1 -c "sh $folder/go.sh $folder/prefork.py"
   # shellcheck disable=SC2086
   "$top/test/vm/guest" exec -- kill "$other" ${words//_/ }

@@ -99,7 +99,7 @@ exec(source, space)
 for i in range(3100):
     space[names[0]](space["leaf_%04d" % i])
 PY
-  stap -w -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$printed" "$top/scripts/pystacks.stp" \
+  stap -w -o "$printed" "$top/scripts/pystacks.stp" \
     -c "env LD_PRELOAD=$shim $(system_python) -IS $BATS_TEST_TMPDIR/stacks.py" 2>"$printed.said" || { cat "$printed.said" && false; }
   cat "$printed.said"
   head -n 1 "$printed"

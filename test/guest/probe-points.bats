@@ -51,7 +51,7 @@ PY
     echo "$python"
     all_points | from_shim_for "$python" >"$BATS_TEST_TMPDIR/points.stp"
     expect_events "$python" "$semantics"
-    stap -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/points.stp" \
+    stap -o "$output" "$BATS_TEST_TMPDIR/points.stp" \
       -c "env LD_PRELOAD=$shim sh -c '$python $semantics; $python $BATS_TEST_TMPDIR/events.py'"
     for mark in '<>' '()'; do
       diff <(grep "^[$mark]" "$expected") <(awk -v file="$semantics" '$2 == file { print $1, $3, $4 }' "$output" | grep "^[$mark]")
@@ -100,7 +100,7 @@ STP
     expect_events "$python" "$program"
     for preload in "$shim" ''; do
       echo "$python $preload"
-      stap_with_tapset -DSTP_NO_OVERLOAD -o "$output" "$BATS_TEST_TMPDIR/native.stp" \
+      stap_with_tapset -o "$output" "$BATS_TEST_TMPDIR/native.stp" \
         -c "env LD_PRELOAD=$preload $python $program"
       diff "$expected.functions" <(awk -v file="$program" '/^[<>]/ && $2 == file { print $1, $3, $4 }' "$output")
       diff "$expected.lines" <(awk -v file="$program" '/^[.]/ && $2 == file { print $1, $3, $4 }' "$output")

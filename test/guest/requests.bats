@@ -116,7 +116,7 @@ outer = rows.pop()
 assert (outer["function"], len(rows), len(said)) == ("handle_twice", 14, 14), (rows, said)
 compared = set()
 for row, names in zip(rows, said):
-    if row["longest_us"] < 200000 or row["stack"][0] != "timer":
+    if row["longest_us"] < 100000 or row["stack"][0] != "timer":
         continue # of a busy machine
     assert row["stack"][1:] == names, (row, names)
     compared.add((row["function"], len(names)))

@@ -297,7 +297,7 @@ probe end {
   foreach (program in reads) printf("%d %d %d\n", reads[program], different[program], unprintable)
 }
 STP
-  stap -DSTP_NO_OVERLOAD -DMAXMAPENTRIES=40000 -o "$folder/output" "$folder/changing.stp" -c "sh $folder/all.sh"
+  stap -DMAXMAPENTRIES=40000 -o "$folder/output" "$folder/changing.stp" -c "sh $folder/all.sh"
   cat "$folder/output"
   [ "$(wc -l <"$folder/output")" = "$(wc -l <"$folder/all.sh")" ]
   # so many reads, of so many states, all of them printable

@@ -1,7 +1,7 @@
 # sampled.py SECONDS [told]: computes in functions whose stacks are known, of all kinds, and with known shares of the
 # time: of the samples in six, three and one of tenths() 60, 30 and 10 %. told: prints "ready", and begins after a line on stdin.
 # sampled.py check SHARE <FOLDED: says how many samples of a sampler's there are, and which of their stacks are
-# impossible, or exits with 1 if there are any, or if a share is not right within SHARE points.  It also reads what
+# impossible, or exits with 1 if there are any, with 2 if a share is not right within SHARE points.  It also reads what
 # CPython 3.15's own sampler writes (python3.15 -m profiling.sampling run -r 997 -a --collapsed -o FILE sampled.py SECONDS),
 # and austin.
 #
@@ -220,13 +220,16 @@ def check(most_wrong):
                 shares[name] += int(count)
     tenths = sum(shares.values())
     print("%d samples, %d impossible; %d in tenths()" % (samples, impossible, tenths))
-    if impossible or tenths < 100:
+    if impossible:
         sys.exit(1)
+    if tenths < 100:
+        sys.exit(2)
     for name, wanted in ("six", 60), ("three", 30), ("one", 10):
         share = 100.0 * shares[name] / tenths
         print("%s: %.1f %%" % (name, share))
         if abs(share - wanted) > most_wrong:
-            sys.exit("%s: %.1f %%, not %d" % (name, share, wanted))
+            print("%s: %.1f %%, not %d" % (name, share, wanted))
+            sys.exit(2)
 
 
 if sys.argv[1] == "check":

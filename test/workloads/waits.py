@@ -1,5 +1,6 @@
 # Sleeps in each way that pyblocked tells from others, in functions named for that, and prints of each a line of JSON:
-# the kind, which file or socket, and the microseconds that it took by its own clock and on a CPU.  For the script's suite.
+# the kind, which file or socket, and the microseconds for which the thread was off the CPU by its own clocks, at least and at
+# most: the machine may stop it between the readings of two.  For the script's suite.
 #
 # SPDX-License-Identifier: MIT
 
@@ -28,11 +29,12 @@ threads = []
 
 # exact: with the ports that the kernel gave.
 def waits(function, kind, which="", *arguments, exact=None):
-    began, began_cpu = time.perf_counter(), cpu_time()
+    outer, cpu, inner = time.perf_counter(), cpu_time(), time.perf_counter()
     function(*arguments)
-    took, cpu = time.perf_counter() - began, cpu_time() - began_cpu
+    least, cpu = time.perf_counter() - inner, cpu_time() - cpu
+    most = time.perf_counter() - outer
     said = {"function": function.__name__, "kind": kind, "which": which, "exact": exact or which}
-    said.update(us=int(took * 1e6), cpu_us=int(cpu * 1e6))
+    said.update(least_us=int((least - cpu) * 1e6), most_us=int((most - cpu) * 1e6))
     os.write(1, (json.dumps(said) + "\n").encode())
 
 

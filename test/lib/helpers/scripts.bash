@@ -24,7 +24,7 @@ script() {
 # As script, for a script that prints warnings.
 script_says() {
   local status=0
-  stap -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 -o "$printed" "$top/scripts/$1.stp" "${@:2}" 2>"$printed.said" || status=$?
+  stap -o "$printed" "$top/scripts/$1.stp" "${@:2}" 2>"$printed.said" || status=$?
   cat "$printed.said"
   head -n 300 "$printed"
   return "$status"
@@ -64,10 +64,10 @@ start_in_guest() {
   # shellcheck disable=SC2016
   "$top/test/vm/guest" exec -- sh -c 'shim=$1 python=$2; shift 2
     for program; do
-      LD_PRELOAD=$shim setsid timeout --foreground 300 "$python" "$program" >/dev/null 2>&1 &
+      LD_PRELOAD=$shim setsid timeout --foreground '$((300 * SLOW))' "$python" "$program" >/dev/null 2>&1 &
     done
     for program; do
-      for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+      for try in $(seq '$((15 * SLOW))'); do
         sleep 1
         pid=$(pgrep -f "^[^ ]*python[^ ]* $program") && grep -q stap "/proc/${pid%%[!0-9]*}/task/"*/comm && break
       done
