@@ -57,8 +57,8 @@ nothing='PyPy, not CPython: nothing can be seen of it'
     attach_refuses "it runs $nothing\$"
     refuses 1 "$program: it runs $nothing\$" list "$program"
     refuses 1 "$pypy: it is $nothing\$" list "$pypy"
-    # with others, or by a name that its file has
-    run launcher attach --name "$(basename "$(readlink -f "$pypy")")"
+    # with others, or by the name that its file has
+    run launcher attach --name "$(readlink -f "$pypy")"
     [ "$status" = 1 ]
     grep -xF "stap-python: attach: $program: it runs $nothing" <<<"$output"
     launcher ps >"$BATS_TEST_TMPDIR/ps" 2>/dev/null

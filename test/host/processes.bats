@@ -60,30 +60,31 @@ EOF
 }
 
 @test "subinterpreters that run when the tracer comes are seen from then on, and until it leaves" {
-  local python target
+  local python target removed once
   for python in $(few_pythons); do
     "$python" -c 'import _xxsubinterpreters' 2>/dev/null || "$python" -c 'import _interpreters' 2>/dev/null || continue
     echo "$python"
-    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -W ignore "$top/test/workloads/interpreters.py" \
+    removed=3 once='^> [^ ]* once '
+    # in one of the two nothing runs for as long as it takes (probes/LIMITS.md)
+    ! is_free_threaded "$python" || removed=2 once=
+    rm -f "$BATS_TEST_TMPDIR/end"
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" -W ignore "$top/test/workloads/interpreters.py" "$BATS_TEST_TMPDIR/end" \
       >"$BATS_TEST_TMPDIR/output" 2>"$BATS_TEST_TMPDIR/log" &
     target=$!
     sleep 0.5
-    bpftrace_while "$(function_markers)" sleep 1.1
+    # shellcheck disable=SC2016 # bash expands it
+    bpftrace_while "$(function_markers)" bash -c 'until [ "$(grep -c "^< [^ ]* turn " "$1")" -gt 20 ] && grep -q "$2" "$1"; do sleep 0.05; done' \
+      bash "$BATS_TEST_TMPDIR/trace" "$once"
+    has_removed() { [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" -ge "$removed" ]; }
+    wait_for has_removed
+    touch "$BATS_TEST_TMPDIR/end"
     wait "$target"
     cat "$BATS_TEST_TMPDIR/output"
     # all hooks are removed
     diff <(printf '[None, None, None, None, None, None]\nended\n' | tail -n "$(wc -l <"$BATS_TEST_TMPDIR/output")") "$BATS_TEST_TMPDIR/output"
-    if is_free_threaded "$python"; then # in one of the two nothing runs for as long as it takes (probes/LIMITS.md)
-      [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" -ge 2 ]
-    else
-      [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" = 3 ]
-      grep -q '^> [^ ]* once ' "$trace"
-    fi
+    is_free_threaded "$python" || [ "$(grep -c 'hook: removed$' "$BATS_TEST_TMPDIR/log")" = 3 ]
     [ "$(grep -c '^> [^ ]* turns ' "$trace")" = 1 ]
     [ "$(grep -c '^> [^ ]* turn ' "$trace")" -gt 20 ]
-    [ "$(grep -c '^< [^ ]* turn ' "$trace")" -gt 20 ]
-    # two of four, a second apart: the first was before the tracer, the last is after it
-    [ "$(grep -c '^> [^ ]* once ' "$trace")" -le 2 ]
   done
 }
 
@@ -163,6 +164,15 @@ host() {
   [ "$seen" = "$(grep -c '^< <string> serve ' "$trace" || true)" ]
 }
 
+# As host; 40 of the 60 requests are traced, once in three: the shim has 150 ms, of which a busy machine may take all.
+is_seen_soon() {
+  for _ in 1 2 3; do
+    host "$@"
+    [ "$seen" -lt 40 ] || return 0
+  done
+  return 1
+}
+
 @test "a libpython that a program loads later is seen, an idle one that the shim is loaded into, and one in a child that C has forked" {
   need gcc
   local library scope=local preload
@@ -172,15 +182,15 @@ host() {
     [ "$scope" = local ] && scope=global || scope=local
     preload=$shim host "$library" "$scope" 20
     [ "$seen" = 20 ]
-    preload='' host "$library" "$scope" 60 "$shim"
-    [ "$seen" -ge 40 ]
-    preload=$shim host "$library" "$scope" 60 fork
-    [ "$seen" -ge 40 ]
-    preload='' host "$library" "$scope" 60 "$shim" sub
+    preload='' is_seen_soon "$library" "$scope" 60 "$shim"
+    preload=$shim is_seen_soon "$library" "$scope" 60 fork
     case $library in
-      # the shim waits for the main interpreter, and can't find the other one
-      *libpython3.1[2-9]*) [ "$seen" = 0 ] ;;
-      *) [ "$seen" -ge 40 ] ;;
+      *libpython3.1[2-9]*)
+        # the shim waits for the main interpreter, and can't find the other one
+        preload='' host "$library" "$scope" 60 "$shim" sub
+        [ "$seen" = 0 ]
+        ;;
+      *) preload='' is_seen_soon "$library" "$scope" 60 "$shim" sub ;;
     esac
   done
 }

@@ -196,7 +196,7 @@ EOF
   for python in $(few_pythons); do
     echo "$python"
     rm -f "$folder"/{first,second,done}
-    LD_PRELOAD=$shim "$python" "$folder/requests.py" 3>&- &
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim "$python" "$folder/requests.py" 2>"$folder/log" 3>&- &
     program=$!
     bpftrace_beside "usdt:$shim:python:function__count { @ = count(); }"
     # it leaves while calls are open
@@ -205,7 +205,8 @@ EOF
     sleep 0.5
     # shellcheck disable=SC2016 # bash -c expands it
     bpftrace_while "usdt:$shim:python:function__summary /str(arg1) == \"request\"/ { @calls = sum(arg4); @ms = sum(arg5 / 1000000); }" \
-      bash -c 'sleep 0.3; touch "$0/second"; until [ -e "$0/done" ]; do sleep 0.05; done; sleep 0.3' "$folder"
+      bash -c 'until grep "installed for:" "$0/log" | tail -n 1 | grep -q function__summary; do sleep 0.05; done
+        touch "$0/second"; until [ -e "$0/done" ]; do sleep 0.05; done; tail -s 0.1 --pid="$1" -f /dev/null' "$folder" "$program"
     kill -INT "$stays"
     wait "$program"
     end_bpftrace "$stays"

@@ -38,7 +38,11 @@ def fails(n):
 
 def program(folder, port):
     import debugpy
+    from debugpy.common import sockets
 
+    # its adapter has ten seconds to connect, in which a busy machine may not have started it
+    create_server = sockets.create_server
+    sockets.create_server = lambda *rest, timeout=None, **words: create_server(*rest, timeout=timeout and 300, **words)
     debugpy.listen(("127.0.0.1", int(port)))
     print("listens", flush=True)
     debugpy.wait_for_client()

@@ -1,7 +1,8 @@
-# interpreters.py: a subinterpreter runs on a thread for three and a half seconds, and another one runs a
-# function every second, on the main thread.
+# interpreters.py FILE: until FILE exists a subinterpreter runs on a thread, and another one runs a function
+# every second, on the main thread.
 #
 # SPDX-License-Identifier: MIT
+import os
 import sys
 import threading
 import time
@@ -19,20 +20,21 @@ thread = threading.Thread(
     args=(
         on_thread,
         """
+import os
 import time
 def turn():
     time.sleep(0.01)
-def turns(seconds):
-    end = time.time() + seconds
-    while time.time() < end:
+def turns():
+    while not os.path.exists(%r):
         turn()
-turns(3.6)
-""",
+turns()
+"""
+        % sys.argv[1],
     ),
 )
 thread.start()
-for second in range(4):
-    interpreters.run_string(now_and_then, "once(%d)" % second)
+while not os.path.exists(sys.argv[1]):
+    interpreters.run_string(now_and_then, "once(0)")
     time.sleep(1.1)
 thread.join()
 if sys.version_info >= (3, 12):
