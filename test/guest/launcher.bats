@@ -54,8 +54,11 @@ script() {
 unset LD_PRELOAD
 "$1" "$2/x.py" "$2/go" &
 program=$!
-sleep "${SLOW:-1}"
-"$3" list "$program" | grep -q 'the shim: not loaded' || exit 8
+tries=0
+until "$3" list "$program" | grep -q 'the shim: not loaded'; do
+  [ $((tries += 1)) -lt $((60 * ${SLOW:-1})) ] || exit 8
+  sleep 0.5
+done
 "$3" attach "$program" || exit 9
 sleep "${SLOW:-1}"
 : >"$2/go"

@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 
+TOLD = 1  # s: calls are told under the name of that moment, ten times a second if the machine isn't busy
+
 gc.disable()
 comm = open("/proc/self/comm", "wb", 0)
 with open(sys.argv[1]) as file:
@@ -43,17 +45,17 @@ comm.write(b"counted")
 exec(counted, {"__name__": "counted"})
 lock = _thread.allocate_lock()
 lock.acquire()
-time.sleep(0.25)
+time.sleep(TOLD)
 comm.write(b"known")
 for _ in range(127):
     called()
 _thread.start_new_thread(in_thread, (lock,))
 lock.acquire()
-time.sleep(0.25)  # calls are told under the name of that moment, ten times a second
+time.sleep(TOLD)
 comm.write(b"known_c")
 for _ in range(30):
     abs(-1)
-time.sleep(0.25)
+time.sleep(TOLD)
 comm.write(b"slow")
 slow = Slow()
 slow.slow = slow

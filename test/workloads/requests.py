@@ -120,15 +120,24 @@ def cpu_time():
     return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
 
-# within: the seconds between its first and its last line, and those off the CPU in what is slow, at least: what stops the thread
-# between the readings of two clocks counts as time on the CPU.
+def clocks():
+    return cpu_time(), time.perf_counter()
+
+
+# Adds to "within" the seconds since "began", and those since the reading of clocks() that the thread was off its CPU, at
+# least: what stops it between the readings of two clocks counts as time on the CPU.
+def add_times(within, began, cpu, middle):
+    end = time.perf_counter()
+    within += [end - began, end - middle - (cpu_time() - cpu)]
+
+
+# within: the seconds between its first and its last line, and those off the CPU in what is slow.
 def handle(path, slow, within):
     began = time.perf_counter()
     computes(0.001)
-    cpu, middle = cpu_time(), time.perf_counter()
+    start = clocks()
     slow()
-    end = time.perf_counter()
-    within += [end - began, end - middle - (cpu_time() - cpu)]
+    add_times(within, began, *start)
     if path == "raises":
         raise ValueError(path)
 
@@ -167,7 +176,7 @@ async def handle_task(path, is_slow, within):
     began = time.perf_counter()
     handle_no_task()
     await asyncio.sleep(0.001)
-    cpu, middle = cpu_time(), time.perf_counter()
+    start = clocks()
     if is_slow and path == "loop":
         asyncio.get_event_loop().call_soon(time.sleep, NAP)
         await asyncio.sleep(0)
@@ -177,8 +186,7 @@ async def handle_task(path, is_slow, within):
         of_lock()[0]()
     elif is_slow:
         await asyncio.sleep(NAP)
-    end = time.perf_counter()
-    within += [end - began, end - middle - (cpu_time() - cpu)]
+    add_times(within, began, *start)
 
 
 async def serves_tasks():
