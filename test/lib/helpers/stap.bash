@@ -22,9 +22,10 @@ need_live_stap() {
 }
 
 # Runs stap, here or in the guest, for at most ten minutes, for a machine that is busy with other work: what stops the guest in a
-# probe counts as the probe's time, of which stap allows half a second in each.
+# probe counts as the probe's time, of which stap allows half a second in each, and another one then waits for its lock.
+stap_patience=(-DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000)
 stap() {
-  timeout -k 5 "$((${STAP_TIMEOUT:-600} * SLOW))" "$top/test/vm/stap" -DSTP_NO_OVERLOAD -DMAXTRYLOCK=100000 "$@"
+  timeout -k 5 "$((${STAP_TIMEOUT:-600} * SLOW))" "$top/test/vm/stap" "${stap_patience[@]}" "$@"
 }
 
 # Runs stap with the tapset folder $tapset.  With -p2 or -p4 nothing runs, and no guest is started.

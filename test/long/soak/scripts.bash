@@ -33,7 +33,7 @@ stap_at_random() {
     choose_worker
     way=${way/all/worker} target=(-x "$pid")
   fi
-  stap -DMAXTRYLOCK=100000 -DSTP_NO_OVERLOAD -G soak_seconds="$seconds" \
+  stap -G soak_seconds="$seconds" \
     -E 'global soak_seconds = 10, soak_ran; probe timer.s(1) { if (++soak_ran >= soak_seconds) exit() }' \
     -o "$out.printed" "$top/scripts/$script.stp" "${words[@]}" "${target[@]}" >"$out.said" 2>&1 || said=$?
   note "$script" "$way" "$said" "$out"
