@@ -64,7 +64,7 @@ while time.time() < end:
     gc.collect(1)
     time.sleep(0.003)'
   own_copy
-  export file timed_own
+  export timed_own
   timed_own=$(timed "$file")
   # Each begins when what is before it has been seen.
   cat >"$folder/comes" <<'SH'
@@ -91,8 +91,7 @@ SH
     bpftrace_while "$(timed "$shim") usdt:$shim:python:line { @=count(); }" bash "$folder/comes" "$folder"
     kill "$target"
     wait "$target" || true
-    ! is_silent_meanwhile "$folder/own" "$trace" || silent=1
-    [ ! "$silent" ] || break
+    is_silent_meanwhile "$folder/own" "$trace" && silent=1 && break
   done
   [ "$silent" ]
 }

@@ -175,9 +175,10 @@ static void remove_time(char *text)
 static const char *why_not(int code, long status)
 {
     static char text[CURL_ERROR_SIZE + sizeof answer];
-    remove_time(error);
-    if (code != 0)
+    if (code != 0) {
+        remove_time(error);
         return error[0] ? error : curl.easy_strerror(code);
+    }
     if (status >= 200 && status <= 299)
         return NULL;
     answer[strcspn(answer, "\r\n")] = '\0';
