@@ -131,6 +131,44 @@ waits_for() {
   done
 }
 
+@test "what a check needs is installed once nothing else holds the package manager's locks" {
+  local program bin=$BATS_TEST_TMPDIR/bin
+  tree=$(mktemp -d "$BATS_TEST_TMPDIR/setup.XXXXXX")
+  mkdir -p "$tree/test/lib" "$tree/test/vm" "$bin"
+  cp "$top/test/lib/setup" "$tree/test/lib"
+  cp "$top/test/vm/lib.sh" "$tree/test/vm"
+  echo 'check needed - - /nonexistent/needed' >"$tree/test/lib/setup.list"
+  # apt-get update does not wait for its lock, and install does if told to
+  cat >"$bin/apt-get" <<'SH'
+#!/bin/sh
+echo "apt-get $*" >>"$TREE/calls"
+case " $* " in
+  *" update "*)
+    [ "$(grep -c update "$TREE/calls")" -gt "$HELD" ] && exit
+    echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 21942 (apt-get)" >&2
+    exit 100 ;;
+esac
+SH
+  printf '#!/bin/sh\necho "sleep $*" >>"$TREE/calls"\n' >"$bin/sleep"
+  printf '#!/bin/sh\nexec "$@"\n' >"$bin/sudo"
+  for program in "$bin"/*; do chmod +x "$program"; done
+  run env PATH="$bin:$PATH" TREE="$tree" HELD=2 STAP_VM=never "$tree/test/lib/setup" check
+  echo "$output"
+  cat "$tree/calls"
+  [ "$status" = 0 ]
+  [ "$(grep -c ' update' "$tree/calls")" = 3 ]
+  [ "$(grep -c ^sleep "$tree/calls")" = 2 ]
+  grep -qF "waiting for another apt-get" <<<"$output"
+  grep -qE 'DPkg::Lock::Timeout=[0-9]+ .*install.* needed' "$tree/calls"
+  # for ever it does not
+  rm "$tree/calls"
+  run env PATH="$bin:$PATH" TREE="$tree" HELD=1000 STAP_VM=never "$tree/test/lib/setup" check
+  echo "$output"
+  [ "$status" = 1 ]
+  grep -qF "held by process 21942" <<<"$output"
+  refute grep -q install "$tree/calls"
+}
+
 @test "make check-nightly runs its checks one after the other, whatever comes of each, and prints a table of them" {
   local make=$BATS_TEST_TMPDIR/make
   tree=$(mktemp -d "$BATS_TEST_TMPDIR/nightly.XXXXXX")
