@@ -372,7 +372,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
                             py.PyCFunction_NewEx(&expect_event_def, NULL, NULL));
     char text[1024];
     snprintf(text, sizeof text, "exec(compile(open('%s').read(), 'names.py', 'exec'))",
-             getenv("FUZZ_NAMES") ? getenv("FUZZ_NAMES") : "test/long/fuzz/names.py");
+             getenv("FUZZ_NAMES"));
     check(PyRun_SimpleString(text) == 0, "names.py", "to run", NULL);
     make = py.PyDict_GetItemString(space, "make");
     run = py.PyDict_GetItemString(space, "run");

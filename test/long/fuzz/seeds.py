@@ -431,6 +431,7 @@ for i, words in enumerate(
         ["pyflow.stp", "-vccd 'x'; ls", "--", "-c", "x"],
         ["pycalls", "cfunctions", "5", "-G", "top=3", "-x", "1", "-o", "/dev/null", "-c", "a | b"],
         ["../pyflow", "-c"],
+        ["record", "--push", "http://127.0.0.1:1/", "-p", "1"],
     )
 ):
     words = b"".join(word.encode() + b"\0" for word in words)
