@@ -165,6 +165,14 @@ static const char *program_name(const struct profile *profile, const struct stac
     return name_parts(name).kind == OTHER_NAME ? name : NULL;
 }
 
+/* What is beyond the format's signed numbers is the greatest of these. */
+static uint64_t nanoseconds(uint64_t samples, uint64_t rate)
+{
+    if (samples / rate >= INT64_MAX / SECOND)
+        return INT64_MAX;
+    return samples / rate * SECOND + samples % rate * SECOND / rate;
+}
+
 static void put_values(struct writer *writer, const struct stack *stack)
 {
     uint64_t samples = stack->own[0], rate = writer->profile->rate;
@@ -173,7 +181,7 @@ static void put_values(struct writer *writer, const struct stack *stack)
     if (writer->of_samples)
         put_varint(&writer->inner, samples);
     if (rate && !writer->of_memory)
-        put_varint(&writer->inner, samples / rate * SECOND + samples % rate * SECOND / rate);
+        put_varint(&writer->inner, nanoseconds(samples, rate));
     put_part(&writer->part, SAMPLE_VALUE, &writer->inner);
 }
 
