@@ -80,3 +80,41 @@ PY
     [[ $output == *"can't be installed here"*ended* ]]
   done
 }
+
+# bats test_tags=slow
+@test "a thread whose open calls outgrow their memory ends well, whenever no more can be kept for its end" {
+  need gcc
+  local python i count
+  make_semaphores "$BATS_TEST_TMPDIR" 'function__summary|function__entry'
+  gcc -D_GNU_SOURCE -shared -fPIC -pthread -o "$BATS_TEST_TMPDIR/fails.so" "$top/test/long/stress/fails.c" -ldl
+  cat >"$BATS_TEST_TMPDIR/deep.py" <<'PY'
+import threading
+
+
+def down(n):
+    return down(n - 1) if n else print("down")
+
+
+thread = threading.Thread(target=down, args=(900,))
+thread.start()
+thread.join()
+PY
+  # usage: deep PYTHON VARIABLE=VALUE
+  deep() {
+    run timeout -k 1 20 env "$2" LD_PRELOAD="$BATS_TEST_TMPDIR/fails.so $BATS_TEST_TMPDIR/semaphores.so $shim" \
+      "$1" "$BATS_TEST_TMPDIR/deep.py"
+    echo "$*: $status $output"
+    [ "$status" = 0 ]
+    [ "$output" = down ]
+  }
+  for python in $(pythons); do
+    # once for each thread, and for each time that its calls outgrew their memory
+    rm -f "$BATS_TEST_TMPDIR/calls"
+    deep "$python" FAIL_COUNT="$BATS_TEST_TMPDIR/calls"
+    count=$(awk '$1 == "pthread_setspecific" { print $2 }' "$BATS_TEST_TMPDIR/calls")
+    [ "$count" -ge 5 ]
+    for ((i = 1; i <= count; i++)); do
+      deep "$python" FAIL="pthread_setspecific:-$i"
+    done
+  done
+}

@@ -517,9 +517,12 @@ static pthread_key_t at_thread_end;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-static void end_thread(void *block)
+/* Of the thread that ends.  The key's value only says that there is a block: it would be the block
+ * before the last if pthread_setspecific() failed. */
+static void end_thread(void *unused)
 {
-    thread_block_free(block);
+    (void)unused;
+    thread_block_free(calls.block);
     calls = (struct calls){0};
 }
 
@@ -553,7 +556,7 @@ static __attribute__((noinline)) bool make_room(void)
     calls.room = (uint32_t)((size - sizeof *block) / sizeof *block->call);
     if (is_first)
         reset_thread();
-    pthread_setspecific(at_thread_end, block);
+    pthread_setspecific(at_thread_end, &calls);
     return true;
 }
 
