@@ -28,7 +28,7 @@ load ../lib/launcher
   local hogs='' i
   need taskset
   start_program taskset -c 0 nice -n 15 /usr/bin/python3
-  for i in {1..24}; do
+  for i in {1..8}; do
     taskset -c 0 sh -c 'while :; do :; done' 3>&- &
     hogs+=" $!"
   done

@@ -421,7 +421,7 @@ pid_t process_watcher_thread(const struct process *process)
 
 char *process_watcher(const struct process *process, long ms)
 {
-    enum { BUSY = 20 };
+    enum { BUSY = 60 };
     const long long began = monotonic_ms(), before = ms ? processor_ms(process->pid) : 0;
     char *name = NULL;
     for (; !watcher_of(process->pid, &name) || strcmp(name, SHIM_THREAD_NAME_NEW) == 0;

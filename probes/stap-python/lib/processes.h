@@ -65,7 +65,7 @@ bool process_has_shim(const struct process *process);
 
 /* The name of the watcher, which shows the shim's state (shared/offsets_page.h); NULL: no watcher.
  * Waits up to ms milliseconds for a watcher that is active: none runs while the program forks.  On
- * a busy machine it waits up to 20 times as long, until the process has had a processor for ms. */
+ * a busy machine it waits up to 60 times as long, until the process has had a processor for ms. */
 char *process_watcher(const struct process *process, long ms);
 
 /* Whether the shim is detached: it has neither hooks nor a watcher until it is attached again. */
