@@ -303,7 +303,7 @@ PY
     18446744073709551617=524288; do
     echo "$value"
     env PYTHON_STAP_MEMORY="${value%=*}" PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" \
-      "$(system_python)" -c '' 2>"$BATS_TEST_TMPDIR/log"
+      /usr/bin/python3 -c '' 2>"$BATS_TEST_TMPDIR/log"
     grep "memory hook: a sample each ${value#*=} bytes$" "$BATS_TEST_TMPDIR/log"
   done
 }

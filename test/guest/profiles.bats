@@ -74,12 +74,14 @@ STP
     [ "${BASH_REMATCH[1]}" -gt 500 ]
     # one in a small sample says nothing
     [ $((BASH_REMATCH[2] * 1000)) -le $((BASH_REMATCH[1] + 1000)) ]
-    # the number of a stack is that of its text: the same functions and lines, in the other order when folded
+    # the number of a stack is that of its text: the same functions and lines, in the other order when folded;
+    # that of a collection has <GC> besides
     awk '
       /^File "/ { match($0, /", line /); file = substr($0, 7, RSTART - 7); split(substr($0, RSTART + 8), part, ", in ")
                   text = text part[2] " (" file ":" part[1] ")\n"; next }
       /text, number 1:$/ { wanted = text; text = ""; lines = ""; next }
-      / folded$/ { sub(/ folded$/, ""); count = split($0, name, ";"); folded = ""
+      /^<GC>$/ { next }
+      / folded$/ { sub(/(;<GC>)? folded$/, ""); count = split($0, name, ";"); folded = ""
                    for (i = count; i > 0; i--) folded = folded name[i] "\n"
                    if (lines != wanted || folded != wanted) { print "not the same:", wanted, lines, folded; bad = 1 }
                    compared++; text = ""; next }
