@@ -39,6 +39,34 @@ samples() {
   done
 }
 
+@test "a name that execve() has copied, but not ended yet, is read to its 15th character" {
+  # as a timer's interrupt may find it; of SystemTap's execname() the kernel panics
+  cat >"$BATS_TEST_TMPDIR/name.stp" <<'STP'
+global name, process, root
+%{ static char python_test_comm[TASK_COMM_LEN]; %}
+function begin_name() %{
+  memcpy(python_test_comm, current->comm, TASK_COMM_LEN);
+  memset(current->comm, 'x', TASK_COMM_LEN);
+%}
+function end_name() %{ memcpy(current->comm, python_test_comm, TASK_COMM_LEN); %}
+probe begin(1) { begin_name() }
+probe begin(2) {
+  name = python_execname()
+  process = __python_process_name()
+  root = __python_program(pid())
+}
+probe begin(3) {
+  end_name()
+  printf("%s\n%s\n%s\n", name, process, root)
+  exit()
+}
+STP
+  run stap -g "$BATS_TEST_TMPDIR/name.stp"
+  echo "$output"
+  [ "$(grep -xcE 'x{15}' <<<"$output")" = 2 ]
+  grep -xE 'x{15} \([0-9]+\)' <<<"$output"
+}
+
 @test "at most one stack in a thousand is unknown between a program's first line and its last" {
   local python seconds
   for python in $(sampled_pythons); do
