@@ -467,6 +467,7 @@ static void python_keep_stack(u32 number);
 
 /* python_target.stp */
 static int python_is_users_file(const char *name);
+static void python_copy_comm(char *to, const struct task_struct *task);
 
 static void python_lock_stacks(unsigned long *flags);
 static bool python_try_lock_stacks(unsigned long *flags);
