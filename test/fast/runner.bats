@@ -132,7 +132,7 @@ waits_for() {
 }
 
 @test "what a check needs is installed once nothing else holds the package manager's locks" {
-  local program bin=$BATS_TEST_TMPDIR/bin
+  local bin=$BATS_TEST_TMPDIR/bin
   tree=$(mktemp -d "$BATS_TEST_TMPDIR/setup.XXXXXX")
   mkdir -p "$tree/test/lib" "$tree/test/vm" "$bin"
   cp "$top/test/lib/setup" "$tree/test/lib"
@@ -151,7 +151,7 @@ esac
 SH
   printf '#!/bin/sh\necho "sleep $*" >>"$TREE/calls"\n' >"$bin/sleep"
   printf '#!/bin/sh\nexec "$@"\n' >"$bin/sudo"
-  for program in "$bin"/*; do chmod +x "$program"; done
+  chmod +x "$bin"/*
   run env PATH="$bin:$PATH" TREE="$tree" HELD=2 STAP_VM=never "$tree/test/lib/setup" check
   echo "$output"
   cat "$tree/calls"

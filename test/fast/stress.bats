@@ -9,6 +9,14 @@ stress() {
   ONLY_PYTHONS=$(system_python) STRESS=2 timeout -k 5 $((200 * SLOW)) "$top/test/long/stress/run" "$@"
 }
 
+# Sets $failing to what is preloaded before the shim: it raises the semaphores of the markers that match $1, or of all, and has
+# calls of the shim's fail (FAIL).
+make_failing() {
+  make_semaphores "$BATS_TEST_TMPDIR" "$@"
+  gcc -D_GNU_SOURCE -shared -fPIC -pthread -o "$BATS_TEST_TMPDIR/fails.so" "$top/test/long/stress/fails.c" -ldl
+  failing="$BATS_TEST_TMPDIR/fails.so $BATS_TEST_TMPDIR/semaphores.so"
+}
+
 # bats test_tags=slow
 @test "a program that ends slowly among daemon threads ends as without CPython 3.10's own crash" {
   need gcc
@@ -49,8 +57,7 @@ C
 @test "a program in which nothing can be kept with code objects goes on when tracers come and go" {
   need gcc
   local python
-  make_semaphores "$BATS_TEST_TMPDIR"
-  gcc -D_GNU_SOURCE -shared -fPIC -pthread -o "$BATS_TEST_TMPDIR/fails.so" "$top/test/long/stress/fails.c" -ldl
+  make_failing
   cat >"$BATS_TEST_TMPDIR/loops.py" <<'PY'
 import threading, time
 
@@ -73,7 +80,7 @@ print("ended")
 PY
   for python in $(pythons); do
     run env FAIL=PyUnicode_InternFromString:-0 SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 \
-      LD_PRELOAD="$BATS_TEST_TMPDIR/fails.so $BATS_TEST_TMPDIR/semaphores.so $shim" \
+      LD_PRELOAD="$failing $shim" \
       timeout -k 1 20 "$python" "$BATS_TEST_TMPDIR/loops.py"
     echo "$python: $status $output"
     [ "$status" = 0 ]
@@ -85,8 +92,7 @@ PY
 @test "a thread whose open calls outgrow their memory ends well, whenever no more can be kept for its end" {
   need gcc
   local python i count
-  make_semaphores "$BATS_TEST_TMPDIR" 'function__summary|function__entry'
-  gcc -D_GNU_SOURCE -shared -fPIC -pthread -o "$BATS_TEST_TMPDIR/fails.so" "$top/test/long/stress/fails.c" -ldl
+  make_failing 'function__summary|function__entry'
   cat >"$BATS_TEST_TMPDIR/deep.py" <<'PY'
 import threading
 
@@ -101,7 +107,7 @@ thread.join()
 PY
   # usage: deep PYTHON VARIABLE=VALUE
   deep() {
-    run timeout -k 1 20 env "$2" LD_PRELOAD="$BATS_TEST_TMPDIR/fails.so $BATS_TEST_TMPDIR/semaphores.so $shim" \
+    run timeout -k 1 20 env "$2" LD_PRELOAD="$failing $shim" \
       "$1" "$BATS_TEST_TMPDIR/deep.py"
     echo "$*: $status $output"
     [ "$status" = 0 ]
