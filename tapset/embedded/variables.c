@@ -216,22 +216,34 @@ static void python_repr_text(char *to, unsigned long object)
     python_end_values(&text);
 }
 
+/* The class of the object at the address; 0: there is no object. */
+static unsigned long python_class_of(unsigned long object, unsigned shift)
+{
+    struct python_type metaclass;
+    unsigned long address = python_type_address(object, shift);
+    /* the class of a class is `type`, whose class it is itself, or derived from it, whose class is `type` */
+    unsigned long class_of_class = python_type_address(address, shift);
+    unsigned long root = python_type_address(class_of_class, shift);
+    return root && python_type_address(root, shift) == root && python_read_type_at(&metaclass, class_of_class, shift) &&
+                   metaclass.flags & Py_TPFLAGS_TYPE_SUBCLASS
+               ? address
+               : 0;
+}
+
 /* Whether an object is at the address, with its type. */
 static bool python_is_object(unsigned long object, unsigned shift, struct python_type *type)
 {
-    struct python_type metaclass;
-    unsigned long address = python_type_address(object, shift), class_of_class, root;
+    unsigned long address;
     u64 references = python_word(object + shift); /* ob_refcnt, or ob_ref_shared */
     /* their count is less than a pointer; from 3.14 on flags are in its highest bits */
-    if (!address || (!shift && (!(u32)references || (u16)(references >> 32))))
+    if (!shift && (!(u32)references || (u16)(references >> 32)))
         return false;
-    if (python_type_address(references, shift)) /* of items of a list: a static object's address may be as small */
+    /* An item of a list may be as small: the address of a static object.  A count may be an address: that of nothing,
+     * or of what is no object (999999999 in a static object of 3.11, which may be in the heap behind the program). */
+    if (python_class_of(references, shift))
         return false;
-    /* the class of a class is `type`, whose class it is itself, or derived from it, whose class is `type` */
-    class_of_class = python_type_address(address, shift);
-    root = python_type_address(class_of_class, shift);
-    return root && python_type_address(root, shift) == root && python_read_type_at(&metaclass, class_of_class, shift) &&
-           metaclass.flags & Py_TPFLAGS_TYPE_SUBCLASS && python_read_type_at(type, address, shift);
+    address = python_class_of(object, shift);
+    return address && python_read_type_at(type, address, shift);
 }
 
 /* The object for which CPython has allocated the block, by PyObject_Malloc(); 0: there is none in it.  Before an object are the
