@@ -205,7 +205,7 @@ stap_compiles_by() {
   run env STAP_PYTHON_ROOT="$machine" HOME=/home PATH="$machine/bin:$PATH" timeout -k 5 $((210 * SLOW)) "$launcher" doctor
   echo "$output"
   [ "$status" = 0 ]
-  grep -q '^note  compile .*more than 180 s: bpftrace runs' <<<"$output"
+  grep -q '^note  compile .*more than 180 s to compile a probe: bpftrace runs' <<<"$output"
   grep -qx removed "$BATS_TEST_TMPDIR/ended"
   refute pgrep -f '^sleep 1234.5$'
 }

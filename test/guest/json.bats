@@ -306,9 +306,10 @@ PY
     # shellcheck disable=SC2086
     timed $name -G user=1 -G json=1 -DMAXSTRINGLEN=4096
     rows <<'PY'
-# stacks begin with a function of the program, and are whole from there on
+# stacks begin with a function of the program, or a collection, and are whole from there on
 rows = [row for row in rows if "stack" in row]
-assert all("/timed.py" in row["stack"][0] or '"<string>"' in row["stack"][0] for row in rows), rows
+begins = [[frame for frame in row["stack"] if frame != "<GC>"][:1] for row in rows]
+assert all("/timed.py" in frame or '"<string>"' in frame for begin in begins for frame in begin), rows
 functions = [[frame.split()[-1] for frame in row["stack"]] for row in rows]
 assert ["main", "<module>"] in functions, functions
 if "bytes" not in rows[0]:

@@ -120,6 +120,7 @@ def is_stopped():
 steps, command = sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :]
 screen = Screen()
 master, slave = os.openpty()
+modes = termios.tcgetattr(slave)
 pid = os.fork()
 if pid == 0:
     os.setsid()
@@ -127,7 +128,6 @@ if pid == 0:
     for descriptor in 0, 1, 2:
         os.dup2(slave, descriptor)
     os.execvp(command[0], command)
-modes = termios.tcgetattr(slave)
 for step in ["size=24x80"] + steps:
     name, _, value = step.partition("=")
     if name == "size":

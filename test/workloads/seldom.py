@@ -58,14 +58,14 @@ def forks_in_c_while_asked():
     fork, usleep = library.fork, library.usleep
     probe(1)
     go_on(0.5)
+    reader, writer = os.pipe()
+    subprocess.Popen(["sleep", "1.5"], stdout=writer)
+    os.close(writer)
+    os.dup2(reader, 0)
     before_forks = getattr(library, "__register_atfork")
     before_forks.argtypes = [ctypes.c_void_p] * 4
     # It waits for the end of its stdin; a signal's handler, in Python, would start the child's own watcher.
     before_forks(ctypes.cast(library.getchar, ctypes.c_void_p), None, None, None)
-    reader, writer = os.pipe()
-    os.dup2(reader, 0)
-    subprocess.Popen(["sleep", "1.5"], stdout=writer)
-    os.close(writer)
     child = fork()
     if child == 0:
         for _ in range(20):

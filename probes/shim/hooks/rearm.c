@@ -14,6 +14,7 @@
 #include "hooks/frame_eval.h"
 #include "hooks/hook.h"
 #include "markers/filter.h"
+#include "os/process.h"
 #include "os/thread.h"
 
 #include <pthread.h>
@@ -149,6 +150,15 @@ static void lock_without_gil(void)
     }
 }
 
+/* Whether no thread of the program but this one runs Python if this one releases the GIL.  Where
+ * HEAD_LOCK is, is unknown in 3.6: a thread that runs no Python counts there, too.  GIL held, on
+ * the thread that forks, while the watcher waits for the GIL. */
+static bool only_watcher_waits(void)
+{
+    enum { BOTH = 2 }; /* this one's, and the watcher's */
+    return py.minor == 6 ? thread_count() == BOTH : tstate_count_at_most(BOTH);
+}
+
 void rearm_lock_for_fork(bool notified)
 {
     wait_for_tstate_creation();
@@ -159,7 +169,7 @@ void rearm_lock_for_fork(bool notified)
         holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
     else if (!has_gil())
         lock_without_gil();
-    else if (tstate_count_at_most(2)) { /* this one's, and the watcher's */
+    else if (only_watcher_waits()) {
         PyThreadState *state = py.PyEval_SaveThread();
         holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
         py.PyEval_RestoreThread(state);

@@ -100,8 +100,8 @@ void main_thread_remember(void)
     }
 }
 
-/* num_threads, field 20 of /proc/self/stat; field 2 is the name in parentheses.  0: unknown. */
-static int threads(void)
+/* num_threads, field 20 of /proc/self/stat; field 2 is the name in parentheses. */
+int thread_count(void)
 {
     char text[512];
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -122,7 +122,7 @@ bool is_last_thread(void)
     /* A thread has a clock while it lives.  This makes no system call. */
     if (!main_known || pthread_getcpuclockid(main_thread, &clock) != ESRCH)
         return false;
-    int left = threads();
+    int left = thread_count();
     return left == 1 || left == 2; /* the main thread and this one */
 }
 
@@ -137,7 +137,7 @@ static long filters_in(const char *status_path)
 {
     char text[4096];
     int fd = open(status_path, O_RDONLY | O_CLOEXEC);
-    /* Not read(): as in threads(). */
+    /* Not read(): as in thread_count(). */
     ssize_t size = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
     if (fd >= 0)
         close(fd);

@@ -41,6 +41,9 @@ int *zero_in_child_word(void);
 /* Records the calling thread for is_last_thread(), if it is the main thread. */
 void main_thread_remember(void);
 
+/* The number of this process's threads; 0: unknown.  Makes system calls. */
+int thread_count(void);
+
 /* Whether the main thread has ended and the calling thread is the last one.  If the main thread
  * ends by pthread_exit(), the process lives on until its last thread ends.  The watcher must not be
  * that thread.  False if the main thread was not recorded.  Called on the watcher's thread; makes
