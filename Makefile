@@ -128,8 +128,8 @@ $(objects): shim_cflags += -Iprobes/shim -U_TIME_BITS
 # uprobes on 32-bit ARM know no Thumb instructions.
 $(BUILD)/probes/shim/markers/markers.o: shim_cflags += $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-mno-red-zone)$(if $(filter arm%,$(shell $(CC) -dumpmachine)),-marm)
 
-# Its symbol's version is in an asm statement, which link-time optimisation separates from it.
-$(BUILD)/probes/shim/os/glibc.o: shim_cflags += -fno-lto
+# A symbol's version, and the table of sites, are in asm statements, which link-time optimisation separates from their users.
+$(BUILD)/probes/shim/os/glibc.o $(BUILD)/probes/shim/markers/markers.o: shim_cflags += -fno-lto
 
 $(BUILD)/generated/markers_list.h: probes/generate/markers.awk probes/python.d | $(BUILD)/generated
 	awk -f $^ >$@

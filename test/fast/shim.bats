@@ -310,6 +310,6 @@ PY
 
 @test "the shim has a row for each of its sites, which tells whether a tracer probes it" {
   local size
-  size=$(readelf --wide --sections "$shim" | sed -nE 's/.* python_sites +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) .*/\1/p')
+  size=$(readelf --wide --sections "$shim" | sed -nE 's/.* \.python_sites +PROGBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) .*/\1/p')
   [ $((16#$size / 16)) = "$(readelf --wide --notes "$shim" | grep -c 'Location: ')" ]
 }

@@ -44,18 +44,20 @@ ALIAS(free, memory__free);
     MARKER(alloc, (void *address, long size, long weight), address, size, weight) \
     MARKER(free, (void *address), address)
 
-/* A row of the section python_sites: where a site is, by the label that <sys/sdt.h> gives it; its
+/* A row of the section .python_sites: where a site is, by the label that <sys/sdt.h> gives it; its
  * marker; and what is there while no tracer probes it. */
 struct site {
     int32_t distance; /* from this word */
     uint16_t marker, is_wide;
     unsigned char nop[8];
 };
-/* The linker makes these, of the section's name. */
-extern const struct site __start_python_sites[] __attribute__((visibility("hidden")));
-extern const struct site __stop_python_sites[] __attribute__((visibility("hidden")));
+__asm__(".pushsection .python_sites, \"a\"\n"
+        ".balign 8\n"
+        "python_sites:\n"
+        ".popsection");
+extern const struct site python_sites[] __attribute__((visibility("hidden")));
 #define LIST_SITE(marker, is_wide, nop) \
-    __asm__ volatile(".pushsection python_sites, \"a\"\n" \
+    __asm__ volatile(".pushsection .python_sites, \"a\"\n" \
                      ".balign 8\n" \
                      ".long 990b - .\n" \
                      ".short %c0, %c1\n" nop "\n" \
@@ -159,10 +161,17 @@ OTEL_MEMORY_LIST(FIRE_OTEL)
 
 /* ---------------------------------------------------------------- probed sites */
 
+/* Each marker has a row of each width, and so have the two of otel_memory. */
+#ifdef __x86_64__
+enum { SITES = 2 * (MARKERS + 2) };
+#else
+enum { SITES = MARKERS + 2 };
+#endif
+
 unsigned markers_probed(void)
 {
     unsigned probed = 0;
-    for (const struct site *site = __start_python_sites; site < __stop_python_sites; site++) {
+    for (const struct site *site = python_sites; site < python_sites + SITES; site++) {
         const volatile unsigned char *code =
             (const unsigned char *)&site->distance + site->distance;
         if (site->is_wide == are_wide() && *code != *site->nop)
