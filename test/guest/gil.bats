@@ -91,6 +91,7 @@ waited() {
     [ "$(waited 'computes_elsewhere ' 'computes ')" = 0 ]
     [ "$(waited 'computes ' 'computes_elsewhere ')" = 0 ]
     pygil "$python" interpreters 3
+    cat "$printed"
     # a line for each GIL in a second
     [ "$(awk '$3 ~ /^python/ && $4 > 20 { print $1 }' "$printed" | sort | uniq -c | awk '$1 == 2' | wc -l)" -ge 1 ]
   done

@@ -143,22 +143,19 @@ for thread in threads:
 """
 
 
-def run_others():
-    other = interpreters.create()
-    interpreters.run_string(other, OTHERS % seconds)
-    interpreters.destroy(other)
-
-
 def run_interpreters():
-    global interpreters
     try:
         import _interpreters as interpreters
     except ImportError:
         import _xxsubinterpreters as interpreters
-    thread = threading.Thread(target=run_others)
+    # These need the first interpreter's GIL, or long: before the threads compute, for which both then have the same time.
+    other = interpreters.create()
+    interpreters.run_string(other, "import threading, time")
+    thread = threading.Thread(target=interpreters.run_string, args=(other, OTHERS % seconds))
     thread.start()
     run_computes()
     thread.join()
+    interpreters.destroy(other)
 
 
 started, ended = threading.Event(), threading.Event()
