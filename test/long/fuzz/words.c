@@ -36,6 +36,7 @@ static bool is_script, running;
 char *__wrap_run_and_capture(const char *const *arguments, int seconds, int *status);
 int __wrap_doctor_main(char **arguments);
 int __wrap_attach_main(char **arguments);
+int __wrap_detach_main(char **arguments);
 int __wrap_precompile_main(char **arguments);
 const char *__wrap_attach_process(const struct process *process);
 struct attach_targets __wrap_attach_request_to(const struct action *action,
@@ -61,6 +62,7 @@ int __wrap_rename(const char *from, const char *to);
 int __wrap_unlink(const char *path);
 int __wrap_setenv(const char *name, const char *value, int replace);
 int __wrap_execvp(const char *file, char *const *arguments);
+pid_t __wrap_fork(void);
 
 char *__wrap_run_and_capture(const char *const *arguments, int seconds, int *status)
 {
@@ -87,6 +89,12 @@ int __wrap_precompile_main(char **arguments)
 }
 
 int __wrap_attach_main(char **arguments)
+{
+    (void)arguments;
+    return 0;
+}
+
+int __wrap_detach_main(char **arguments)
 {
     (void)arguments;
     return 0;
@@ -376,6 +384,13 @@ static bool is_next_value(char *const **values, const char *text)
 static bool is_sampler(const char *word)
 {
     return strcmp(word, "record") == 0 || strcmp(word, "top") == 0 || strcmp(word, "dump") == 0;
+}
+
+/* The child would go on fuzzing: exit() returns to the fuzzer. */
+pid_t __wrap_fork(void)
+{
+    errno = EAGAIN;
+    return -1;
 }
 
 int __wrap_execvp(const char *file, char *const *arguments)
