@@ -220,14 +220,15 @@ static void python_repr_text(char *to, unsigned long object)
 static unsigned long python_class_of(unsigned long object, unsigned shift)
 {
     struct python_type metaclass;
-    unsigned long address = python_type_address(object, shift);
+    unsigned long address = python_type_address(object, shift), class_of_class, root;
+    if (!address) /* so of most counts: no more reads that fail */
+        return 0;
     /* the class of a class is `type`, whose class it is itself, or derived from it, whose class is `type` */
-    unsigned long class_of_class = python_type_address(address, shift);
-    unsigned long root = python_type_address(class_of_class, shift);
-    return root && python_type_address(root, shift) == root && python_read_type_at(&metaclass, class_of_class, shift) &&
-                   metaclass.flags & Py_TPFLAGS_TYPE_SUBCLASS
-               ? address
-               : 0;
+    class_of_class = python_type_address(address, shift);
+    root = python_type_address(class_of_class, shift);
+    if (!root || python_type_address(root, shift) != root || !python_read_type_at(&metaclass, class_of_class, shift))
+        return 0;
+    return metaclass.flags & Py_TPFLAGS_TYPE_SUBCLASS ? address : 0;
 }
 
 /* Whether an object is at the address, with its type. */

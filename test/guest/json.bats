@@ -308,8 +308,8 @@ PY
     rows <<'PY'
 # stacks begin with a function of the program, or a collection, and are whole from there on
 rows = [row for row in rows if "stack" in row]
-begins = [[frame for frame in row["stack"] if frame != "<GC>"][:1] for row in rows]
-assert all("/timed.py" in frame or '"<string>"' in frame for begin in begins for frame in begin), rows
+begins = [frame for row in rows for frame in row["stack"][row["stack"][0] == "<GC>" :][:1]]
+assert all("/timed.py" in frame or '"<string>"' in frame for frame in begins), rows
 functions = [[frame.split()[-1] for frame in row["stack"]] for row in rows]
 assert ["main", "<module>"] in functions, functions
 if "bytes" not in rows[0]:

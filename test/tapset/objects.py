@@ -355,7 +355,7 @@ def a_count_is_an_address(object_):
     count = ctypes.c_ssize_t.from_address(id(object_) + object.__basicsize__ - 16)
     for more in range(8):
         count.value += page + more
-        found = library.__python_find_object_counted_at_1(ctypes.c_longlong(id(object_) + object.__basicsize__ - 16))
+        found = library.__python_find_object_counted_at_1(ctypes.c_longlong(ctypes.addressof(count)))
         count.value -= page + more
         compare((more, id(object_)), (more, found))
 
