@@ -125,9 +125,11 @@ slow_in() {
 }
 
 # With other programs on the guest's two CPUs, elapsed time is much longer than time on a CPU.  The program
-# measures the latter itself, around each function, with the same clock.  (Within a function that would
-# update what the kernel otherwise updates at its ticks only.)  If the guest is stopped between the two
-# measurements they differ by that, in few of the functions.
+# measures the latter itself, around each function, with the same clock; its time has the probes' in
+# addition, which depends on the machine.  The kernel updates a thread's time at its ticks, and whenever a
+# program asks for it: functions that ask at their end say how large the difference is when the time is up
+# to date, and it may not be much larger at those that don't.  If the guest is stopped between the two
+# measurements they differ by that, in few of the functions: the medians count.
 @test "pytime and pydist have the time on a CPU to a millisecond, asleep or while others have the CPU" {
   local program=$top/test/workloads/computes.py busy incl cpu own
   cat >"$BATS_TEST_TMPDIR/busy" <<SH
@@ -140,11 +142,16 @@ env LD_PRELOAD=$shim $system $program
 kill \$others
 SH
   busy="sh $BATS_TEST_TMPDIR/busy"
-  # compares the names and microseconds on stdin: never more than the program measured, and mostly as much
+  # compares the names and microseconds on stdin with what the program measured
   as_they_say() {
     awk 'NR == FNR { said[$1] = $2; next }
-      $1 in said { all++; print $1, said[$1], $2; if ($2 > said[$1] + 1) more++; if ($2 > said[$1] - 1000) good++ }
-      END { exit !(all == 11 && !more && good >= 6) }' <(grep -xE 'computes_[0-9]+ [0-9]+' "$printed.output") -
+      $1 in said { print $1, $2, said[$1], said[$1] - $2 }' <(grep -xE '(computes|updates)_[0-9]+ [0-9]+' "$printed.output") - |
+      sort -n -k 4 >"$printed.differ"
+    awk '$4 < -1 { more++ } { kind = substr($1, 1, 7); if (++seen[kind] == 10) median[kind] = $4; all[kind] = all[kind] " " $4 }
+      END { for (kind in all) print kind ":" all[kind]
+        print "medians", median["compute"], median["updates"]
+        exit !(seen["compute"] == 20 && seen["updates"] == 20 && !more && median["compute"] < 1.5 * median["updates"] + 400) }' \
+      "$printed.differ"
   }
   script pytime exact -G cpu=1 -G top=1000 -c "$busy" >"$printed.output"
   grep -E "FUNCTION|$program\$" "$printed"
@@ -159,11 +166,11 @@ SH
   # 300 ms are the sleep; what it calls is not its own
   read -r _ incl cpu own < <(cpu_times_of all_of_them)
   [ $((incl - 300000)) -gt $((cpu * 5 / 4)) ]
-  [ "$own" -lt 100000 ]
+  [ $((own * 2)) -lt "$cpu" ]
   awk 'NR > 1 { if (before != "" && $5 > before) bad++; before = $5 } END { exit bad > 0 }' "$printed"
 
   [ -n "${EVERY:-}" ] || return 0
-  script pydist 'computes_* sleeps' -G cpu=1 -c "$busy" >"$printed.output"
+  script pydist 'computes_* updates_* sleeps' -G cpu=1 -G top=41 -c "$busy" >"$printed.output"
   sed -nE "s|^([a-z_0-9]+) in $program: 1 calls, total ([0-9]+) us.*|\1 \2|p" "$printed" >"$printed.dist"
   as_they_say <"$printed.dist"
   [ "$(sed -n 's/^sleeps //p' "$printed.dist")" -lt 100000 ]
