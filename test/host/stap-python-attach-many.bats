@@ -37,6 +37,7 @@ load ../lib/launcher
     python; two=$!
     python; stopped=$!
     kill -STOP $stopped
+    until grep -q "State:.T" "/proc/$stopped/status"; do sleep 0.01; done
     sleep 600 &
     echo "$one $off $two $stopped"
     status=0

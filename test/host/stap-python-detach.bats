@@ -507,6 +507,7 @@ SAID
   refuses 1 "detach: $program: it has no shim: nothing to detach" detach "$program"
   launcher attach "$program"
   kill -STOP "$program"
+  wait_for grep -q 'State:.T' "/proc/$program/status"
   refuses 1 "detach: $program: it is stopped: resume it with kill -CONT $program" detach "$program"
   kill -CONT "$program"
   if [ "$(id -u)" = 0 ] && type -P setpriv >/dev/null; then
