@@ -334,6 +334,59 @@ os.execv(\"/usr/bin/python3\", [\"python3\"] + sys.argv[3:])" "$@"' sh "$BATS_TE
   wait_for grep -qx 'ended, wrong: 0' "$BATS_TEST_TMPDIR/output"
 }
 
+@test "attach says so if the program becomes another by exec after the shim is loaded, before attach has looked" {
+  local opening
+  need gcc
+  need_remote_calls
+  # Once the shim is loaded, stap-python's OPENING'th opening of the program's maps waits until it has called exec().
+  cat >"$BATS_TEST_TMPDIR/late.c" <<'C'
+#include <linux/fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int openings;
+static int has_shim(const char *path)
+{
+    static char text[1 << 20];
+    size_t length = 0;
+    ssize_t got;
+    int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
+    while ((got = read(fd, text + length, sizeof text - 1 - length)) > 0)
+        length += got;
+    close(fd);
+    text[length] = 0;
+    return strstr(text, "libpython-stap") != NULL;
+}
+int open(const char *path, int flags, int mode)
+{
+    if (strcmp(path, getenv("MAPS")) == 0 && (openings || has_shim(path)) && ++openings == atoi(getenv("OPENING"))) {
+        close(syscall(SYS_openat, AT_FDCWD, getenv("FLAG"), O_CREAT | O_WRONLY, 0600));
+        while (has_shim(path))
+            ;
+    }
+    return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+C
+  gcc -O2 -shared -fPIC -o "$BATS_TEST_TMPDIR/late.so" "$BATS_TEST_TMPDIR/late.c"
+  for opening in 1 2 3; do
+    echo "opening $opening"
+    rm -f "$BATS_TEST_TMPDIR/flag"
+    start_program /usr/bin/python3 -c '
+import os, sys
+print("started", flush=True)
+while not os.path.exists(sys.argv[1]):
+    sum(range(20000))
+os.execv("/usr/bin/python3", ["python3"] + sys.argv[2:])' "$BATS_TEST_TMPDIR/flag"
+    LD_PRELOAD=$BATS_TEST_TMPDIR/late.so MAPS=/proc/$program/maps FLAG=$BATS_TEST_TMPDIR/flag OPENING=$opening \
+      attach_refuses 'it now runs another program: try again'
+    : >"$end"
+    wait "$program"
+    [ "$(tail -n 1 "$program_output")" = 'ended, wrong: 0' ]
+  done
+}
+
 @test "a program ends CPython just after attach, again or for the first time" {
   need gcc
   need_remote_calls

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "attach/inject.h"
+#include "attach/shim_state.h"
 #include "lib/processes.h"
 
 /* ---------------------------------------------------------------- refusals */
@@ -27,6 +28,9 @@ const char *open_for_attach(pid_t pid, struct process *process);
 
 /* The reason why a shim in the process is off: PYTHON_STAP in the environment at its start. */
 const char *environment_refusal(const struct process *process);
+
+/* The refusal if the process has called exec() meanwhile. */
+extern const char another_program[];
 
 /* The refusal of a program with a shadow stack. */
 extern const char shadow_stack_refusal[];
@@ -74,6 +78,10 @@ bool process_lacks_watcher(const struct process *process);
 /* Loads the shim into the process, or makes a detached shim active again.  NULL, or the reason why
  * not.  Exits with an error line if a thread of the process does not stop. */
 const char *attach_process(struct process *process);
+
+/* Fills in *status for a process that had an attached shim a moment ago.  NULL, or the reason why
+ * tracers don't see it, or no longer.  Waits up to ACTIVATION_TIMEOUT_MS, as shim_status() does. */
+const char *status_after_attach(const struct process *process, struct shim_status *status);
 
 /* As attach_process(), but leaves a shim that is not detached as it is, and prints a line with the
  * shim's state. */

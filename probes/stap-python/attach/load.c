@@ -172,18 +172,29 @@ static bool is_attached_within(const struct process *process, long ms)
     return true;
 }
 
+const char *status_after_attach(const struct process *process, struct shim_status *status)
+{
+    struct process now;
+    const char *why;
+    if (!process_open(process->pid, &now, &why))
+        return process_has_ended(process) ? why : another_program;
+    *status = shim_status(&now, ACTIVATION_TIMEOUT_MS);
+    if (status->state != SHIM_ACTIVE && (!now.shim || process_has_changed(&now)) &&
+        !process_has_ended(&now))
+        return another_program;
+    return status->state == SHIM_SILENT || status->state == SHIM_UNKNOWN ? shim_complaint(status)
+                                                                         : NULL;
+}
+
 /* since: "already " or ""; again: " again" or "".  NULL, or the reason why tracers don't see it. */
 static const char *print_state(const char *since, const struct process *process, const char *again,
                                const char *shim)
 {
-    struct process now = *process;
-    const char *why;
-    if (!process_open(process->pid, &now, &why))
+    struct shim_status status;
+    const char *why = status_after_attach(process, &status);
+    bool active = !why && status.state == SHIM_ACTIVE;
+    if (why)
         return why;
-    struct shim_status status = shim_status(&now, ACTIVATION_TIMEOUT_MS);
-    if (status.state == SHIM_SILENT || status.state == SHIM_UNKNOWN)
-        return shim_complaint(&status);
-    bool active = status.state == SHIM_ACTIVE;
     printf("%d: %s%s%s: %s%s\n", process->pid, since, active ? "active" : "loaded", again,
            printable(shim), active ? "" : "; it becomes active when Python code next runs there");
     /* For a shim that was loaded just now, print_place() prints this line. */
@@ -226,8 +237,9 @@ static const char *attach(const struct process *process)
     else if (!why && script)
         disarm_script(process, script);
     if (!why && !is_attached_within(process, process->shim ? ACTIVATION_TIMEOUT_MS : 0))
-        why = process->shim ? "it is still detached: try again"
-                            : "dlopen() returned, but the shim is not loaded";
+        why = process_has_changed(process) ? another_program
+              : process->shim              ? "it is still detached: try again"
+                                           : "dlopen() returned, but the shim is not loaded";
     if (!why)
         return NULL;
     /* While the process runs, its main thread may still run the script.  So the script stays:

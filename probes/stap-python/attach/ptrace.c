@@ -405,8 +405,6 @@ struct places {
     long offset;      /* of the function in its mapping */
 };
 
-static const char another_program[] = "it now runs another program: try again";
-
 /* ---------------------------------------------------------------- a thread, by /proc */
 
 static char *thread_text(pid_t pid, pid_t tid, const char *name, size_t limit)
@@ -521,14 +519,11 @@ static const char *find_function(const struct process *process, struct places *p
 /* NULL, or the reason for a failure: for example the process has changed since process_open(). */
 static const char *find_places(const struct process *process, struct places *places)
 {
-    struct process now;
     const char *name, *why = find_function(process, places);
     if (why)
         return why;
     places->offset = offset_in_mapping(process->pid, places->function, &name);
-    return places->offset >= 0 && strcmp(name, places->name) == 0 &&
-                   process_open(process->pid, &now, &why) && now.libc_bias == process->libc_bias &&
-                   now.shim_start == process->shim_start
+    return places->offset >= 0 && strcmp(name, places->name) == 0 && !process_has_changed(process)
                ? NULL
                : another_program;
 }

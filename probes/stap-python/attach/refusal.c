@@ -73,6 +73,8 @@ const char *environment_refusal(const struct process *process)
 
 /* ---------------------------------------------------------------- state of the process */
 
+const char another_program[] = "it now runs another program: try again";
+
 const char shadow_stack_refusal[] =
     "its shadow stack forbids injected calls: start it with stap-python run";
 

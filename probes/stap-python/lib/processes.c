@@ -347,6 +347,14 @@ bool process_open(pid_t pid, struct process *process, const char **why)
     return process->python.code != NULL;
 }
 
+bool process_has_changed(const struct process *process)
+{
+    struct process now;
+    const char *why;
+    return !process_open(process->pid, &now, &why) || now.libc_bias != process->libc_bias ||
+           now.shim_start != process->shim_start;
+}
+
 /* ---------------------------------------------------------------- the shim in a process */
 
 bool process_has_shim(const struct process *process)

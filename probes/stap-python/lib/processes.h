@@ -60,6 +60,10 @@ bool process_has_ended(const struct process *process);
 /* The text of /proc/PID/name, at most 64 KB; "" if it can't be read. */
 char *proc_file(pid_t pid, const char *name);
 
+/* Whether the process no longer runs the program of which process_open() filled in *process.
+ * exec() keeps the PID and the start time, but not the mappings.  Also true if it has ended. */
+bool process_has_changed(const struct process *process);
+
 /* Whether the same process has the shim in its maps now. */
 bool process_has_shim(const struct process *process);
 

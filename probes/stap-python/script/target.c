@@ -166,18 +166,14 @@ static void look_at_shim(const struct process *process, enum own own)
 
 static void say_attached(const struct process *process, bool again)
 {
-    struct process now;
-    const char *why;
-    if (!process_open(process->pid, &now, &why))
+    struct shim_status status;
+    const char *why = status_after_attach(process, &status);
+    if (why)
         die(FAILED, "%d: %s", process->pid, why);
-    struct shim_status status = shim_status(&now, ACTIVATION_TIMEOUT_MS);
-    if (status.state == SHIM_ACTIVE)
-        warn("attached%s to %d: active", again ? " again" : "", now.pid);
-    else if (status.state == SHIM_WAITS)
-        warn("attached%s to %d: loaded; it becomes active when Python code next runs there",
-             again ? " again" : "", now.pid);
-    else
-        die(FAILED, "%d: %s", now.pid, shim_complaint(&status));
+    warn("attached%s to %d: %s", again ? " again" : "", process->pid,
+         status.state == SHIM_ACTIVE
+             ? "active"
+             : "loaded; it becomes active when Python code next runs there");
 }
 
 void script_attach(const struct script_probes *script, pid_t pid)
