@@ -439,5 +439,5 @@ timeline() {
     own=$(awk -F'\t' -v n="$kind" -v w="$which" -v f="$function" '$1 == "state" && $2 == n && $3 == w && $4 == f { us += $6 } END { print us + 0 }' "$BATS_TEST_TMPDIR/slices")
     echo "$function $kind $which: $own of $least to $most"
     [ "$own" -ge 50000 ]
-  done < <(grep -vE '^(is_stopped|waits_for_the_gil|competes_for_a_cpu)	' "$said.rows")
+  done < <(grep -vE '^(is_stopped|competes_for_a_cpu)	' "$said.rows")
 }

@@ -59,16 +59,25 @@ def computes(seconds):
         pass
 
 
-def waits_for_the_gil(end):
-    while time.perf_counter() < end:
+# The other thread asks for the GIL within this function, and keeps it.
+def waits_for_the_gil(asks, done):
+    asks.release()
+    while not done:
         pass
 
 
 def of_the_gil():
-    end = time.perf_counter() + 2 * NAP
-    other = threading.Thread(target=computes, args=(2 * NAP,))
+    asks, done = threading.Lock(), []
+    asks.acquire()
+
+    def sleeps_with_the_gil():
+        asks.acquire()
+        ctypes.PyDLL(None).usleep(int(NAP * 1e6))
+        done.append(True)
+
+    other = threading.Thread(target=sleeps_with_the_gil)
     other.start()
-    waits(waits_for_the_gil, "GIL", "", end)
+    waits(waits_for_the_gil, "GIL", "", asks, done)
     other.join()
 
 
