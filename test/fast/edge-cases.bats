@@ -121,6 +121,34 @@ need_own_files() {
   goes_on tells_of_a_filter_by_its_name True function__entry
 }
 
+# A filter of the main thread's alone, without futex().  The watcher, which has settled, looks for the main thread's end meanwhile.
+@test "a program whose filter kills at a wait for another thread may end Python whenever the watcher works" {
+  local python
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need gcc
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/slow.so" -x c - <<'C'
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
+{
+    static int calls;
+    (void)thread;
+    *clock = 0;
+    if (++calls > 5)
+        usleep(2000000);
+    return 0;
+}
+C
+  for python in $(few_pythons); do
+    run env LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" timeout -k 1 30 "$python" "$top/test/long/stress/filter.py" killed_here 1
+    echo "$python: $status $output"
+    [ "$status $output" = $'0 begins\nwrong: 0' ]
+  done
+}
+
 # On one processor, and with a policy under which no other thread runs until the main thread waits: a thread that was
 # created while Python starts has not begun when the filter is set.
 @test "a filter for all threads, set before a thread of ours would have run, ends no program" {

@@ -136,14 +136,23 @@ static unsigned settled;
 
 /* ---------------------------------------------------------------- sleep */
 
-/* False: the thread must end, or can't sleep. */
-static bool sleep_ms(struct watcher *self, long ms)
+/* False: the thread must end, or can't sleep.  The thread isn't ST_AWAKE afterwards. */
+static bool doze_ms(struct watcher *self, long ms)
 {
     atomic_fetch_and(&self->state, ~(unsigned)(ST_AWAKE | ST_TAKES_GIL));
-    if (!futex_wait_us(&self->state, 0, ms * 1000))
-        return false;
+    return futex_wait_us(&self->state, 0, ms * 1000) && self->state == 0;
+}
+
+/* False: the thread must end.  Else it is ST_AWAKE. */
+static bool wake(struct watcher *self)
+{
     unsigned asleep = 0;
-    return atomic_compare_exchange_strong(&self->state, &asleep, ST_AWAKE);
+    return atomic_compare_exchange_strong(&self->state, &asleep, ST_AWAKE) || asleep == ST_AWAKE;
+}
+
+static bool sleep_ms(struct watcher *self, long ms)
+{
+    return doze_ms(self, ms) && wake(self);
 }
 
 /* ---------------------------------------------------------------- rearm */
@@ -298,10 +307,24 @@ static bool run_until_attached(struct watcher *self)
     return true;
 }
 
+/* No tracer is attached, no hook is left, and no detach was requested. */
+static bool is_idle(const struct watcher *self)
+{
+    return settled == 0 && !semaphores_sum() && !markers_left_to_cpython && !self->detaches &&
+           !detach_is_requested();
+}
+
 /* Waits until a tracer has raised, or lowered, all of its semaphores.  *enabled: the enabled
- * markers.  False: the thread must end. */
+ * markers.  False: the thread must end.  An idle watcher is not ST_AWAKE, and watch() then reads no
+ * memory of CPython's: Python's end does not wait for it, by a system call that the program may
+ * have forbidden to its thread. */
 static bool stable_markers(struct watcher *self, unsigned *enabled)
 {
+    *enabled = 0;
+    if (is_idle(self))
+        return true;
+    if (!wake(self))
+        return false;
     if (semaphores_sum())
         descriptors_leave(&self->descriptors_closed);
     *enabled = markers_enabled();
@@ -361,7 +384,7 @@ static void *watch(void *data)
         filter_refresh_tick(enabled);
         if (looks++ % PERIODS_UNTIL_CHECK == 0)
             markers_look_at_sites();
-        if (has_detached(self))
+        if (self->state & ST_AWAKE && has_detached(self))
             return NULL;
         bool change = enabled != settled || (enabled && !rearm_all_done(enabled));
         if (!change && !enabled)
@@ -390,7 +413,7 @@ static void *watch(void *data)
         }
         if (rearm_all_done(enabled))
             settled = enabled;
-    } while (sleep_ms(self, PERIOD_MS));
+    } while (doze_ms(self, PERIOD_MS));
     /* A thread's end makes more system calls than futex(): lets the process end first. */
     for (int i = 0;
          i < PERIODS_UNTIL_CHECK && self->state == ST_INTERPRETER_ENDED && !is_last_thread(); i++)
