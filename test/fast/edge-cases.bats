@@ -121,15 +121,16 @@ need_own_files() {
   goes_on tells_of_a_filter_by_its_name True function__entry
 }
 
-# A filter of the main thread's alone, without futex().  The watcher, which has settled, looks for the main thread's end meanwhile.
+# A filter of the main thread's alone, without futex().  The watcher looks for the main thread's end meanwhile, in its first
+# period or a later one.
 @test "a program whose filter kills at a wait for another thread may end Python whenever the watcher works" {
-  local python
+  local python looks
   [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
   grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
   need gcc
   gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/slow.so" -x c - <<'C'
-#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
@@ -137,16 +138,68 @@ int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
     static int calls;
     (void)thread;
     *clock = 0;
-    if (++calls > 5)
+    if (++calls > atoi(getenv("LOOKS")))
         usleep(2000000);
     return 0;
 }
 C
   for python in $(few_pythons); do
-    run env LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" timeout -k 1 30 "$python" "$top/test/long/stress/filter.py" killed_here 1
-    echo "$python: $status $output"
-    [ "$status $output" = $'0 begins\nwrong: 0' ]
+    for looks in 0 5; do
+      run env LOOKS="$looks" LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" \
+        timeout -k 1 30 "$python" "$top/test/long/stress/filter.py" killed_here 1
+      echo "$python $looks: $status $output"
+      [ "$status $output" = $'0 begins\nwrong: 0' ]
+    done
   done
+}
+
+# A watcher that comes late sees no semaphore raised.
+@test "no hook stays of a tracer that leaves before the shim's thread first looks" {
+  local python found=
+  need gcc readelf
+  make_semaphores "$BATS_TEST_TMPDIR" function__entry
+  gcc -D_GNU_SOURCE -shared -fPIC -o "$BATS_TEST_TMPDIR/late.so" -x c - -ldl <<'C'
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+long syscall(long number, ...)
+{
+    void *in[6];
+    __builtin_va_list list;
+    __builtin_va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        in[i] = __builtin_va_arg(list, void *);
+    __builtin_va_end(list);
+    long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    long result = next(number, in[0], in[1], in[2], in[3], in[4], in[5]);
+    if (number == SYS_futex && in[1] == (void *)FUTEX_WAKE_PRIVATE && gettid() != getpid())
+        sleep(2);
+    return result;
+}
+C
+  cat >"$BATS_TEST_TMPDIR/leaves.py" <<PY
+import ctypes, sys, time
+
+ctypes.CDLL("$BATS_TEST_TMPDIR/semaphores.so").semaphores_set(0)
+sys.path.insert(0, "$top/test/workloads")
+from hooks import hooks
+
+before, end = hooks(), time.time() + 20
+while hooks() != "." and time.time() < end:
+    time.sleep(0.01)
+print("%s,%s" % (before, hooks()))
+PY
+  for python in $(few_pythons); do
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || continue # what hooks.py sees
+    run env LD_PRELOAD="$BATS_TEST_TMPDIR/late.so $BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/leaves.py"
+    echo "$python: $status $output"
+    [ "$status" = 0 ]
+    [[ $output == ' '*,. ]]
+    found=yes
+  done
+  [ -n "$found" ] || skip "needs CPython 3.9 or later"
 }
 
 # On one processor, and with a policy under which no other thread runs until the main thread waits: a thread that was

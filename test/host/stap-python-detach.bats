@@ -538,6 +538,24 @@ SAID
   wait "$program"
 }
 
+@test "a detached program may forbid itself what the shim would call, and end Python" {
+  local python
+  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
+  need_remote_calls
+  printf 'import sys\nsys.path.insert(0, "%s")\nimport filter\nprint("started", flush=True)\nsys.stdin.readline()\nfilter.killed_here(0.2)\n' \
+    "$top/test/long/stress" >"$BATS_TEST_TMPDIR/parent.py"
+  for python in $(few_pythons); do
+    echo "$python"
+    start_parent env LD_PRELOAD="$shim" "$python"
+    wait_for has_state "$program" active
+    launcher detach "$program"
+    echo >&7
+    wait "$program"
+    [ "$(tail -n 1 "$program_output")" = 'wrong: 0' ]
+    exec 7>&-
+  done
+}
+
 @test "detach and attach again work in another mount namespace" {
   [ "$(id -u)" = 0 ] || skip "needs root, for mounts"
   need unshare

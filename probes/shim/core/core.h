@@ -118,8 +118,8 @@ void watcher_start_attaching(void);
 bool watcher_stop_for_fork(void);
 
 /* Stops the watcher and waits for its end, with the GIL released if the watcher waits for the GIL.
- * Does not wait for a watcher that sleeps or has no tracer: that one does not read the interpreter
- * again, and a seccomp filter may forbid to wait.  Called at exit, GIL held. */
+ * Does not wait for a watcher that sleeps, is idle or has detached: that one does not read the
+ * interpreter again, and a seccomp filter may forbid to wait.  Called at exit, GIL held. */
 void watcher_stop_at_exit(void);
 
 /* Lets a child notice even a fork that the C library does not know of (_Fork(), clone()).  Called

@@ -9,8 +9,8 @@
  *
  * From 3.12 on the thread takes the GIL only in a child whose pending calls are stuck
  * (rearm_needs_gil()).  Up to 3.11 it takes the GIL once a second to check hooks, and to rearm if
- * no thread of the program has done so.  When the interpreter ends, the thread is joined, or sleeps
- * and does not read the interpreter again.
+ * no thread of the program has done so.  When the interpreter ends, the thread is joined, or is not
+ * ST_AWAKE and does not read the interpreter again.
  *
  * A program may forbid its threads most system calls (seccomp).  While no tracer is attached the
  * thread makes only futex(), and ends if futex() is refused.  For the program's end the thread
@@ -307,7 +307,7 @@ static bool run_until_attached(struct watcher *self)
     return true;
 }
 
-/* No tracer is attached, no hook is left, and no detach was requested. */
+/* No tracer is attached, none has left a hook, and no detach was requested. */
 static bool is_idle(const struct watcher *self)
 {
     return settled == 0 && !semaphores_sum() && !markers_left_to_cpython && !self->detaches &&
@@ -315,14 +315,16 @@ static bool is_idle(const struct watcher *self)
 }
 
 /* Waits until a tracer has raised, or lowered, all of its semaphores.  *enabled: the enabled
- * markers.  False: the thread must end.  An idle watcher is not ST_AWAKE, and watch() then reads no
- * memory of CPython's: Python's end does not wait for it, by a system call that the program may
- * have forbidden to its thread. */
+ * markers.  False: the thread must end.  Unless the watcher is idle it is ST_AWAKE afterwards.  An
+ * idle one reads no memory of CPython's, so Python's end does not wait for it: the wait is by a
+ * system call that the program may have forbidden to its thread. */
 static bool stable_markers(struct watcher *self, unsigned *enabled)
 {
     *enabled = 0;
-    if (is_idle(self))
+    if (is_idle(self)) {
+        atomic_fetch_and(&self->state, ~(unsigned)ST_AWAKE);
         return true;
+    }
     if (!wake(self))
         return false;
     if (semaphores_sum())
@@ -374,6 +376,8 @@ static void *watch(void *data)
     thread_begun();
     if (self->attaches && !run_until_attached(self))
         return end(self);
+    if (settled == 0 && !rearm_all_done(0)) /* armed at its start, for a tracer that may be gone */
+        settled = ~0u;
     do {
         watcher_name_change(self->detaches ? WATCHER_DETACHES
                             : filtered     ? WATCHER_IS_FILTERED
@@ -384,7 +388,9 @@ static void *watch(void *data)
         filter_refresh_tick(enabled);
         if (looks++ % PERIODS_UNTIL_CHECK == 0)
             markers_look_at_sites();
-        if (self->state & ST_AWAKE && has_detached(self))
+        if (!(self->state & ST_AWAKE)) /* idle */
+            continue;
+        if (has_detached(self))
             return NULL;
         bool change = enabled != settled || (enabled && !rearm_all_done(enabled));
         if (!change && !enabled)
@@ -428,7 +434,7 @@ static struct watcher *make_watcher(bool attaches)
     if (!watcher)
         return NULL;
     watcher->attaches = attaches;
-    watcher->state = ST_AWAKE;
+    watcher->state = attaches ? ST_AWAKE : 0;
     return watcher;
 }
 
@@ -530,7 +536,8 @@ void watcher_stop_at_exit(void)
 {
     lock_changing();
     struct watcher *watcher = running;
-    if (watcher && (atomic_fetch_or(&watcher->state, ST_INTERPRETER_ENDED) & ST_AWAKE))
+    unsigned before = watcher ? atomic_fetch_or(&watcher->state, ST_INTERPRETER_ENDED) : 0;
+    if (before & ST_AWAKE && !(before & GONE))
         stop(watcher);
     if (is_left || attaching)
         rearm_wait_idle();

@@ -31,7 +31,7 @@ extern bool fire_native_too;
 
 /* Markers, as bits, that the shim must not fire: those that a tracer probes as native ones, or all
  * once detach is requested.  As of the latest markers_enabled(), which the watcher calls every 50
- * ms. */
+ * ms, unless it is idle. */
 extern atomic_uint markers_left_to_cpython;
 
 /* Whether to fire the marker: it is enabled now, and the shim is its source.  A hook must test this
