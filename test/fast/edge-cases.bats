@@ -146,7 +146,7 @@ C
   for python in $(few_pythons); do
     for looks in 0 5; do
       run env LOOKS="$looks" LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" \
-        timeout -k 1 30 "$python" "$top/test/long/stress/filter.py" killed_here 1
+        timeout -k 1 30 "$python" "$top/test/long/stress/filter.py" killed_here 1 </dev/null
       echo "$python $looks: $status $output"
       [ "$status $output" = $'0 begins\nwrong: 0' ]
     done
@@ -203,7 +203,7 @@ PY
 }
 
 # On one processor, and with a policy under which no other thread runs until the main thread waits: a thread that was
-# created while Python starts has not begun when the filter is set.
+# created while Python starts has not begun when the filter is set.  The main thread waits next, for stdin.
 @test "a filter for all threads, set before a thread of ours would have run, ends no program" {
   local python
   [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
@@ -212,13 +212,13 @@ PY
   chrt -f 1 true || skip "needs the right to be scheduled first: CAP_SYS_NICE"
   local without
   for python in $(few_pythons); do
-    run "$python" "$top/test/long/stress/filter.py" killed_everywhere
+    run "$python" "$top/test/long/stress/filter.py" killed_everywhere </dev/null
     # a free-threaded 3.14 makes a system call at its end that the filter does not allow
     [ "$status" = 0 ] || [ "$(abi_of "$python")" = 3.14t ]
     [ "$output" = $'begins\nwrong: 0' ]
     without=$status
     run env LD_PRELOAD="$shim" timeout -k 1 30 taskset -c 0 chrt -f 1 \
-      "$python" "$top/test/long/stress/filter.py" killed_everywhere
+      "$python" "$top/test/long/stress/filter.py" killed_everywhere < <(sleep 0.3)
     echo "$python: $status $output"
     [ "$status $output" = "$without "$'begins\nwrong: 0' ]
   done

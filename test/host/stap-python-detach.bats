@@ -550,9 +550,9 @@ SAID
     wait_for has_state "$program" active
     launcher detach "$program"
     echo >&7
+    exec 7>&-
     wait "$program"
     [ "$(tail -n 1 "$program_output")" = 'wrong: 0' ]
-    exec 7>&-
   done
 }
 

@@ -1,6 +1,6 @@
 # filter.py CASE [SECONDS]: a program that allows itself few system calls by seccomp, computes for SECONDS, and
 # ends.  For x86-64 only, whose numbers of system calls it uses.  With HOOKED=LOG in the environment it first waits
-# until the shim's log says that it has set its hooks: what sets them needs system calls.
+# until the shim's log says that it has set its hooks: what sets them needs system calls.  It waits for stdin, too.
 #
 # SPDX-License-Identifier: MIT
 import ctypes
@@ -71,6 +71,7 @@ def run(seconds, *filter, everywhere=False):
     next(steps)
     allow_only(*filter, everywhere=everywhere)
     print("begins", flush=True)
+    os.read(0, 1)  # the tests' way to have other threads run
     print("wrong:", next(steps), flush=True)
 
 
