@@ -62,12 +62,13 @@ doctor() {
 # usage: answered ANSWER...
 answered() {
   cat >"$BATS_TEST_TMPDIR/answers.py" <<'PY'
-import os, pty, sys
+import os, pty, select, sys
 
 end = sys.argv.index("--")
 answers = [answer.encode() for answer in sys.argv[1:end]]
 pid, terminal = pty.fork()
 if pid == 0:
+    select.select([0], [], [])  # until the yes is typed
     os.execvp(sys.argv[end + 1], sys.argv[end + 1 :])
 os.write(terminal, b"y\n")
 said = b""
