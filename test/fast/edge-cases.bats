@@ -112,12 +112,12 @@ need_own_files() {
 }
 
 @test "the child of a fork under a filter that kills at a new system call goes on" {
-  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need_seccomp
   goes_on forks_under_a_filter_that_kills_what_is_new True function__entry
 }
 
 @test "the watcher's name says that a thread has a filter, for as long as it has" {
-  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need_seccomp
   goes_on tells_of_a_filter_by_its_name True function__entry
 }
 
@@ -125,8 +125,7 @@ need_own_files() {
 # period or a later one.
 @test "a program whose filter kills at a wait for another thread may end Python whenever the watcher works" {
   local python looks
-  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
-  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need_seccomp x86_64
   need gcc
   gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/slow.so" -x c - <<'C'
 #include <pthread.h>
@@ -206,8 +205,7 @@ PY
 # created while Python starts has not begun when the filter is set.  The main thread waits next, for stdin.
 @test "a filter for all threads, set before a thread of ours would have run, ends no program" {
   local python
-  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
-  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+  need_seccomp x86_64
   need chrt taskset
   chrt -f 1 true || skip "needs the right to be scheduled first: CAP_SYS_NICE"
   local without

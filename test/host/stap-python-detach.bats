@@ -540,7 +540,7 @@ SAID
 
 @test "a detached program may forbid itself what the shim would call, and end Python" {
   local python
-  [ "$(uname -m)" = x86_64 ] || skip "needs x86_64: it makes system calls by their numbers"
+  need_seccomp x86_64
   need_remote_calls
   printf 'import sys\nsys.path.insert(0, "%s")\nimport filter\nprint("started", flush=True)\nsys.stdin.readline()\nfilter.killed_here(0.2)\n' \
     "$top/test/long/stress" >"$BATS_TEST_TMPDIR/parent.py"

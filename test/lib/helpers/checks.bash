@@ -39,6 +39,12 @@ need() {
   done
 }
 
+# Skips a test unless programs can set filters of system calls; $1: the machine by whose numbers the test makes calls.
+need_seccomp() {
+  [ $# -eq 0 ] || [ "$(uname -m)" = "$1" ] || skip "needs $1: it makes system calls by their numbers"
+  grep -q '^Seccomp:' /proc/self/status || skip "needs a kernel with seccomp"
+}
+
 # Skips a test unless EVERY=1 (make check-every); $1: the long check that has it, too.
 need_time() {
   [ -n "${EVERY:-}" ] || skip "needs time: ${1:+$1, or }make check-every"
