@@ -35,11 +35,11 @@ waited() {
 }
 
 @test "waiting for the GIL is charged to the function that has it: asleep, in C, and for less than the switch interval" {
-  local python name least took calls charged all right
+  local python name least took calls charged all right elsewhere
   for python in $(gil_pythons); do
     echo "$python"
     pygil "$python" holds 4 -G folded=1
-    right=0
+    right=0 elsewhere=0
     while read -r name least took calls; do
       charged=$(waited 'wants_it ' "$name ")
       echo "$name: $charged, of $least to $took"
@@ -47,12 +47,15 @@ waited() {
       [ "$charged" -ge $((least * 95 / 100)) ]
       # what went before, from the end of the rest on, is seen at the next tick, which comes late to a guest of a busy machine
       [ "$charged" -le $((took * 105 / 100 + calls * 5000 * (2 * SLOW - 1))) ]
-      right=$((right + charged))
+      right=$((right + charged)) elsewhere=$((elsewhere - took))
     done < <(grep '^keeps_' "$printed.said")
+    read -r _ least took _ < <(grep '^holds ' "$printed.said")
+    # what the thread may have had the GIL for before it slept or when it had: the machine may stop it anywhere
+    elsewhere=$((elsewhere + took - least - $(waited 'rests ' .))) elsewhere=$((elsewhere > 0 ? elsewhere : 0))
     all=$(waited 'wants_it ' ';holds ')
-    echo "$right of $all"
+    echo "$right of $all, and $elsewhere elsewhere"
     [ "$all" -gt 1000000 ]
-    [ "$right" -ge $((all * 95 / 100)) ]
+    [ "$right" -ge $((all * 95 / 100 - elsewhere)) ]
     # the other one waits when it has slept, for the one that computes, and then for a CPU
     charged=$(waited 'rests ' 'wants_it ') all=$(($(waited 'rests ' .) - $(waited 'rests ' '^\\[free\\]')))
     echo "rests: $charged of $all"
@@ -63,16 +66,19 @@ waited() {
 
 @test "two functions that compute have the GIL for as long as each is on a CPU" {
   need_time
-  local python much little
+  local python much little a b
   for python in $(gil_pythons | some 3); do
     echo "$python"
-    pygil "$python" computes 3 -G folded=1
+    pygil "$python" computes 10 -G folded=1
     read -r _ little < <(grep computes_little "$printed.said")
     read -r _ much < <(grep computes_much "$printed.said")
-    echo "on a CPU: $little $much; waited: $(waited . 'computes_little ') $(waited . 'computes_much ')"
-    [ "$(waited . 'computes_much ')" -gt 1000000 ]
-    # of all, within ten points: who has it is seen some five hundred times
-    awk -v a="$(waited . 'computes_little ')" -v b="$(waited . 'computes_much ')" -v l="$little" -v m="$much" \
+    # of the two threads only: the main thread and threads that begin wait, too
+    a=$(waited 'computes ' 'computes_little ') b=$(waited 'computes ' 'computes_much ')
+    echo "on a CPU: $little $much; waited: $a $b"
+    [ "$b" -gt 3000000 ]
+    # Of all, within ten points: a stop of the machine may be a tenth of a second of one of them, and in a thread that has
+    # no GIL, but is on a CPU.
+    awk -v a="$a" -v b="$b" -v l="$little" -v m="$much" \
       'BEGIN { is = 100 * a / (a + b); was = 100 * l / (l + m); print is, was; exit is < was - 10 || is > was + 10 }'
   done
 }

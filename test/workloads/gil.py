@@ -2,7 +2,8 @@
 #
 # usage: gil.py holds SECONDS         a thread always wants it, another one keeps it in functions in C; a line for each
 #                                     function on stderr: its name, how many microseconds the other thread waited at
-#                                     least, how many the function took, and how often it was called
+#                                     least, how many the function took, and how often it was called; for holds(),
+#                                     which calls them: how long it slept at least between them, and how long it took
 #        gil.py computes SECONDS      two threads compute; a line for each function: its name and its microseconds on a CPU
 #        gil.py interpreters SECONDS  the same in two interpreters, the second of which has a GIL of its own
 #
@@ -57,9 +58,11 @@ def keeps_it_briefly():
 
 def rests():
     time.sleep(0.02)
+    add(least, "holds", 0.02)
 
 
 def holds():
+    start = time.time()
     while time.time() < end:
         keeps_it_asleep()
         rests()
@@ -67,6 +70,8 @@ def holds():
         rests()
         keeps_it_briefly()
         rests()
+    add(took, "holds", time.time() - start)
+    add(calls, "holds", 1)
     ended.set()
 
 
