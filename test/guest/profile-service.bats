@@ -45,7 +45,8 @@ PY
 set -e
 cd "$1"
 setsid /usr/bin/python3 "$2/test/workloads/pyroscope.py" . >server.log 2>&1 </dev/null &
-setsid usr/bin/stap-python run /usr/bin/python3 works.py >works.log 2>&1 </dev/null &
+# what compiles has the CPU first
+setsid nice -n 19 usr/bin/stap-python run /usr/bin/python3 works.py >works.log 2>&1 </dev/null &
 until [ -s port ]; do sleep 0.1; done
 unit=/run/systemd/system/stap-python-profile.service
 cp usr/lib/systemd/system/stap-python-profile.service /run/systemd/system/
@@ -55,8 +56,8 @@ systemctl daemon-reload
 systemctl start stap-python-profile
 SH
   "$top/test/vm/guest" exec -- sh "$folder/begins" "$folder" "$top"
-  # SystemTap compiles in the guest, which takes some minutes: half an hour at most
-  SLOW=$((90 * SLOW)) wait_for test -e "$folder/2.body" || {
+  # SystemTap compiles in the guest, which took 26 minutes beside three other runs: an hour at most
+  SLOW=$((180 * SLOW)) wait_for test -e "$folder/2.body" || {
     "$top/test/vm/guest" exec -- journalctl --no-pager -u stap-python-profile | tail -n 20
     false
   }
