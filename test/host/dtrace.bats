@@ -23,11 +23,49 @@ setup() {
   trace=$BATS_TEST_TMPDIR/trace
 }
 
+# Whether DTrace waits in vain for the end of a program that it started, having left one of the program's threads stopped
+# (probes/LIMITS.md, "dtrace -c"): seen 20 times in 2 seconds in the process group GROUP. False if GROUP ended before.
+# usage: left_stopped GROUP
+left_stopped() {
+  local seen=0
+  while kill -0 "$1" 2>/dev/null; do
+    if LC_ALL=C ps -eLo pgid=,pid=,lwp=,stat= | awk -v group="$1" '
+      $1 == group && $2 == $3 && $4 ~ /^Z/ { ended[$2] }
+      $1 == group && $4 ~ /^t/ { stopped[$2] }
+      END { for (pid in stopped) if (pid in ended) exit 0; exit 1 }'; then
+      seen=$((seen + 1))
+    else
+      seen=0
+    fi
+    [ "$seen" -lt 20 ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# Runs COMMAND, which runs dtrace.  Its output is in $trace.log.  Runs it again if DTrace left a thread stopped, which it
+# does seldom: three times in a row are another fault.
+# usage: unless_left_stopped SECONDS COMMAND...
+unless_left_stopped() {
+  local job i limit=$(($1 * SLOW))
+  shift
+  for i in 1 2 3; do
+    rm -f "$trace"                                       # dtrace -o appends to it
+    timeout -k 5 "$limit" "$@" >"$trace.log" 2>&1 3>&- & # leads a process group of its own
+    job=$!
+    left_stopped "$job" || { wait "$job" && return || return; }
+    echo "# DTrace left a thread of the program stopped, and waits for its end: killed, and run again ($i)" >&3
+    kill -KILL -- "-$job"
+    wait "$job" || true
+  done
+  echo "DTrace left a thread stopped three times" >>"$trace.log"
+  return 1
+}
+
 # Runs dtrace; its output is in $trace, that of each CPU in one piece.  Fails if events were lost ("drops"), or if
 # arguments couldn't be read.
 dtrace() {
-  rm -f "$trace"
-  timeout -k 5 $((60 * SLOW)) "$top/test/long/dtrace/dtrace" -b 16m -o "$trace" "$@" 2>"$trace.log" || { cat "$trace.log" && return 1; }
+  unless_left_stopped 60 "$top/test/long/dtrace/dtrace" -b 16m -o "$trace" "$@" || { cat "$trace.log" && return 1; }
   refute grep '^dtrace: ' "$trace.log"
 }
 
@@ -169,11 +207,9 @@ PY
   unset PYTHONUNBUFFERED
   # shellcheck disable=SC2086
   for python in $(pythons_by_hook $pythons); do
-    run env LD_PRELOAD="$shim" PATH="$BATS_TEST_TMPDIR/bin:$PATH" timeout -k 5 $((120 * SLOW)) "$python" -m unittest -v \
-      test.test_dtrace.DTraceNormalTests.test_{function_entry_return,line,gc}
-    echo "$python: $output"
-    [ "$status" = 0 ]
-    [ "$(grep -c '\.\.\. ok$' <<<"$output")" = 3 ]
+    LD_PRELOAD=$shim PATH=$BATS_TEST_TMPDIR/bin:$PATH unless_left_stopped 120 "$python" -m unittest -v \
+      test.test_dtrace.DTraceNormalTests.test_{function_entry_return,line,gc} || { cat "$trace.log" && return 1; }
+    [ "$(grep -c '\.\.\. ok$' "$trace.log")" = 3 ]
   done
 }
 
