@@ -21,3 +21,12 @@ load ../lib/helper
   [ -d "${FREETHREADED:-$top/build/freethreaded}/tsan" ] || skip "needs the CPython that test/long/freethreaded/build tsan makes"
   timeout -k 5 $((300 * SLOW)) "$top/test/long/freethreaded/tsan" in_threads.all in_threads.sums
 }
+
+@test "the functions of the shim that are named with ThreadSanitizer's known reports are there" {
+  local name names
+  mapfile -t names < <("$top/test/long/freethreaded/tsan" --known | cut -f 1 | grep -oE '[a-z][a-z0-9]*_[a-z0-9_]+' | grep -v '^pthread_')
+  [ ${#names[@]} -ge 7 ]
+  for name in "${names[@]}"; do
+    grep -rqE "^[a-z][^;]*\\b$name\\([^;]*$" --include='*.c' "$top/probes/shim" || { echo "there is no function $name" && return 1; }
+  done
+}
