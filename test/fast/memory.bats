@@ -19,7 +19,7 @@ load ../lib/helper
 @test "ThreadSanitizer finds nothing in the shim while threads call, raise, import, collect and fork without the GIL" {
   need gcc setarch
   [ -d "${FREETHREADED:-$top/build/freethreaded}/tsan" ] || skip "needs the CPython that test/long/freethreaded/build tsan makes"
-  timeout -k 5 $((300 * SLOW)) "$top/test/long/freethreaded/tsan" in_threads.all in_threads.sums
+  timeout -k 5 $((300 * SLOW)) "$top/test/long/freethreaded/tsan" in_threads.all in_threads.sums hostile.subinterpreters
 }
 
 @test "the functions of the shim that are named with ThreadSanitizer's known reports are there" {

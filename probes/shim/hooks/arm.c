@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---------------------------------------------------------------- the list of interpreters */
 
@@ -48,8 +49,13 @@ static int64_t id_of(PyInterpreterState *state)
 
 void interp_reset(struct interp *interp)
 {
-    *interp = (struct interp){
-        .next = interp->next, .state = interp->state, .id = id_of(interp->state), .tool_id = -1};
+    interp->is_main = interp->lacks_id = interp->rearm_forced = false;
+    interp->arming = interp->call_pending = false;
+    interp->armed = 0;
+    interp->armed_for = 0;
+    memset(&interp->id, 0, sizeof *interp - offsetof(struct interp, id));
+    interp->id = id_of(interp->state);
+    interp->tool_id = -1;
 }
 
 struct interp *interp_of(PyInterpreterState *state)

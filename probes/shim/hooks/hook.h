@@ -19,24 +19,26 @@
 /* ---------------------------------------------------------------- interpreters */
 
 struct interp {
+    /* Threads without the lock read these, each as a whole. */
     struct interp *next;
     PyInterpreterState *state;
+    atomic_bool is_main;        /* the main interpreter */
+    atomic_bool lacks_id;       /* monitoring.c: no tool id was free at the latest check */
+    atomic_bool rearm_forced;   /* the frame hook is set for a rearm, not done yet */
+    claim_flag arming;          /* claimed by the thread that changes its hooks */
+    claim_flag call_pending;    /* 3.12+: a pending call of the shim is in its queue */
+    atomic_uint armed;          /* markers whose hooks are set */
+    _Atomic uint64_t armed_for; /* filter_arm_key() at the latest arming, or ARMED_FOR_NOTHING */
+
     int64_t id;                   /* 0 before 3.7 */
     bool started;                 /* by arm_interpreter_started(), or include_unseen of rearm.c */
-    atomic_bool is_main;          /* the main interpreter */
     bool ended;                   /* 3.8+: ended, or its end would go unnoticed; under the lock */
-    _Atomic uint64_t armed_for;   /* filter_arm_key() at the latest arming, or ARMED_FOR_NOTHING */
     unsigned filter;              /* filter_revision() when filtered markers were last armed */
-    claim_flag arming;            /* claimed by the thread that changes its hooks */
-    claim_flag call_pending;      /* 3.12+: a pending call of the shim is in its queue */
     PyThreadState *newest_tstate; /* free-threaded: its newest thread at the latest request */
-    atomic_uint armed;            /* markers whose hooks are set */
     unsigned unavailable;         /* markers that can't be had here, until none is enabled */
-    atomic_bool rearm_forced;     /* the frame hook is set for a rearm, not done yet */
     enum { CODE_EXTRA_UNTRIED, CODE_EXTRA_READY, CODE_EXTRA_UNUSABLE } code;
     void *chained_eval_frame;        /* frame_eval.c: the program's function in front of the hook */
     int tool_id;                     /* monitoring.c: the tool id, or -1 */
-    atomic_bool lacks_id;            /* monitoring.c: no tool id was free at the latest check */
     PyObject *tool_name;             /* monitoring.c: our tool's name, compared by identity */
     PyObject *gc_callbacks;          /* gc.c: CPython's own list gc.callbacks */
     PyObject *gc_callback;           /* gc.c: our callback in the list, or NULL */
@@ -57,7 +59,7 @@ void interp_reset(struct interp *interp);
 struct interp *interp_first(void);
 
 /* The main interpreter's record, or NULL.  Any thread, no lock: only the head of the list
- * changes. */
+ * changes, and a reset leaves `next` alone. */
 struct interp *interp_main(void);
 
 /* Whether a living interpreter lacks a tool id (lacks_id).  Any thread, no lock. */
