@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,6 +59,21 @@ int fork_and_end(void)
     if (child == 0)
         _exit(0);
     return child;
+}
+
+static atomic_int asleep;
+
+/* Called without the GIL, or detached. */
+void sleep_for_good(void)
+{
+    asleep = 1;
+    for (;;)
+        pause();
+}
+
+int sleeps(void)
+{
+    return asleep;
 }
 
 static void end_slowly(void)

@@ -28,6 +28,13 @@ def for_seconds(seconds):
         yield n
 
 
+def a_thread_sleeps():
+    "In a free-threaded build a child that C forked waits at its end for a thread that was attached at the fork."
+    threading.Thread(target=ctypes.CDLL(sys.argv[2]).sleep_for_good, daemon=True).start()
+    while not library.sleeps():
+        time.sleep(0.001)
+
+
 def others_use_the_lock():
     def work():
         while True:
@@ -84,7 +91,7 @@ def with_a_lock():
 
 def in_c_beside_a_thread_that_sleeps():
     "The child runs Python, of which CPython knows nothing, whatever the shim's thread did."
-    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    a_thread_sleeps()
     for _ in for_seconds(3):
         if not a_child_runs(fork):
             return "a child hangs"
@@ -94,7 +101,7 @@ def in_c_after_calls(before=lambda: None):
     "The same; functions are called, and then a C function forks that has long had the GIL."
     set_semaphores = ctypes.CDLL(None).semaphores_set
     sys.setswitchinterval(0.2)
-    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    a_thread_sleeps()
     for n in range(6):
         set_semaphores(n % 2)
         before()
