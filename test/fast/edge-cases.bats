@@ -201,6 +201,47 @@ PY
   [ -n "$found" ] || skip "needs CPython 3.9 or later"
 }
 
+# The shim's thread looks every 50 ms.
+@test "no hook stays in a subinterpreter that started while a tracer came and left between two looks of the shim's thread" {
+  local python found=
+  need gcc readelf
+  make_semaphores "$BATS_TEST_TMPDIR" function__entry
+  cat >"$BATS_TEST_TMPDIR/starts.py" <<'PY'
+import ctypes, sys, time
+
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+semaphores = ctypes.CDLL(None)
+semaphores.semaphores_set(0)
+code = """
+import sys, time
+end = time.monotonic() + 20
+while any(map(sys.monitoring.get_tool, range(6))) and time.monotonic() < end:
+    time.sleep(0.01)
+print("hooked" if any(map(sys.monitoring.get_tool, range(6))) else "free", flush=True)
+"""
+exec(code)
+for _ in range(12):
+    time.sleep(0.2)
+    semaphores.semaphores_set(1)
+    other = interpreters.create()
+    semaphores.semaphores_set(0)
+    interpreters.run_string(other, code)
+PY
+  for python in $(few_pythons); do
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || continue
+    run env LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 100 "$python" -W ignore "$BATS_TEST_TMPDIR/starts.py"
+    echo "$python: $status $output"
+    [ "$status" = 0 ]
+    [ "$(sort <<<"$output" | uniq -c)" = '     13 free' ]
+    found=yes
+  done
+  [ -n "$found" ] || skip "needs CPython 3.12 or later"
+}
+
 # On one processor, and with a policy under which no other thread runs until the main thread waits: a thread that was
 # created while Python starts has not begun when the filter is set.  The main thread waits next, for stdin.
 @test "a filter for all threads, set before a thread of ours would have run, ends no program" {

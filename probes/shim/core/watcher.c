@@ -321,6 +321,9 @@ static bool is_idle(const struct watcher *self)
 static bool stable_markers(struct watcher *self, unsigned *enabled)
 {
     *enabled = 0;
+    /* For a tracer that may be gone: at an interpreter's start, or by a late pending call. */
+    if (arm_since_last_look() && settled == 0)
+        settled = ~0u;
     if (is_idle(self)) {
         atomic_fetch_and(&self->state, ~(unsigned)ST_AWAKE);
         return true;
@@ -376,8 +379,6 @@ static void *watch(void *data)
     thread_begun();
     if (self->attaches && !run_until_attached(self))
         return end(self);
-    if (settled == 0 && !rearm_all_done(0)) /* armed at its start, for a tracer that may be gone */
-        settled = ~0u;
     do {
         watcher_name_change(self->detaches ? WATCHER_DETACHES
                             : filtered     ? WATCHER_IS_FILTERED

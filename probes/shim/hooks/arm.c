@@ -280,6 +280,13 @@ static void end_setting(struct before before)
  * again. */
 enum { ARMED_FOR_NOTHING = 1 << 30 };
 
+static atomic_bool has_armed;
+
+bool arm_since_last_look(void)
+{
+    return atomic_exchange(&has_armed, false);
+}
+
 /* from_watcher: only the hooks that the watcher may set. */
 static bool arm(bool from_watcher)
 {
@@ -290,6 +297,7 @@ static bool arm(bool from_watcher)
     if (atomic_exchange(&interp->arming, true)) {
         if (!thread_is_arming()) /* else code of the program called this, while this thread arms */
             interp->armed_for = ARMED_FOR_NOTHING; /* the other may have read old semaphores */
+        has_armed = true;
         return false;
     }
     /* After interp_of(): the watcher that sees a later change finds the record on the list. */
@@ -303,6 +311,8 @@ static bool arm(bool from_watcher)
     if (!settled)
         interp->armed_for = ARMED_FOR_NOTHING;
     atomic_store(&interp->arming, false);
+    if (enabled || !settled)
+        has_armed = true;
     return settled;
 }
 

@@ -150,6 +150,10 @@ bool arm_current(void);
  * GIL. */
 bool arm_current_from_watcher(void);
 
+/* Whether an interpreter was armed for a marker, or not to the end, since the latest call.  On the
+ * watcher's thread. */
+bool arm_since_last_look(void);
+
 /* In the child of a fork, which has no other thread. */
 void arm_after_fork(void);
 void memory_after_fork(void);
