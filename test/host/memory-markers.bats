@@ -243,3 +243,76 @@ PY
     awk '$1 == "+" { samples++ } $1 == "+" && $3 > 2 ^ 40 { print; bad = 1 } END { exit bad || samples < 1000 }' "$BATS_TEST_TMPDIR/trace"
   done
 }
+
+# The value of a free slot among the sampled blocks, in whose bucket 0 a block is.
+@test "free(NULL) is the end of no block" {
+  local python
+  cat >"$BATS_TEST_TMPDIR/null.py" <<'PY'
+import ctypes
+
+malloc, free = ctypes.pythonapi.PyMem_Malloc, ctypes.pythonapi.PyMem_Free
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+free.argtypes = [ctypes.c_void_p]
+while malloc(32) * 0x9E3779B97F4A7C15 >> 48 & 0xFFFF:
+    pass
+for _ in range(5):
+    free(None)
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    LD_PRELOAD=$shim PYTHON_STAP_MEMORY=1 bpftrace_while "
+      usdt:$shim:python:memory__sample { @samples = count(); } usdt:$shim:python:memory__free /arg0 == 0/ { @null = count(); }" \
+      "$python" "$BATS_TEST_TMPDIR/null.py"
+    cat "$trace"
+    [ "$(sed -n 's/^@samples: //p' "$trace")" -gt 1000 ]
+    refute grep '^@null: [1-9]' "$trace"
+  done
+}
+
+# A first tracer leaves the shim's allocators behind tracemalloc's, where they are called without a tracer, too.
+@test "each block that the next tracer has as a sample has its end, also behind tracemalloc" {
+  local python program
+  make_semaphores "$BATS_TEST_TMPDIR" 'memory__.*'
+  cat >"$BATS_TEST_TMPDIR/behind.py" <<'PY'
+import collections, ctypes, os, sys, time, tracemalloc
+
+def turn(on):
+    ctypes.CDLL(None).semaphores_set(on)
+    for _ in range(100):
+        time.sleep(0.01)
+        len(str(on))
+
+malloc, free = ctypes.pythonapi.PyMem_Malloc, ctypes.pythonapi.PyMem_Free
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+free.argtypes = [ctypes.c_void_p]
+turn(1)
+tracemalloc.start()
+turn(0)
+open(sys.argv[1] + "/ready", "w").close()
+blocks = collections.deque()
+while not os.path.exists(sys.argv[1] + "/ends"):
+    blocks.append(malloc(7777777))
+    if len(blocks) > 100:
+        free(blocks.popleft())
+    time.sleep(0.001)
+while blocks:
+    free(blocks.popleft())
+PY
+  for python in $(pythons_by_hook); do
+    echo "$python"
+    rm -f "$BATS_TEST_TMPDIR"/{ready,ends}
+    LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" PYTHON_STAP_MEMORY=1024 "$python" "$BATS_TEST_TMPDIR/behind.py" \
+      "$BATS_TEST_TMPDIR" 3>&- &
+    program=$!
+    wait_for test -e "$BATS_TEST_TMPDIR/ready"
+    # shellcheck disable=SC2016 # bash expands it
+    bpftrace_while "
+      usdt:$shim:python:memory__sample /arg1 == 7777777/ { @live[arg0] = 1; @samples = count(); }
+      usdt:$shim:python:memory__free /@live[arg0]/ { delete(@live[arg0]); }" \
+      bash -c 'sleep 2; touch "$1/ends"; tail -s 0.1 --pid="$2" -f /dev/null' - "$BATS_TEST_TMPDIR" "$program"
+    wait "$program"
+    cat "$trace"
+    [ "$(sed -n 's/^@samples: //p' "$trace")" -gt 100 ]
+    refute grep '^@live' "$trace"
+  done
+}

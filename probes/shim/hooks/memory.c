@@ -62,9 +62,11 @@ static bool is_empty(unsigned bucket)
     return i == SLOTS;
 }
 
-/* Whether the block was sampled. */
+/* Whether the block was sampled.  NULL, which is no block, has the value of a free slot. */
 static bool forget(void *address)
 {
+    if (!address)
+        return false;
     unsigned bucket = bucket_of(address);
     uint64_t bit = UINT64_C(1) << bucket % 64;
     for (int i = 0; i < SLOTS; i++) {
@@ -190,10 +192,15 @@ static bool end_stretch(size_t size)
     return is_chosen;
 }
 
-/* A block with a byte that is chosen.  Returns its address; NULL: the allocation failed. */
+/* Ours are the first allocators, or a tool that was set later calls them. */
+static atomic_bool is_sampling;
+
+/* A block with a byte that is chosen.  Returns its address; NULL: the allocation failed.  Behind
+ * another tool's allocators ours are called without a tracer, too; and for the next tracer before
+ * the hook is set, which forgets the blocks of the one before. */
 static void *sample(void *address, size_t size, int domain)
 {
-    if (address && MARKER_ON(memory__sample)) {
+    if (address && is_sampling && MARKER_ON(memory__sample)) {
         /* no address: no room to remember the block, so its end goes unnoticed */
         void *known = remember(address) ? address : NULL;
         size_t weight = weight_of(size);
@@ -346,7 +353,6 @@ static void take_out(int domain)
 
 /* Claimed by the thread that sets the hook: interpreters may have a GIL each. */
 static claim_flag setting;
-static bool is_sampling;
 
 static bool fits(void)
 {
