@@ -54,6 +54,49 @@ own_evaluator() {
   goes_on has_its_evaluator_in_front_of_the_deep '(3, 9) <= sys.version_info < (3, 12)' function__entry
 }
 
+@test "the next tracer has its hook where a program has put CPython's evaluator back in place of its own" {
+  own_evaluator
+  goes_on puts_back_the_default_evaluator '(3, 9) <= sys.version_info < (3, 12)' function__entry
+}
+
+# A library whose handler of forks takes fork_us microseconds.
+slow_forks() {
+  need gcc
+  export LIBRARY=$BATS_TEST_TMPDIR/slow_forks.so
+  gcc -shared -fPIC -pthread -o "$LIBRARY" -x c - <<'C'
+#include <pthread.h>
+#include <unistd.h>
+
+unsigned fork_us;
+
+static void take_time(void)
+{
+    usleep(fork_us);
+}
+
+void handle_forks(void)
+{
+    pthread_atfork(take_time, NULL, NULL);
+}
+
+void sleep_and_fork(unsigned us)
+{
+    usleep(us);
+    if (fork() == 0)
+        _exit(0);
+}
+C
+}
+
+@test "no hook stays of a tracer that leaves while C forks" {
+  slow_forks
+  goes_on is_left_while_c_forks True '.*' "$shim"
+}
+
+@test "a tracer whose tool id the program has freed leaves nothing changed" {
+  goes_on frees_the_tool_id_of_the_shim 'sys.version_info >= (3, 12)' function__count
+}
+
 # bats test_tags=slow
 @test "a subinterpreter in which the index of code objects is another's goes on" {
   local markers

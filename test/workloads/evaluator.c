@@ -22,6 +22,16 @@ int in_front(void)
     return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == evaluate;
 }
 
+void put_back_the_default(void)
+{
+    _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
+}
+
+int is_the_default(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == _PyEval_EvalFrameDefault;
+}
+
 void put_in_front(void)
 {
     if (in_front())

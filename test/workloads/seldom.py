@@ -119,6 +119,22 @@ def puts_its_evaluator_in_front_again():
     return "fine"
 
 
+def puts_back_the_default_evaluator():
+    "Where its own was before a tracer came: the next tracer has its hook."
+    evaluators = ctypes.PyDLL(os.environ["EVALUATOR"])
+    evaluators.put_in_front()
+    seen = []
+    for _ in range(2):
+        probe(1)
+        go_on(0.5)
+        seen.append(evaluators.in_front() or evaluators.is_the_default())
+        evaluators.put_back_the_default()
+        probe(0)
+        go_on(0.5)
+        seen.append(evaluators.is_the_default())
+    return "fine" if seen == [0, 1, 0, 1] else seen
+
+
 def has_its_evaluator_in_front_of_the_deep():
     evaluators = ctypes.PyDLL(os.environ["EVALUATOR"])
     sys.setrecursionlimit(20000)
@@ -333,6 +349,54 @@ def tells_of_a_filter_by_its_name():
     thread.join()
     names.append(named("python-stap"))
     return "fine" if all(names) else names
+
+
+def frees_the_tool_id_of_the_shim():
+    "What the shim changes for all interpreters is undone as the tracer leaves: posix._exit() is CPython's."
+
+    def function():  # struct PyCFunctionObject: m_ml; struct PyMethodDef: ml_meth
+        definition = ctypes.c_void_p.from_address(id(os._exit) + object.__basicsize__).value
+        return ctypes.c_void_p.from_address(definition + ctypes.sizeof(ctypes.c_void_p)).value
+
+    def becomes(own, own_is):
+        end = time.monotonic() + 20
+        while (function() == own) != own_is and time.monotonic() < end:
+            go_on(0.1)
+        return (function() == own) == own_is
+
+    monitoring, own = sys.monitoring, function()
+    probe(1)
+    seen = [becomes(own, False)]
+    monitoring.free_tool_id(next(tool for tool in range(6) if monitoring.get_tool(tool) == "systemtap"))
+    go_on(3)  # the shim looks once a second
+    probe(0)
+    seen.append(becomes(own, True))
+    return "fine" if all(seen) else seen
+
+
+def is_left_while_c_forks(shim):
+    "The C library calls the slow handler after the shim's: meanwhile a thread of the program is to take the hooks out."
+    library = ctypes.CDLL(os.environ["LIBRARY"])
+    library.handle_forks()
+    ctypes.CDLL(shim)  # as attach does
+    probe(1)
+    go_on(1)
+    seen = [len(gc.callbacks)]
+    ctypes.c_uint.in_dll(library, "fork_us").value = 1500000
+
+    def fork():
+        probe(0)
+        library.sleep_and_fork(500000)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    time.sleep(1)
+    thread.join()
+    end = time.monotonic() + 20
+    while gc.callbacks and time.monotonic() < end:
+        go_on(0.1)
+    seen.append(len(gc.callbacks))
+    return "fine" if seen == [1, 0] else seen
 
 
 def forks_under_a_filter_that_kills_what_is_new():

@@ -237,19 +237,20 @@ static bool update_hook(struct interp *interp, const struct hook *hook, unsigned
 static bool update_hooks(struct interp *interp, unsigned enabled, bool from_watcher)
 {
     bool settled = true;
-    if (!enabled) /* the next tracer may have what this one could not */
-        interp->unavailable = 0;
     for (size_t i = 0; hooks[i]; i++) {
         const struct hook *hook = hooks[i];
-        unsigned want = enabled & hook->markers & ~interp->unavailable;
+        unsigned requested = enabled & hook->markers, want = requested & ~interp->unavailable;
         bool changed = hook_is_outdated(interp, hook, want) ||
+                       (!requested && (interp->unavailable & hook->markers)) ||
                        (!from_watcher && rearm_is_forced(interp, hook));
         if (!(changed || (want && hook->must_recheck)) || !hook->is_supported())
             continue;
-        if (from_watcher && !hook->watcher_may_set && (changed || !hook->watcher_may_reset))
-            settled = settled && !changed;
-        else
-            settled = update_hook(interp, hook, want) && settled;
+        bool may_update =
+            !from_watcher || hook->watcher_may_set || (!changed && hook->watcher_may_reset);
+        bool done = may_update ? update_hook(interp, hook, want) : !changed;
+        if (done && !requested) /* the next tracer may have what this one could not */
+            interp->unavailable &= ~hook->markers;
+        settled = done && settled;
     }
     return settled;
 }

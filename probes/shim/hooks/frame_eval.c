@@ -706,7 +706,7 @@ static enum hook_result set(struct interp *interp, unsigned enabled)
     stack_limit_init();
     void *now = eval_frame_get(interp->state);
     bool was_set = (interp->armed & ALL) || interp->rearm_forced;
-    if (was_set && now != hook() && now != next_eval_frame) {
+    if (was_set && now != hook() && now != next_eval_frame && now != eval_frame_default()) {
         /* The hook stays behind the program's function, and fires nothing without a tracer. */
         interp->chained_eval_frame = now;
         has_front = true;

@@ -124,9 +124,11 @@ static enum hook_result set(struct interp *interp, unsigned enabled)
         return HOOK_LATER;
     if (enabled)
         return put_in(interp);
-    if (interp->gc_callback)
-        take_out(interp);
-    return HOOK_DONE;
+    if (!interp->gc_callback)
+        return HOOK_DONE;
+    take_out(interp);
+    /* The world could not be stopped now; or never, and then ours stays, and fires nothing. */
+    return is_last(interp) && !tstate_list_is_stale() ? HOOK_LATER : HOOK_DONE;
 }
 
 static void end(struct interp *interp)

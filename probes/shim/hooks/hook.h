@@ -35,7 +35,7 @@ struct interp {
     bool ended;                   /* 3.8+: ended, or its end would go unnoticed; under the lock */
     unsigned filter;              /* filter_revision() when filtered markers were last armed */
     PyThreadState *newest_tstate; /* free-threaded: its newest thread at the latest request */
-    unsigned unavailable;         /* markers that can't be had here, until none is enabled */
+    unsigned unavailable; /* markers that can't be had here, until none of the hook is enabled */
     enum { CODE_EXTRA_UNTRIED, CODE_EXTRA_READY, CODE_EXTRA_UNUSABLE } code;
     void *chained_eval_frame;        /* frame_eval.c: the program's function in front of the hook */
     int tool_id;                     /* monitoring.c: the tool id, or -1 */

@@ -737,7 +737,8 @@ static enum hook_result set_by(PyObject *monitoring, struct interp *interp, unsi
 {
     /* When the events change, CPython walks the stacks of all threads for the code that they run
      * (Python/instrumentation.c: instrument_all_executing_code_objects()). */
-    if (!monitoring || tstate_list_is_stale() || !can_stop_the_world())
+    bool may_change = enabled || interp->tool_id >= 0;
+    if (!monitoring || (may_change && (tstate_list_is_stale() || !can_stop_the_world())))
         return HOOK_LATER;
     if (interp->tool_id >= 0 && !monitoring_owns_tool_id(monitoring, interp)) {
         debug_log("the program has taken sys.monitoring's tool id %d from the shim",
