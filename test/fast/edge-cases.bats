@@ -88,6 +88,11 @@ void sleep_and_fork(unsigned us)
 C
 }
 
+@test "a program may fork in its own handler of a fork, on another thread, while a tracer comes" {
+  slow_forks
+  goes_on forks_in_a_handler_of_its_own 'sys.version_info >= (3, 7)' function__entry "$shim"
+}
+
 @test "no hook stays of a tracer that leaves while C forks" {
   slow_forks
   goes_on is_left_while_c_forks True '.*' "$shim"

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 try:
     import _xxsubinterpreters as interpreters
@@ -372,6 +373,42 @@ def frees_the_tool_id_of_the_shim():
     probe(0)
     seen.append(becomes(own, True))
     return "fine" if all(seen) else seen
+
+
+def forks_in_a_handler_of_its_own(shim):
+    "CPython calls it after the shim's, and takes its locks next; the C library calls the slow one before the shim's."
+    is_nested = False
+    warnings.simplefilter("ignore")  # of 3.12 and later: a fork beside a thread
+
+    def handler():
+        nonlocal is_nested
+        if is_nested:
+            return
+        is_nested = True
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        delay.value = 300000
+        probe(1)
+
+    os.register_at_fork(before=handler)
+    ctypes.CDLL(shim)  # as attach does
+    go_on(1)
+    library = ctypes.CDLL(os.environ["LIBRARY"])
+    library.handle_forks()
+    delay = ctypes.c_uint.in_dll(library, "fork_us")
+    children = []
+
+    def fork():
+        children.append(os.fork())
+        if children[0] == 0:
+            os._exit(7)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join(20)
+    return ends_well(children[0], 10) if children else "the fork hangs"
 
 
 def is_left_while_c_forks(shim):

@@ -15,15 +15,17 @@
 #include "markers/enabled.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
 /* How many pending calls may find the fork not done.  CPython makes up to 32 of them in one go. */
 enum { MOST_TRIES = 320 };
 
-/* CPython forks on this thread, and will call after_fork_in_parent() and after_fork_in_child().
- * The state of a fork is thread-local, as other threads may fork meanwhile. */
-static __thread bool forks_itself;
+/* How many forks of CPython's are under way on this thread: it will call after_fork_in_parent() or
+ * after_fork_in_child().  More than one if a before-handler of the program forks.  The state of a
+ * fork is thread-local, as other threads may fork meanwhile. */
+static __thread uint8_t forks_itself;
 
 /* The thread that forks is not the main thread. */
 static __thread bool forking_by_thread;
@@ -44,7 +46,8 @@ static __thread int forking_instruction;
 static PyObject *before_fork(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    forks_itself = true;
+    if (forks_itself++ > 0) /* the watcher is stopped until the outermost fork is done */
+        return cpython_none();
     counts_threads = py.minor >= 12 && gettid() == getpid();
     attaches_after_fork = watcher_stop_for_fork();
     forking_frame = py.PyEval_GetFrame();
@@ -91,6 +94,13 @@ static void defer(void)
         rearm_call_soon(start_or_defer);
 }
 
+/* A shim that is attached by a before-handler misses the begin of that fork. */
+static void end_of_fork(void)
+{
+    if (forks_itself > 0)
+        forks_itself--;
+}
+
 /* From 3.12 on CPython counts the threads after this call and before os.fork() returns, to warn of
  * them (Modules/posixmodule.c: warn_about_fork_with_threads()).  So there the watcher starts later;
  * but not if another thread than the main one forks: CPython warns then anyway, and the main
@@ -98,7 +108,9 @@ static void defer(void)
 static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    forks_itself = false;
+    end_of_fork();
+    if (forks_itself > 0)
+        return cpython_none();
     tries = 0;
     if (counts_threads)
         defer();
@@ -112,7 +124,8 @@ static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    forks_itself = counts_threads = false;
+    end_of_fork();
+    counts_threads = false;
     tstate_list_after_fork(true);
     rearm_call_soon(NULL); /* a C program may have forked, and notified CPython after that */
     watcher_start();
