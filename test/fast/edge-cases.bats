@@ -169,6 +169,12 @@ need_own_files() {
   goes_on tells_of_a_filter_by_its_name True function__entry
 }
 
+@test "so it does where the thread has ten thousand groups" {
+  need_seccomp
+  [ "$(id -u)" = 0 ] || skip "needs root, for setgroups()"
+  goes_on tells_of_a_filter_behind_many_groups True function__entry
+}
+
 # A filter of the main thread's alone, without futex().  The watcher looks for the main thread's end meanwhile, in its first
 # period or a later one.
 @test "a program whose filter kills at a wait for another thread may end Python whenever the watcher works" {

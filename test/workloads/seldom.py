@@ -326,30 +326,61 @@ def set_filter(codes):
     return prctl(22, 2, ctypes.byref(program)) == 0  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
-def tells_of_a_filter_by_its_name():
+def named(name):
+    "Whether a thread soon has this name."
+    end, names = time.monotonic() + 20, []
+    while name not in names and time.monotonic() < end:
+        step(1)
+        time.sleep(0.01)
+        names = [name_of(task) for task in glob.glob("/proc/self/task/*")]
+    return name in names
+
+
+def beside_a_filter(function):
+    "Calls the function while another thread has a filter, of which the shim knows.  Whether its name said all the time what it is."
     done = threading.Event()
 
     def limit():
         if set_filter([(0x06, 0, 0, 0x7FFF0000)]):  # all calls are allowed
             done.wait()
 
-    def named(name):
-        end, names = time.monotonic() + 20, []
-        while name not in names and time.monotonic() < end:
-            step(1)
-            time.sleep(0.01)
-            names = [name_of(task) for task in glob.glob("/proc/self/task/*")]
-        return name in names
-
-    probe(1)
     names = [named("python-stap")]
     thread = threading.Thread(target=limit)
     thread.start()
     names.append(named("python-stap-sec"))
+    function()
     done.set()
     thread.join()
     names.append(named("python-stap"))
     return "fine" if all(names) else names
+
+
+def tells_of_a_filter_by_its_name():
+    probe(1)
+    return beside_a_filter(lambda: None)
+
+
+def is_traced_again_after_a_filter(folder):
+    "A tracer leaves while a filter keeps the hooks; until folder has a file `ends` there may be another tracer."
+
+    def leaves():
+        probe(0)
+        go_on(1)
+
+    probe(1)
+    go_on(0.5)
+    outcome = beside_a_filter(leaves)
+    go_on(1)
+    open(folder + "/ready", "w").close()
+    while not os.path.exists(folder + "/ends"):
+        time.sleep(0.01)
+    return outcome
+
+
+def tells_of_a_filter_behind_many_groups():
+    "The line of the groups, in /proc/self/status, is before that of the filters."
+    os.setgroups(range(100000, 110000))
+    return tells_of_a_filter_by_its_name()
 
 
 def frees_the_tool_id_of_the_shim():

@@ -132,19 +132,42 @@ bool is_last_thread(void)
  * calls that hooks cause.  Hooks need memory.  A thread that waits for the GIL makes its holder
  * call futex(). */
 
+/* Reads the part of a thread's status from "Seccomp:" on into text.  The line of its groups, which
+ * is before, may have 65536 numbers.  NULL: there is no such line. */
+static const char *seccomp_lines(int fd, char *text, size_t room)
+{
+    enum { BOTH_LINES = 64, LONGEST = 1 << 20 };
+    size_t kept = 0, filled;
+    off_t at = 0;
+    while (at < LONGEST) {
+        /* Not read(), nor to the end of whatever it is: as in thread_count().  From where the last
+         * one ended: the kernel writes the text anew for any other place. */
+        ssize_t size = pread(fd, text + kept, room - 1 - kept, at);
+        if (size < 0)
+            return NULL;
+        at += size;
+        filled = kept + (size_t)size;
+        text[filled] = '\0';
+        const char *mode = strstr(text, "\nSeccomp:");
+        if (filled < room - 1 || (mode && text + filled - mode > BOTH_LINES))
+            return mode;
+        kept = mode ? (size_t)(text + filled - mode) : BOTH_LINES;
+        memmove(text, text + filled - kept, kept);
+    }
+    return NULL;
+}
+
 /* A number that grows with the filters of a thread; -1: /proc has none. */
 static long filters_in(const char *status_path)
 {
     char text[4096];
     int fd = open(status_path, O_RDONLY | O_CLOEXEC);
-    /* Not read(): as in thread_count(). */
-    ssize_t size = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
+    const char *mode = fd < 0 ? NULL : seccomp_lines(fd, text, sizeof text);
     if (fd >= 0)
         close(fd);
-    text[size < 0 ? 0 : size] = '\0';
-    const char *mode = strstr(text, "\nSeccomp:"), *count = strstr(text, "\nSeccomp_filters:");
     if (!mode)
         return -1;
+    const char *count = strstr(mode, "\nSeccomp_filters:");
     return 1000 * (number_at(mode + sizeof "\nSeccomp:", NULL) != 0) +
            (count ? number_at(count + sizeof "\nSeccomp_filters:", NULL) : 0); /* Linux 5.9 */
 }
