@@ -217,6 +217,28 @@ EOF
   done
 }
 
+@test "what is called when a tracer has left, and a filter keeps the hooks, is no part of the next one's sums" {
+  local python program
+  need_seccomp
+  need gcc readelf
+  make_semaphores "$BATS_TEST_TMPDIR" function__count
+  for python in $(few_pythons); do
+    echo "$python"
+    rm -f "$BATS_TEST_TMPDIR"/{ready,ends}
+    LD_PRELOAD=$shim "$python" "$top/test/workloads/seldom.py" is_traced_again_after_a_filter "$BATS_TEST_TMPDIR" >"$BATS_TEST_TMPDIR/printed" 3>&- &
+    program=$!
+    wait_for test -e "$BATS_TEST_TMPDIR/ready"
+    # shellcheck disable=SC2016 # bash expands it
+    bpftrace_while "usdt:$shim:python:function__count { @[str(arg0), str(arg1)] = sum(arg4); }" \
+      bash -c 'sleep 1; touch "$1/ends"; tail -s 0.1 --pid="$2" -f /dev/null' - "$BATS_TEST_TMPDIR" "$program"
+    wait "$program"
+    cat "$trace"
+    [ "$(cat "$BATS_TEST_TMPDIR/printed")" = fine ]
+    grep -q ', exists\]: ' "$trace"
+    refute grep 'seldom\.py, ' "$trace"
+  done
+}
+
 @test "the time of a recursion is counted once also where another thread has the function open as it begins" {
   local python
   cat >"$BATS_TEST_TMPDIR/recursion.py" <<'EOF'

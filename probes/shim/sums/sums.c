@@ -469,11 +469,11 @@ void sums_after_fork(void)
 void sums_flush_tick(unsigned enabled)
 {
     static unsigned periods;
-    bool sums = enabled & SUMS_MARKERS;
+    bool sums = enabled & SUMS_MARKERS, counts = sums_enabled(SUMS_MARKERS);
     if (sums && ++periods % 2 == 0)
         sums_flush();
-    else if (!sums && periods) {
-        periods = 0;
+    else if (!sums && (periods || counts)) { /* again until no hook counts */
+        periods = counts;
         reset_all();
     }
 }
@@ -689,8 +689,12 @@ void exit_flush_find(void)
     PyObject *posix = cpython_sys_module("posix");
     for (int i = 0; i < COUNT && posix; i++) {
         PyObject *function = py.PyObject_GetAttrString(posix, ours[i].name);
-        if (function && cpython_type(function) == py.cfunction_type && !found[i].definition)
-            found[i].definition = callable_methoddef(function);
+        bool is_builtin = function && cpython_type(function) == py.cfunction_type;
+        PyMethodDef *definition = is_builtin ? callable_methoddef(function) : NULL;
+        if (definition && !found[i].definition) {
+            found[i].before = definition->ml_meth; /* before any thread can call ours */
+            found[i].definition = definition;
+        }
         cpython_clear_ref(&function);
         py.PyErr_Clear();
     }
