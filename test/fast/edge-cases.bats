@@ -59,6 +59,27 @@ own_evaluator() {
   goes_on puts_back_the_default_evaluator '(3, 9) <= sys.version_info < (3, 12)' function__entry
 }
 
+@test "the shim may be attached while a library's constructor waits for the GIL" {
+  need gcc
+  export CONSTRUCTOR=$BATS_TEST_TMPDIR/takes_the_gil.so
+  gcc -shared -fPIC -o "$CONSTRUCTOR" -x c - <<'C'
+#include <unistd.h>
+
+extern int PyGILState_Ensure(void);
+extern void PyGILState_Release(int);
+
+__attribute__((constructor)) static void take_the_gil(void)
+{
+    for (int i = 0; i < 200; i++) {
+        int state = PyGILState_Ensure();
+        PyGILState_Release(state);
+        usleep(5000);
+    }
+}
+C
+  goes_on is_attached_to_while_a_library_is_loaded True function__entry "$shim"
+}
+
 # A library whose handler of forks takes fork_us microseconds.
 slow_forks() {
   need gcc

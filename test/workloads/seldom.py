@@ -480,6 +480,20 @@ def forks_under_a_filter_that_kills_what_is_new():
     return ends_well(child, 10)
 
 
+def is_attached_to_while_a_library_is_loaded(shim):
+    "The library's constructor takes the GIL again and again, under ld.so's lock."
+    load = ctypes.CDLL(None).dlopen  # without the GIL
+    load.restype, load.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_int]
+    loaded = []
+    thread = threading.Thread(target=lambda: loaded.append(load(os.environ["CONSTRUCTOR"].encode(), 2)))
+    ctypes.CDLL(shim)  # as attach does
+    probe(1)
+    thread.start()
+    while thread.is_alive():
+        go_on(0.01)
+    return "fine" if loaded[0] else "not loaded"
+
+
 def has_little_address_space():
     with open("/proc/self/statm") as sizes:
         used = int(sizes.read().split()[0]) * resource.getpagesize()

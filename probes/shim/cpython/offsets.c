@@ -572,12 +572,6 @@ static const char *dict_type(void)
     return (const char *)cpython_type(py.PyImport_GetModuleDict());
 }
 
-static bool is_beside_dict_type(const void *other)
-{
-    Dl_info one, two;
-    return dladdr(dict_type(), &one) && dladdr(other, &two) && one.dli_fbase == two.dli_fbase;
-}
-
 /* A range of CPython's memory. */
 struct part {
     const char *start;
@@ -599,19 +593,32 @@ static int on_file(struct dl_phdr_info *info, size_t size, void *data)
     return found->size != 0;
 }
 
+/* By dl_iterate_phdr(): dladdr() and dlsym() take ld.so's main lock, for whose holder, a thread in
+ * dlopen(), may wait for the GIL. */
+static struct part variables(void)
+{
+    struct part found = {NULL, 0};
+    dl_iterate_phdr(on_file, &found);
+    return found;
+}
+
+static bool is_beside_dict_type(const void *other)
+{
+    struct part all = variables();
+    return (const char *)other >= all.start && (const char *)other < all.start + all.size;
+}
+
 /* In 3.6 the GIL is several variables, so the page has the range of all variables of CPython as the
  * GIL.  Threads sleep by futex only on those of the GIL: CPython's locks are on the heap. */
 static bool find_gil_36(const PyThreadState *state)
 {
-    PyThreadState **current = cpython_symbol("_PyThreadState_Current");
-    struct part variables = {NULL, 0};
-    dl_iterate_phdr(on_file, &variables);
-    if (!current || *current != state || !variables.size || variables.size > UINT32_MAX ||
-        !is_beside_dict_type(current))
+    struct part all = variables();
+    if (!py.current || *py.current != state || all.size > UINT32_MAX ||
+        !is_beside_dict_type(py.current))
         return false;
-    page.gil_from_dict_type = variables.start - dict_type();
-    page.gil_size = (uint32_t)variables.size;
-    page.gil_last_holder = (int32_t)((char *)current - variables.start);
+    page.gil_from_dict_type = all.start - dict_type();
+    page.gil_size = (uint32_t)all.size;
+    page.gil_last_holder = (int32_t)((char *)py.current - all.start);
     return true;
 }
 
@@ -660,14 +667,9 @@ static const struct gil_runtime_state_37 *find_gil_313(const PyThreadState *stat
  * whose size the dynamic linker knows. */
 static struct part around_gil(const PyInterpreterState *interpreter)
 {
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
     if (py.minor == 12)
         return (struct part){(const char *)interpreter, INTERPRETER_WORDS * sizeof(void *)};
-    if (!py.runtime || !dladdr1(py.runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
-        info.dli_saddr != py.runtime)
-        return (struct part){NULL, 0};
-    return (struct part){py.runtime, symbol->st_size};
+    return (struct part){py.runtime, py.runtime_size};
 }
 
 /* The only address there that can be the GIL; NULL: none or several. */

@@ -82,6 +82,16 @@ static bool has_debug_offsets(void)
            offsets->version == *version && offsets->free_threaded == py.free_threaded;
 }
 
+/* 0: unknown. */
+static size_t size_of_symbol(const void *address)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    bool found = address && dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+                 info.dli_saddr == address;
+    return found ? symbol->st_size : 0;
+}
+
 bool cpython_load_symbols(const char *path, const char **why)
 {
     *why = NULL;
@@ -109,8 +119,10 @@ bool cpython_load_symbols(const char *path, const char **why)
     py.function_type = cpython_symbol("PyFunction_Type");
     py.tuple_type = cpython_symbol("PyTuple_Type");
     py.runtime = cpython_symbol("_PyRuntime");
+    py.runtime_size = size_of_symbol(py.runtime);
     py.has_debug_offsets = has_debug_offsets();
     py.finalizing = py.minor == 6 ? cpython_symbol("_Py_Finalizing") : NULL;
+    py.current = py.minor == 6 ? cpython_symbol("_PyThreadState_Current") : NULL;
     *why = "CPython does not export its data";
     if (!py.none || !py.inittab || !py.cfunction_type || !py.method_descriptor_type ||
         !py.method_type || !py.code_type || !py.function_type || !py.tuple_type)

@@ -179,7 +179,9 @@ struct cpython {
         *tuple_type;
     struct _inittab **inittab;           /* &PyImport_Inittab */
     PyThreadState *volatile *finalizing; /* 3.6: &_Py_Finalizing, not NULL in Py_Finalize() */
+    PyThreadState **current;             /* 3.6: &_PyThreadState_Current, the holder of the GIL */
     const char *runtime;                 /* 3.7 and later: &_PyRuntime */
+    size_t runtime_size;                 /* 0: unknown */
     bool has_debug_offsets;              /* 3.13 and later: by the struct of this version */
 #define MEMBER(type, name, parameters) type(*name) parameters;
     CPYTHON_SYMBOLS(MEMBER, MEMBER)
