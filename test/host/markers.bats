@@ -442,7 +442,8 @@ C
 void Py_Initialize(void);
 int Py_FinalizeEx(void);
 void *PyThreadState_Get(void);
-int main(void)
+int PyRun_SimpleString(const char *);
+int main(int count, char **arguments)
 {
     const struct offsets_page *page = (const struct offsets_page *)OFFSETS_ADDRESS;
     int before = 0;
@@ -450,6 +451,8 @@ int main(void)
         pthread_key_t key; /* from the second time on the one that CPython had before */
         pthread_key_create(&key, NULL);
         Py_Initialize();
+        if (count > 1 && PyRun_SimpleString(arguments[1]))
+            return 2;
         if (*(void **)((char *)THREAD + page->tstate_tls) != PyThreadState_Get() || page->tstate_tls == before)
             return 1;
         before = page->tstate_tls;
@@ -463,6 +466,8 @@ C
     gcc -include stdint.h -I "$top/probes" -o "$BATS_TEST_TMPDIR/again" "$BATS_TEST_TMPDIR/again.c" "$library" \
       -Wl,-rpath,"$(dirname "$library")"
     PYTHONHOME=${library%/lib/*} LD_PRELOAD=$shim "$BATS_TEST_TMPDIR/again"
+    ln -sf "$shim" "$BATS_TEST_TMPDIR/python_stap.so"
+    PYTHONHOME=${library%/lib/*} PYTHONPATH=$BATS_TEST_TMPDIR "$BATS_TEST_TMPDIR/again" 'import python_stap'
   done
 }
 

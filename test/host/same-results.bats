@@ -207,6 +207,36 @@ PY
   done
 }
 
+# The tracer leaves in a finalizer, when the shim's thread has ended.
+@test "what a tracer left that went between two CPythons of a program is not there in the second" {
+  need gcc readelf
+  local library
+  raise_semaphores "$BATS_TEST_TMPDIR" function__count
+  for library in $(libpythons); do
+    echo "$library"
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    PYTHONHOME=${library%/lib/*} LD_PRELOAD=$shim timeout -k 1 60 "$BATS_TEST_TMPDIR/embed" 2 "
+import ctypes, os, sys
+
+class Leaves:
+    def __del__(self, set_semaphores=ctypes.CDLL(None).semaphores_set):
+        set_semaphores(0)
+
+sys.leaves = Leaves()
+# struct PyCFunctionObject: m_ml; struct PyMethodDef: ml_meth
+definition = ctypes.c_void_p.from_address(id(os._exit) + object.__basicsize__).value
+function = ctypes.c_void_p.from_address(definition + ctypes.sizeof(ctypes.c_void_p)).value
+with open('/proc/self/maps') as maps:
+    for line in maps:
+        start, end = (int(address, 16) for address in line.split()[0].split('-'))
+        if start <= function < end:
+            print('os._exit() is in', 'the shim' if 'libpython-stap' in line else 'CPython', flush=True)
+" >"$BATS_TEST_TMPDIR/output"
+    cat "$BATS_TEST_TMPDIR/output"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = $'os._exit() is in the shim\n0 0\nos._exit() is in CPython\n0 0' ]
+  done
+}
+
 @test "a tracer that comes while the functions of atexit run has nothing printed" {
   need gcc
   local python

@@ -645,3 +645,39 @@ PY
     wait "$program"
   done
 }
+
+# free() does nothing, so that the second interpreter is not where the first one was.
+@test "a program that has ended CPython while it was traced, and started it anew, is detached" {
+  need gcc readelf
+  local library
+  raise_semaphores "$BATS_TEST_TMPDIR" 'function__entry|gc__start'
+  gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/keeps.so" -x c - <<<'void free(void *address) { (void)address; }'
+  for library in $(libpythons); do
+    echo "$library"
+    rm -f "$BATS_TEST_TMPDIR"/{traced,ready,end}
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    PYTHONHOME=${library%/lib/*} LD_PRELOAD="$BATS_TEST_TMPDIR/keeps.so $shim" "$BATS_TEST_TMPDIR/embed" 2 "
+import ctypes, os, time
+
+def go_on(until):
+    while not until():
+        time.sleep(0.01)
+
+os.chdir('$BATS_TEST_TMPDIR')
+end = time.monotonic() + 0.5
+go_on(lambda: time.monotonic() > end)
+if os.path.exists('traced'):
+    ctypes.CDLL(None).semaphores_set(0)
+    open('ready', 'w').close()
+    go_on(lambda: os.path.exists('end'))
+open('traced', 'w').close()
+" >"$BATS_TEST_TMPDIR/output" 3>&- &
+    program=$!
+    programs+=("$program")
+    wait_for test -e "$BATS_TEST_TMPDIR/ready"
+    [ "$(launcher detach "$program" | head -n 1)" = "$(shim=${shim##* } detached_line "$program")" ]
+    : >"$BATS_TEST_TMPDIR/end"
+    wait "$program"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = $'0 0\n0 0' ]
+  done
+}

@@ -6,10 +6,13 @@
 #        parallel.py first_in_c 21 functions in C, str.isalpha() and such, likewise
 #        parallel.py ends       the program ends while they call functions with code that has not run yet, as a
 #                               finalizer does then
+#        parallel.py attached SHIM    functions with code that has not run yet, while the library SHIM is loaded, for a tracer
+#                               that is there already (the library semaphores.so is preloaded)
 #        parallel.py names      functions whose module's name another thread changes meanwhile
 #
 # SPDX-License-Identifier: MIT
 
+import ctypes
 import sys
 import threading
 import time
@@ -64,6 +67,16 @@ class CallsAtTheEnd:
 
 def ends(number, calls_new_code=calls_new_code):
     while True:
+        calls_new_code()
+
+
+def attached(number):
+    together.wait()
+    if number == 0:
+        ctypes.CDLL(sys.argv[2])
+        ctypes.CDLL(None).semaphores_set(1)
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
         calls_new_code()
 
 

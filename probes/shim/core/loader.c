@@ -134,6 +134,22 @@ PyObject *module_create(int (*exec)(PyObject *))
 
 /* ---------------------------------------------------------------- the main interpreter */
 
+/* at_exit() was called for the latest main interpreter. */
+static bool has_ended;
+
+/* If the main interpreter that starts, or is new to the shim, comes after Py_Finalize(): forgets
+ * what the one before has left.  No other thread is in the shim: the threads of the one before have
+ * ended, or hang, maybe with a lock of the shim's. */
+static void forget_ended_interpreter(void)
+{
+    if (!has_ended || !cpython_is_main())
+        return;
+    has_ended = false;
+    code_reset_pending();
+    offsets_forget_tls();
+    sums_set_enabled(0);
+}
+
 /* Called by atexit, GIL held. */
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
@@ -144,6 +160,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     memory_at_exit();
     sums_flush();
     daemons_at_exit();
+    has_ended = true;
     return cpython_none();
 }
 
@@ -168,8 +185,6 @@ void setup_main_interpreter(void)
         return;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
-    offsets_forget_tls();
-    code_reset_pending();
     offsets_check_current();
     if (py.minor == 6) /* 3.6 has no GIL before this call */
         py.PyEval_InitThreads();
@@ -228,8 +243,10 @@ static int start_interpreter(PyObject *unused)
     (void)unused;
     /* Only a started interpreter has encodings.  Not posix, which 3.9.2 imports before marshal. */
     PyObject *encodings = cpython_sys_module("encodings");
-    if (!encodings && py.PySys_GetObject("modules"))
+    if (!encodings && py.PySys_GetObject("modules")) {
+        forget_ended_interpreter();
         arm_interpreter_started(true);
+    }
     cpython_clear_ref(&encodings);
     return 0;
 }
@@ -284,6 +301,7 @@ void attach_interpreter(void)
 {
     if (detach_is_requested() || cpython_is_finalizing()) /* after atexit nothing stops a watcher */
         return;
+    forget_ended_interpreter();
     arm_interpreter_started(false);
     rearm_include_unseen();
     if (!cpython_is_main())

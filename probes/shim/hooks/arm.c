@@ -380,11 +380,15 @@ void arm_interpreter_started(bool is_new)
     struct interp *interp = interp_of(cpython_interpreter());
     if (!interp || (interp->started && (!is_new || !interp->ended)))
         return;
+    bool is_main = cpython_is_main();
     interp_lock();
     if (is_new) /* the interpreter before Py_Finalize() had this address and id */
         interp_reset(interp);
     interp->started = interp->ended = true;
-    interp->is_main = cpython_is_main();
+    interp->is_main = is_main;
+    for (struct interp *other = interps; is_main && other; other = other->next)
+        if (other != interp) /* the main interpreter before Py_Finalize() */
+            other->is_main = false;
     interp_unlock();
     struct before before = begin_setting();
     start(interp);

@@ -29,9 +29,24 @@ static int find_base(struct dl_phdr_info *info, size_t size, void *base)
     return 1;
 }
 
-/* The program may call it, too. */
+static void find_semaphores(void)
+{
+    ElfW(Addr) base = 0;
+    const char *list = getenv("SEMAPHORES");
+    if (!list || !dl_iterate_phdr(find_base, &base))
+        return;
+    char *next = (char *)list;
+    while (*next && count < sizeof semaphores / sizeof *semaphores) {
+        semaphores[count++] = (unsigned short *)(base + strtoull(next, &next, 16));
+        next += *next == ',';
+    }
+}
+
+/* The program may call it, too, also when it has loaded the shim itself. */
 void semaphores_set(unsigned short value)
 {
+    if (!count)
+        find_semaphores();
     for (size_t i = 0; i < count; i++)
         *semaphores[i] = value;
 }
@@ -47,19 +62,11 @@ static void *toggle(void *unused)
 
 __attribute__((constructor)) static void raise_semaphores(void)
 {
-    ElfW(Addr) base = 0;
-    const char *list = getenv("SEMAPHORES"), *toggles = getenv("SEMAPHORES_TOGGLE");
-    if (!list || !dl_iterate_phdr(find_base, &base))
-        return;
-    char *next = (char *)list;
-    while (*next && count < sizeof semaphores / sizeof *semaphores) {
-        semaphores[count++] = (unsigned short *)(base + strtoull(next, &next, 16));
-        next += *next == ',';
-    }
+    const char *toggles = getenv("SEMAPHORES_TOGGLE");
     semaphores_set(1);
     pthread_t thread;
     sigset_t all, before;
-    if (toggles && (period = (useconds_t)atoi(toggles) * 1000)) {
+    if (count && toggles && (period = (useconds_t)atoi(toggles) * 1000)) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         pthread_create(&thread, NULL, toggle, NULL);
