@@ -27,6 +27,6 @@ load ../lib/helper
   mapfile -t names < <("$top/test/long/freethreaded/tsan" --known | cut -f 1 | grep -oE '[a-z][a-z0-9]*_[a-z0-9_]+' | grep -v '^pthread_')
   [ ${#names[@]} -ge 7 ]
   for name in "${names[@]}"; do
-    grep -rqE "^[a-z][^;]*\\b$name\\([^;]*$" --include='*.c' "$top/probes/shim" || { echo "there is no function $name" && return 1; }
+    grep -rqE "^[a-z][^;]*\\b$name\\([^;]*$" --include='*.[ch]' "$top/probes/shim" "$top/probes/shared" || { echo "there is no function $name" && return 1; }
   done
 }
