@@ -68,6 +68,17 @@ c_files() {
   done
 }
 
+# Compares names alone: one of an atomic_bool in one file, exchanged in another, is found too.
+@test "the shim exchanges no atomic_bool, which needs libatomic on riscv64 (claim_flag, os/thread.h)" {
+  local bools exchanged
+  bools=$(c_files | xargs sed -nE 's/.*\batomic_bool ([a-z_, ]+).*/\1/p' | tr -d ' ' | tr , '\n' | sort -u)
+  exchanged=$(c_files | xargs sed -nE 's/.*atomic_(exchange|compare_exchange_strong|compare_exchange_weak|fetch_or|fetch_and)(_explicit)?\(&([^,]*),.*/\3/p' |
+    sed 's/.*[>.]//' | sort -u)
+  grep -qx offsets_decided <<<"$bools"
+  grep -qx arming <<<"$exchanged"
+  diff <(comm -12 <(echo "$bools") <(echo "$exchanged")) /dev/null
+}
+
 @test "every source file names its licence" {
   local missing
   missing=$(project_files | grep -E '\.(c|h|d|awk|stp|bt|py|sh|bash|bats|list)$|^Makefile$' | xargs grep -L 'SPDX-License-Identifier: MIT') || true

@@ -134,8 +134,9 @@ PyObject *module_create(int (*exec)(PyObject *))
 
 /* ---------------------------------------------------------------- the main interpreter */
 
-/* at_exit() was called for the latest main interpreter. */
-static bool has_ended;
+/* at_exit() was called for the latest main interpreter.  Atomic: an interpreter with a GIL of its
+ * own reads it too. */
+static claim_flag has_ended;
 
 /* If the main interpreter that starts, or is new to the shim, comes after Py_Finalize(): forgets
  * what the one before has left.  No other thread is in the shim: the threads of the one before have

@@ -281,7 +281,7 @@ static void end_setting(struct before before)
  * again. */
 enum { ARMED_FOR_NOTHING = 1 << 30 };
 
-static atomic_bool has_armed;
+static claim_flag has_armed;
 
 bool arm_since_last_look(void)
 {
