@@ -337,7 +337,9 @@ def named(name):
 
 
 def beside_a_filter(function):
-    "Calls the function while another thread has a filter, of which the shim knows.  Whether its name said all the time what it is."
+    """Calls the function while another thread has a filter, of which the shim knows.
+
+    Returns "fine", or whether the program's name was right before, during and after that."""
     done = threading.Event()
 
     def limit():
