@@ -26,6 +26,17 @@ void give(void)
     pthread_mutex_unlock(&mutex);
 }
 
+/* A handler before forks that enables or disables the markers, and takes longer than the shim's
+ * thread waits for a call of a function: so that thread waits for the GIL when the handler ends. */
+void take_late(void)
+{
+    static int enabled;
+    void (*set_semaphores)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "semaphores_set");
+    take();
+    set_semaphores(enabled ^= 1);
+    usleep(400000);
+}
+
 void use(void)
 {
     take();
@@ -35,7 +46,7 @@ void use(void)
 /* Each fork of the process holds the lock, as POSIX recommends. */
 void hold_over_forks(void)
 {
-    pthread_atfork(take, give, give);
+    pthread_atfork(take_late, give, give);
 }
 
 /* Keeps it for longer than another thread takes to see that no function is called. */

@@ -75,11 +75,9 @@ def in_c_with_a_lock():
         assert os.waitpid(child, 0) == (child, 0)
 
 
-def with_a_lock():
-    "The same by handlers of os.register_at_fork(); and CPython's audit hooks let the GIL go while the shim arms."
-    os.register_at_fork(before=library.take, after_in_parent=library.give, after_in_child=library.give)
-    if sys.version_info >= (3, 12):
-        sys.addaudithook(lambda event, arguments: event.startswith("sys.monitoring") and time.sleep(0.003))
+def with_a_lock(take=library.take_late):
+    "The same by handlers of os.register_at_fork()."
+    os.register_at_fork(before=take, after_in_parent=library.give, after_in_child=library.give)
     others_use_the_lock()
     end = time.monotonic() + 3
     while time.monotonic() < end:  # as in in_c_with_a_lock()
@@ -87,6 +85,12 @@ def with_a_lock():
         if child == 0:
             os._exit(0)
         assert os.waitpid(child, 0) == (child, 0)
+
+
+def while_hooks_are_set():
+    "The same; CPython's audit hooks let the GIL go while the shim arms."
+    sys.addaudithook(lambda event, arguments: event.startswith("sys.monitoring") and time.sleep(0.003))
+    with_a_lock(library.take)
 
 
 def in_c_beside_a_thread_that_sleeps():
