@@ -269,12 +269,13 @@ PY
   done
 }
 
-# A first tracer leaves the shim's allocators behind tracemalloc's, where they are called without a tracer, too.
+# A first tracer leaves the shim's allocators behind tracemalloc's, where they are called without a tracer, too.  The
+# program allocates without giving the GIL away as the next one comes: the shim's hook is not set then.
 @test "each block that the next tracer has as a sample has its end, also behind tracemalloc" {
   local python program
   make_semaphores "$BATS_TEST_TMPDIR" 'memory__.*'
   cat >"$BATS_TEST_TMPDIR/behind.py" <<'PY'
-import collections, ctypes, os, sys, time, tracemalloc
+import ctypes, functools, itertools, os, sys, time, tracemalloc
 
 def turn(on):
     ctypes.CDLL(None).semaphores_set(on)
@@ -288,28 +289,28 @@ free.argtypes = [ctypes.c_void_p]
 turn(1)
 tracemalloc.start()
 turn(0)
+c = ctypes.PyDLL(None)
+comes = iter(functools.partial(c.access, (sys.argv[1] + "/comes").encode(), os.F_OK), 0)  # ends when there is that file
 open(sys.argv[1] + "/ready", "w").close()
-blocks = collections.deque()
+blocks = list(map(malloc, itertools.repeat(77777), map(c.usleep, itertools.repeat(1000)), comes))  # in C alone
 while not os.path.exists(sys.argv[1] + "/ends"):
-    blocks.append(malloc(7777777))
-    if len(blocks) > 100:
-        free(blocks.popleft())
+    blocks.append(malloc(77777))
     time.sleep(0.001)
 while blocks:
-    free(blocks.popleft())
+    free(blocks.pop())
 PY
   for python in $(pythons_by_hook); do
     echo "$python"
-    rm -f "$BATS_TEST_TMPDIR"/{ready,ends}
+    rm -f "$BATS_TEST_TMPDIR"/{ready,comes,ends}
     LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" PYTHON_STAP_MEMORY=1024 "$python" "$BATS_TEST_TMPDIR/behind.py" \
       "$BATS_TEST_TMPDIR" 3>&- &
     program=$!
     wait_for test -e "$BATS_TEST_TMPDIR/ready"
     # shellcheck disable=SC2016 # bash expands it
     bpftrace_while "
-      usdt:$shim:python:memory__sample /arg1 == 7777777/ { @live[arg0] = 1; @samples = count(); }
+      usdt:$shim:python:memory__sample /arg1 == 77777/ { @live[arg0] = 1; @samples = count(); }
       usdt:$shim:python:memory__free /@live[arg0]/ { delete(@live[arg0]); }" \
-      bash -c 'sleep 2; touch "$1/ends"; tail -s 0.1 --pid="$2" -f /dev/null' - "$BATS_TEST_TMPDIR" "$program"
+      bash -c 'sleep 0.5; touch "$1/comes"; sleep 2; touch "$1/ends"; tail -s 0.1 --pid="$2" -f /dev/null' - "$BATS_TEST_TMPDIR" "$program"
     wait "$program"
     cat "$trace"
     [ "$(sed -n 's/^@samples: //p' "$trace")" -gt 100 ]
