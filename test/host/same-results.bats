@@ -207,6 +207,37 @@ PY
   done
 }
 
+# As a .pth file does it; the tracer is there all the time.
+@test "an imported shim serves each CPython that a program begins" {
+  need gcc
+  local library n
+  ln -s "$shim" "$BATS_TEST_TMPDIR/python_stap.so"
+  for library in $(libpythons); do
+    echo "$library"
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    PYTHONHOME=${library%/lib/*} PYTHONPATH=$BATS_TEST_TMPDIR bpftrace_while "
+      usdt:$shim:python:function__entry /strncmp(str(arg1), \"of_life\", 7) == 0/ { @calls[str(arg1)] = count(); }
+      usdt:$shim:python:gc__start { @collections[arg0] = count(); }" "$BATS_TEST_TMPDIR/embed" 3 "
+import gc, os, python_stap, time
+life = int(os.environ.get('LIFE', '0'))
+os.environ['LIFE'] = str(life + 1)
+exec('def of_life%d(): pass' % life)
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    globals()['of_life%d' % life]()
+    time.sleep(0.002)
+for _ in range(30):
+    gc.collect(life)
+" >"$BATS_TEST_TMPDIR/output"
+    cat "$BATS_TEST_TMPDIR/output" "$trace"
+    [ "$(cat "$BATS_TEST_TMPDIR/output")" = $'0 0\n0 0\n0 0' ]
+    for n in 0 1 2; do
+      [ "$(sed -n "s/^@calls\[of_life$n\]: //p" "$trace")" -gt 10 ]
+      [ "$(sed -n "s/^@collections\[$n\]: //p" "$trace")" -ge 30 ]
+    done
+  done
+}
+
 # The tracer leaves in a finalizer, when the shim's thread has ended.
 @test "what a tracer left that went between two CPythons of a program is not there in the second" {
   need gcc readelf

@@ -143,7 +143,7 @@ static claim_flag has_ended;
  * ended, or hang, maybe with a lock of the shim's. */
 static void forget_ended_interpreter(void)
 {
-    if (!has_ended || !cpython_is_main())
+    if (!has_ended || !cpython_is_main() || !interp_forget_ended())
         return;
     has_ended = false;
     code_reset_pending();

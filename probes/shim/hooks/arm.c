@@ -84,6 +84,17 @@ struct interp *interp_main(void)
     return interp;
 }
 
+bool interp_forget_ended(void)
+{
+    interp_lock();
+    struct interp *main = interp_main();
+    bool has_ended = !main || main->ended;
+    for (struct interp *interp = interps; has_ended && interp; interp = interp->next)
+        interp_reset(interp);
+    interp_unlock();
+    return has_ended;
+}
+
 bool interp_lacks_id(void)
 {
     struct interp *interp = interps;
@@ -382,13 +393,10 @@ void arm_interpreter_started(bool is_new)
         return;
     bool is_main = cpython_is_main();
     interp_lock();
-    if (is_new) /* the interpreter before Py_Finalize() had this address and id */
+    if (is_new) /* an interpreter that has ended had this address and id */
         interp_reset(interp);
     interp->started = interp->ended = true;
     interp->is_main = is_main;
-    for (struct interp *other = interps; is_main && other; other = other->next)
-        if (other != interp) /* the main interpreter before Py_Finalize() */
-            other->is_main = false;
     interp_unlock();
     struct before before = begin_setting();
     start(interp);

@@ -62,6 +62,10 @@ struct interp *interp_first(void);
  * changes, and a reset leaves `next` alone. */
 struct interp *interp_main(void);
 
+/* Whether the main interpreter has ended, as far as the shim knows; then the records are as new:
+ * all other interpreters have ended, too.  On the thread of a main interpreter, GIL held. */
+bool interp_forget_ended(void);
+
 /* Whether a living interpreter lacks a tool id (lacks_id).  Any thread, no lock. */
 bool interp_lacks_id(void);
 
