@@ -114,6 +114,10 @@ C
   goes_on forks_in_a_handler_of_its_own 'sys.version_info >= (3, 7)' function__entry "$shim"
 }
 
+@test "CPython warns of no thread of the shim's in the child of a fork in a program's handler of a fork" {
+  goes_on forks_in_the_child_of_its_handler 'sys.version_info >= (3, 7)' function__entry "$shim"
+}
+
 @test "no hook stays of a tracer that leaves while C forks" {
   slow_forks
   goes_on is_left_while_c_forks True '.*' "$shim"

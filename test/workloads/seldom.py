@@ -444,6 +444,32 @@ def forks_in_a_handler_of_its_own(shim):
     return ends_well(children[0], 10) if children else "the fork hangs"
 
 
+def forks_in_the_child_of_its_handler(shim):
+    "That child is in the middle of a fork for ever: a thread of the shim's there would be one of which CPython warns."
+    results = []
+
+    def handler():
+        if results:
+            return
+        results.append("no child")
+        child = os.fork()
+        if child == 0:
+            go_on(0.3)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                if os.fork() == 0:
+                    os._exit(0)
+            os._exit(1 if seen else 7)
+        results.append(ends_well(child, 10))
+
+    os.register_at_fork(before=handler)  # called after the shim's
+    ctypes.CDLL(shim)
+    go_on(1)
+    if os.fork() == 0:
+        os._exit(0)
+    return results[-1]
+
+
 def is_left_while_c_forks(shim):
     "The C library calls the slow handler after the shim's: meanwhile a thread of the program is to take the hooks out."
     library = ctypes.CDLL(os.environ["LIBRARY"])

@@ -128,7 +128,8 @@ static PyObject *after_fork_in_child(PyObject *self, PyObject *unused)
     counts_threads = false;
     tstate_list_after_fork(true);
     rearm_call_soon(NULL); /* a C program may have forked, and notified CPython after that */
-    watcher_start();
+    if (forks_itself == 0) /* else a handler forked: this child may go on with the fork around it */
+        watcher_start();
     return cpython_none();
 }
 
