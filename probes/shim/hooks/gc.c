@@ -128,7 +128,9 @@ static enum hook_result set(struct interp *interp, unsigned enabled)
         return HOOK_DONE;
     take_out(interp);
     /* The world could not be stopped now; or never, and then ours stays, and fires nothing. */
-    return is_last(interp) && !tstate_list_is_stale() ? HOOK_LATER : HOOK_DONE;
+    bool stays = is_last(interp);
+    py.PyErr_Clear();
+    return stays && !tstate_list_is_stale() ? HOOK_LATER : HOOK_DONE;
 }
 
 static void end(struct interp *interp)

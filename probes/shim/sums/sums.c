@@ -674,11 +674,13 @@ void exit_flush_set(bool enabled)
     for (int i = 0; i < COUNT; i++) {
         PyMethodDef *definition = found[i].definition;
         PyCFunction our = (PyCFunction)(void *)ours[i].function;
-        if (!definition || (definition->ml_meth == our) == enabled)
+        PyCFunction now = definition ? definition->ml_meth : NULL;
+        if (!definition || (now == our) == enabled)
             continue;
         if (enabled)
-            found[i].before = definition->ml_meth;
-        definition->ml_meth = enabled ? our : found[i].before;
+            found[i].before = now;
+        /* A thread that calls ours finds `before`. */
+        __atomic_store_n(&definition->ml_meth, enabled ? our : found[i].before, __ATOMIC_RELEASE);
     }
 }
 
