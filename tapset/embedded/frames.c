@@ -443,7 +443,31 @@ static const char *python_program(void)
     return file && file->f_path.dentry ? (const char *)file->f_path.dentry->d_name.name : "";
 }
 
-/* Warns once of a Python that has had no offsets page for more than two seconds: while it starts it has none yet. */
+/* Whether LD_PRELOAD names the shim, in the environment that the program was started with. */
+static int python_preloads_shim(void)
+{
+    static const char variable[] = "LD_PRELOAD=";
+    char part[256];
+    unsigned long at = current->mm->env_start, end = min(current->mm->env_end, at + 0x8000), size;
+    const char *found;
+    for (; at < end; at += sizeof part - sizeof variable) {
+        size = min((unsigned long)sizeof part - 1, end - at);
+        if (!python_read(part, at, size))
+            return 0;
+        part[size] = '\0';
+        found = strnstr(part, variable, size);
+        if (found == part)
+            return strstr(part, "libpython-stap.so") != NULL;
+        if (found) /* read anew, all of it */
+            at += found - part - (sizeof part - sizeof variable);
+    }
+    return 0;
+}
+
+/*
+ * Warns once of a Python that has had no offsets page for more than two seconds: while it starts it has none yet.  On a
+ * loaded machine a start may take longer, so one that preloads the shim has a minute.
+ */
 static void python_warn_no_shim(void)
 {
     static struct {
@@ -452,6 +476,7 @@ static void python_warn_no_shim(void)
     } seen[64];
     static int said;
     int is_python, place = current->tgid % 64;
+    unsigned long since;
     if (READ_ONCE(said))
         return;
     rcu_read_lock();
@@ -462,7 +487,9 @@ static void python_warn_no_shim(void)
     if (seen[place].pid != current->tgid) {
         seen[place].pid = current->tgid;
         seen[place].since = jiffies;
-    } else if (time_before(seen[place].since + 2 * HZ, jiffies) && !xchg(&said, 1))
+    }
+    since = seen[place].since;
+    if (time_before(since + 2 * HZ, jiffies) && (time_before(since + 60 * HZ, jiffies) || !python_preloads_shim()) && !xchg(&said, 1))
         _stp_warn("Python process %d and perhaps others have no shim, and so no Python stack: stap-python attach %d",
                   current->tgid, current->tgid);
 }

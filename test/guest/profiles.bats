@@ -459,3 +459,22 @@ while time.time() < end: pass'"
   [ "$(grep -c 'WARNING: Python process \([0-9]*\) and perhaps others have no shim, and so no Python stack: stap-python attach \1$' "$printed.said")" = 1 ]
   grep -qE '^python[0-9.]+t?;\[no Python\] [0-9]+$' "$printed"
 }
+
+@test "they say nothing of a Python that preloads the shim and takes long to start" {
+  need_time
+  need gcc
+  local spins=$BATS_TEST_TMPDIR/spins
+  cat >"$spins.c" <<'C'
+#include <time.h>
+
+__attribute__((constructor)) static void computes(void)
+{
+    while (clock() < 4 * CLOCKS_PER_SEC)
+        ;
+}
+C
+  gcc -shared -fPIC -o "$spins.so" "$spins.c"
+  # constructors run from the last to the first, so this one runs before the shim's
+  script pyprof -c "env LD_PRELOAD=$shim:$spins.so $system -c pass"
+  grep -qE '^python[0-9.]+t?;\[no Python\] [0-9]{3,}$' "$printed"
+}

@@ -58,6 +58,7 @@ typedef int pid_t;
 #define __aligned(bytes) __attribute__((aligned(bytes)))
 #define __read_mostly
 #define min3(a, b, c) min(min(a, b), c)
+#define strnstr(text, part, size) ((const char *)memmem(text, size, part, strlen(part)))
 #define simple_strtol strtol
 
 /* The locks that are held: meanwhile interrupts are off, so nothing of the process is read then,
@@ -261,6 +262,7 @@ struct restart_block {
 /* One CPU, which runs one of the tasks. */
 struct mm_struct {
     struct file *exe_file;
+    unsigned long env_start, env_end;
     struct {
         void *vdso;
     } context;
