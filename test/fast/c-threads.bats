@@ -18,7 +18,7 @@ prints() {
   local python
   for python in $(few_pythons); do
     echo "$python $1"
-    LD_PRELOAD=$shim timeout -k 1 60 "$python" "$top/test/long/stress/programs.py" "$1" 20 >"$BATS_TEST_TMPDIR/output"
+    LD_PRELOAD=$shim timeout -k 1 $((60 * SLOW)) "$python" "$top/test/long/stress/programs.py" "$1" 20 >"$BATS_TEST_TMPDIR/output"
     cat "$BATS_TEST_TMPDIR/output"
     [ "$(cat "$BATS_TEST_TMPDIR/output")" = "$2" ]
   done
@@ -115,7 +115,7 @@ PY
     [[ $(version_of "$python") != 3.[6-9] && $(version_of "$python") != 3.1[01] ]] || continue
     echo "$python"
     tried=$((tried + 1))
-    LD_PRELOAD=$shim timeout -k 1 30 "$python" "$BATS_TEST_TMPDIR/takes.py" >"$BATS_TEST_TMPDIR/output"
+    LD_PRELOAD=$shim timeout -k 1 $((30 * SLOW)) "$python" "$BATS_TEST_TMPDIR/takes.py" >"$BATS_TEST_TMPDIR/output"
     cat "$BATS_TEST_TMPDIR/output"
     [ "$(cat "$BATS_TEST_TMPDIR/output")" = "systemtap mine True" ]
   done

@@ -15,7 +15,7 @@ goes_on() {
   [ $# -lt 4 ] || preload=''
   for python in $(few_pythons); do
     "$python" -c "import sys; sys.exit(not ($2))" || continue
-    run env LD_PRELOAD="$preload" timeout -k 1 30 "$python" "$top/test/workloads/seldom.py" "$1" "${@:4}"
+    run env LD_PRELOAD="$preload" timeout -k 1 $((30 * SLOW)) "$python" "$top/test/workloads/seldom.py" "$1" "${@:4}"
     echo "$python $1: $status $output"
     [ "$status $output" = "0 fine" ]
   done
@@ -175,7 +175,7 @@ need_own_files() {
   need gcc readelf
   make_semaphores "$BATS_TEST_TMPDIR" function__entry
   for python in $(few_pythons); do
-    run env LD_PRELOAD="$shim" PYTHON_STAP_DEBUG=1 timeout -k 1 30 "$python" \
+    run env LD_PRELOAD="$shim" PYTHON_STAP_DEBUG=1 timeout -k 1 $((30 * SLOW)) "$python" \
       "$top/test/workloads/seldom.py" closes_a_pipe_that_was_its_output
     echo "$python: $status $output"
     [ "$status ${lines[-1]}" = "0 fine" ]
@@ -226,7 +226,7 @@ C
     ! is_free_threaded "$python" || continue
     for looks in 0 5; do
       run env LOOKS="$looks" LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" \
-        timeout -k 1 30 "$python" "$top/test/long/stress/filter.py" killed_here 1 </dev/null
+        timeout -k 1 $((30 * SLOW)) "$python" "$top/test/long/stress/filter.py" killed_here 1 </dev/null
       echo "$python $looks: $status $output"
       [ "$status $output" = $'0 begins\nwrong: 0' ]
     done
@@ -273,7 +273,7 @@ print("%s,%s" % (before, hooks()))
 PY
   for python in $(few_pythons); do
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || continue # what hooks.py sees
-    run env LD_PRELOAD="$BATS_TEST_TMPDIR/late.so $BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/leaves.py"
+    run env LD_PRELOAD="$BATS_TEST_TMPDIR/late.so $BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 $((60 * SLOW)) "$python" "$BATS_TEST_TMPDIR/leaves.py"
     echo "$python: $status $output"
     [ "$status" = 0 ]
     [[ $output == ' '*,. ]]
@@ -314,7 +314,7 @@ for _ in range(12):
 PY
   for python in $(few_pythons); do
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || continue
-    run env LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 100 "$python" -W ignore "$BATS_TEST_TMPDIR/starts.py"
+    run env LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 $((100 * SLOW)) "$python" -W ignore "$BATS_TEST_TMPDIR/starts.py"
     echo "$python: $status $output"
     [ "$status" = 0 ]
     [ "$(sort <<<"$output" | uniq -c)" = '     13 free' ]
@@ -337,7 +337,7 @@ PY
     [ "$status" = 0 ] || [ "$(abi_of "$python")" = 3.14t ]
     [ "$output" = $'begins\nwrong: 0' ]
     without=$status
-    run env LD_PRELOAD="$shim" timeout -k 1 30 taskset -c 0 chrt -f 1 \
+    run env LD_PRELOAD="$shim" timeout -k 1 $((30 * SLOW)) taskset -c 0 chrt -f 1 \
       "$python" "$top/test/long/stress/filter.py" killed_everywhere < <(sleep 0.3)
     echo "$python: $status $output"
     [ "$status $output" = "$without "$'begins\nwrong: 0' ]
@@ -375,7 +375,7 @@ PY
   raise_semaphores "$BATS_TEST_TMPDIR" function__entry
   for python in $pythons; do
     for n in {1..15}; do
-      run env LD_PRELOAD="$shim" timeout -k 1 20 "$python" "$top/test/workloads/parallel.py" ends
+      run env LD_PRELOAD="$shim" timeout -k 1 $((20 * SLOW)) "$python" "$top/test/workloads/parallel.py" ends
       echo "$python, run $n: $status $output"
       [ "$status $output" = "0 " ]
     done

@@ -25,7 +25,7 @@ forks() {
     "$python" -c "import sys; sys.exit(not ($2))" || continue
     tried=yes
     run env ${3:+SEMAPHORES_TOGGLE=$3} LD_PRELOAD="$shim" "${@:4}" \
-      timeout -k 1 30 "$python" "$top/test/workloads/forks.py" "$1" "$library"
+      timeout -k 1 $((30 * SLOW)) "$python" "$top/test/workloads/forks.py" "$1" "$library"
     echo "$python $1: $status $output"
     [ "$status $output" = "0 fine" ]
   done

@@ -246,7 +246,7 @@ lists() {
   for ((at = 0; at < size; at += size / 25)); do
     head -c "$at" native/bin/python3.10 >python3.10
     status=0
-    timeout -k 1 5 "$launcher" list ./python3.10 >/dev/null 2>&1 || status=$?
+    timeout -k 1 $((5 * SLOW)) "$launcher" list ./python3.10 >/dev/null 2>&1 || status=$?
     [ "$status" -le 1 ] || { echo "cut at $at: $status" && failed=1; }
   done
   # section headers, at the end; program headers and the ELF header, at the start; the notes

@@ -49,7 +49,7 @@ PY
     found=yes
     for end in MALLOC_MMAP_THRESHOLD_=16384 PYTHONMALLOC=debug PYTHONTRACEMALLOC=1; do
       run env "$end" LD_PRELOAD="$BATS_TEST_TMPDIR/slow.so $shim" \
-        timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/daemons.py"
+        timeout -k 1 $((60 * SLOW)) "$python" "$BATS_TEST_TMPDIR/daemons.py"
       echo "$python $end: $status $output"
       [ "$status" = 0 ]
       [ "$output" = ended ]
@@ -94,7 +94,7 @@ PY
   for python in $(pythons); do
     run env FAIL=PyUnicode_InternFromString:-0 SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 \
       LD_PRELOAD="$failing $shim" \
-      timeout -k 1 20 "$python" "$BATS_TEST_TMPDIR/loops.py"
+      timeout -k 1 $((20 * SLOW)) "$python" "$BATS_TEST_TMPDIR/loops.py"
     echo "$python: $status $output"
     [ "$status" = 0 ]
     [[ $output == *"can't be installed here"*ended* ]]
@@ -120,7 +120,7 @@ thread.join()
 PY
   # usage: deep PYTHON VARIABLE=VALUE
   deep() {
-    run timeout -k 1 20 env "$2" LD_PRELOAD="$failing $shim" \
+    run timeout -k 1 $((20 * SLOW)) env "$2" LD_PRELOAD="$failing $shim" \
       "$1" "$BATS_TEST_TMPDIR/deep.py"
     echo "$*: $status $output"
     [ "$status" = 0 ]

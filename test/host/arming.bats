@@ -265,7 +265,7 @@ print(len(gc.callbacks))'
   for python in $(pythons_by_hook); do
     "$python" -c 'import ctypes, sys; sys.addaudithook' 2>/dev/null || continue
     tried=yes
-    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 30 "$python" -W ignore "$top/test/workloads/forking.py" "$shim" \
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 $((30 * SLOW)) "$python" -W ignore "$top/test/workloads/forking.py" "$shim" \
       "${addresses[@]}" >"$BATS_TEST_TMPDIR/output" 2>"$BATS_TEST_TMPDIR/log"
     echo "$python: $(cat "$BATS_TEST_TMPDIR/output" "$BATS_TEST_TMPDIR/log")"
     [ "$(<"$BATS_TEST_TMPDIR/output")" = "True 1" ]
@@ -365,7 +365,7 @@ else:
   local python
   make_semaphores "$BATS_TEST_TMPDIR" 'gc__(start|done)'
   for python in $(few_pythons); do
-    SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 20 "$python" -c '
+    SEMAPHORES_TOGGLE=300 PYTHON_STAP_DEBUG=1 LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" timeout -k 1 $((20 * SLOW)) "$python" -c '
 import time
 end = time.time() + 2
 while time.time() < end:

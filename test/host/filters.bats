@@ -113,7 +113,7 @@ int main(void)
 EOF
   cc -O2 -Wall -Wextra -Werror -I"$top/probes" -o "$BATS_TEST_TMPDIR/long" "$BATS_TEST_TMPDIR/long.c"
   # without a limit some ten seconds
-  [ "$(timeout -k 1 2 "$BATS_TEST_TMPDIR/long")" = 001 ]
+  [ "$(timeout -k 1 $((2 * SLOW)) "$BATS_TEST_TMPDIR/long")" = 001 ]
 }
 
 @test "what is filtered is what the plain markers say of those functions" {

@@ -202,7 +202,7 @@ PY
     for malloc in '' debug; do
       echo "$python $malloc"
       run env SEMAPHORES_TOGGLE=40 PYTHON_STAP_MEMORY=500 PYTHONMALLOC=$malloc LD_PRELOAD="$BATS_TEST_TMPDIR/semaphores.so $shim" \
-        timeout -k 1 120 "$python" -W ignore "$BATS_TEST_TMPDIR/hostile.py"
+        timeout -k 1 $((120 * SLOW)) "$python" -W ignore "$BATS_TEST_TMPDIR/hostile.py"
       [ "$status" = 0 ]
       [ "$output" = fine ]
     done

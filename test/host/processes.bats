@@ -95,7 +95,7 @@ EOF
   for python in $(few_pythons); do
     "$python" -c 'import sys, _interpreters' 2>/dev/null || continue
     echo "$python"
-    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 200 "$python" - 2>"$BATS_TEST_TMPDIR/log" <<'PY'
+    PYTHON_STAP_DEBUG=1 LD_PRELOAD=$shim timeout -k 1 $((200 * SLOW)) "$python" - 2>"$BATS_TEST_TMPDIR/log" <<'PY'
 import _interpreters, ctypes, os
 code = """
 import sys, time

@@ -19,7 +19,7 @@ for python in $pythons; do
   for case in $cases; do
     plain=$("$python" "$top/test/workloads/hostile.py" "$case" 2>&1)
     plain="$? $plain"
-    traced=$(LD_PRELOAD=$shim timeout -k 1 20 "$python" "$top/test/workloads/hostile.py" "$case" 2>&1)
+    traced=$(LD_PRELOAD=$shim timeout -k 1 $((20 * SLOW)) "$python" "$top/test/workloads/hostile.py" "$case" 2>&1)
     traced="$? $traced"
     [ "$plain" = "$traced" ] || printf '%s %s: expected %s, got %s\n' "$python" "$case" "$plain" "$traced"
   done
@@ -201,7 +201,7 @@ PY
     for traced in 3 17 40; do
       echo "$library, SEMAPHORES_TOGGLE=$traced"
       PYTHONHOME=${library%/lib/*} SEMAPHORES_TOGGLE=$traced LD_PRELOAD=$shim \
-        timeout -k 1 60 "$BATS_TEST_TMPDIR/embed" 20 >"$BATS_TEST_TMPDIR/output"
+        timeout -k 1 $((60 * SLOW)) "$BATS_TEST_TMPDIR/embed" 20 >"$BATS_TEST_TMPDIR/output"
       [ "$(sort "$BATS_TEST_TMPDIR/output" | uniq -c | tr -s ' ')" = " 20 0 0" ]
     done
   done
@@ -246,7 +246,7 @@ for _ in range(30):
   for library in $(libpythons); do
     echo "$library"
     embed "$library" "$BATS_TEST_TMPDIR/embed"
-    PYTHONHOME=${library%/lib/*} LD_PRELOAD=$shim timeout -k 1 60 "$BATS_TEST_TMPDIR/embed" 2 "
+    PYTHONHOME=${library%/lib/*} LD_PRELOAD=$shim timeout -k 1 $((60 * SLOW)) "$BATS_TEST_TMPDIR/embed" 2 "
 import ctypes, os, sys
 
 class Leaves:
@@ -287,7 +287,7 @@ atexit.register(late)
 PY
   for python in $(few_pythons); do
     echo "$python"
-    run env SEMAPHORES_TOGGLE=100 LD_PRELOAD="$shim" timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/late.py"
+    run env SEMAPHORES_TOGGLE=100 LD_PRELOAD="$shim" timeout -k 1 $((60 * SLOW)) "$python" "$BATS_TEST_TMPDIR/late.py"
     echo "$output"
     [ "$status" = 0 ]
     [ -z "$output" ]
@@ -349,8 +349,8 @@ PY
   for python in $(pythons_by_hook); do
     # not compared with a run without the shim, nor with a trace function: 3.11 itself uses more memory for a call with an
     # eval frame function, and makes frame objects for a trace function
-    calls=$(SEMAPHORES=$counts LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
-    times=$(LD_PRELOAD=$shim timeout -k 1 60 "$python" "$BATS_TEST_TMPDIR/generations.py")
+    calls=$(SEMAPHORES=$counts LD_PRELOAD=$shim timeout -k 1 $((60 * SLOW)) "$python" "$BATS_TEST_TMPDIR/generations.py")
+    times=$(LD_PRELOAD=$shim timeout -k 1 $((60 * SLOW)) "$python" "$BATS_TEST_TMPDIR/generations.py")
     echo "$python: where calls are counted $calls kB, where they are measured $times"
     [ "$((times - calls))" -lt 500 ]
   done

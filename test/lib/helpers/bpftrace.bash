@@ -159,7 +159,7 @@ run_cases() {
   done
   cat >"$folder/all" <<'SH'
 for name in $cases; do
-  timeout -k 1 30 "$python" -W ignore "$folder/$name.py" "$name" >"$folder/$name$1" 2>&1 || echo "status $?" >>"$folder/$name$1"
+  timeout -k 1 $((30 * SLOW)) "$python" -W ignore "$folder/$name.py" "$name" >"$folder/$name$1" 2>&1 || echo "status $?" >>"$folder/$name$1"
 done
 SH
   bash "$folder/all" .plain
