@@ -216,6 +216,9 @@ def drains(end):
 def of_sockets():
     for family, host in (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"):
         listener = socket.socket(family, socket.SOCK_STREAM)
+        # Small buffers are soon full, also on a slow machine.  They are small from the start: after a receive buffer has shrunk,
+        # its window may be opened by the timer of TCP's probes alone, once for each 16 KiB.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         # not among those that the kernel gives
         for port in range(20000, 30000):
             try:
@@ -228,6 +231,7 @@ def of_sockets():
         later(one.connect, (host, port))
         waits(accepts, "socket", name_of(listener.getsockname()), listener)
         one = socket.socket(family, socket.SOCK_STREAM)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
         one.connect((host, port))
         other = listener.accept()[0]
         server = name_of(listener.getsockname())
@@ -239,9 +243,6 @@ def of_sockets():
         waits(receives, "socket", any_there, one, exact=there)
         later(one.send, b"x")
         waits(receives_in_time, "socket", any_here, other, exact=here)
-        # soon full, also on a slow machine
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         later(drains, other)
         waits(sends, "socket", any_there, one, exact=there)
     for way in (b"\0abstract\xc3\xa9", (folder + "/unix").encode()):

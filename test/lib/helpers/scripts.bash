@@ -7,7 +7,7 @@
 scripts_setup() {
   need_live_stap
   system=$(system_python)
-  export STAP_TIMEOUT=300 counted=$top/test/workloads/counted.py timed=$top/test/workloads/timed.py
+  export counted=$top/test/workloads/counted.py timed=$top/test/workloads/timed.py
   printed=$BATS_TEST_TMPDIR/printed
 }
 
@@ -23,10 +23,11 @@ script() {
 
 # As script, for a script that prints warnings.
 script_says() {
-  local status=0
+  local status=0 began=$SECONDS
   stap -o "$printed" "$top/scripts/$1.stp" "${@:2}" 2>"$printed.said" || status=$?
-  cat "$printed.said"
   head -n 300 "$printed"
+  cat "$printed.said"
+  [ "$status" = 0 ] || echo "stap ended with $status after $((SECONDS - began)) s"
   return "$status"
 }
 
@@ -45,6 +46,7 @@ script_beside() {
   said=$BATS_TEST_TMPDIR/said
   script "$name" -G json=1 "${settings[@]}" -c "env LD_PRELOAD=$shim $python $workload $*" >"$said.all" || {
     cat "$said.all"
+    echo "the workload's last line: $(grep '^{"function"' "$said.all" | tail -n 1)"
     return 1
   }
   grep '^{"function"' "$said.all" >"$said"
