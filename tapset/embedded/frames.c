@@ -472,11 +472,10 @@ static void python_warn_no_shim(void)
 {
     static struct {
         pid_t pid;
-        unsigned long since;
+        unsigned long until;
     } seen[64];
     static int said;
     int is_python, place = current->tgid % 64;
-    unsigned long since;
     if (READ_ONCE(said))
         return;
     rcu_read_lock();
@@ -485,13 +484,12 @@ static void python_warn_no_shim(void)
     if (!is_python)
         return;
     if (seen[place].pid != current->tgid) {
+        seen[place].until = jiffies + (python_preloads_shim() ? 60 : 2) * HZ;
         seen[place].pid = current->tgid;
-        seen[place].since = jiffies;
-    }
-    since = seen[place].since;
-    if (time_before(since + 2 * HZ, jiffies) && (time_before(since + 60 * HZ, jiffies) || !python_preloads_shim()) && !xchg(&said, 1))
+    } else if (time_before(seen[place].until, jiffies) && !xchg(&said, 1)) {
         _stp_warn("Python process %d and perhaps others have no shim, and so no Python stack: stap-python attach %d",
                   current->tgid, current->tgid);
+    }
 }
 
 /* Reads the address of the PyThreadState of a thread of this process: 0 if it has none.  False: unknown. */
