@@ -207,7 +207,16 @@ static int python_is_code(struct python_frames *frames)
     return 1;
 }
 
-/* Skips frames between C and Python; reads the code and the caller of the next other frame. */
+/* Whether frames->code, which python_is_code() knows, is CPython's _Py_InitCleanup (Python/specialize.c).  From 3.13 on its frame
+ * is between a caller and the __init__() that it calls without C, and no traceback has it.  Its name and its file are one object. */
+static int python_is_init_cleanup(const struct python_frames *frames)
+{
+    int first_line;
+    return frames->name == frames->file && python_read(&first_line, frames->code + frames->layout.co_firstlineno, sizeof first_line) &&
+           first_line == 0;
+}
+
+/* Skips frames between C and Python, and those of _Py_InitCleanup; reads the code and the caller of the next other frame. */
 static enum python_frame_status python_skip_c_frames(struct python_frames *frames)
 {
     const struct offsets_page *layout = &frames->layout;
@@ -221,7 +230,7 @@ static enum python_frame_status python_skip_c_frames(struct python_frames *frame
         frames->back = words[1];
         if (!frames->code)
             return PYTHON_FRAME_UNKNOWN;
-        if ((!layout->frame_owner || owner != FRAME_OWNED_BY_CSTACK) && python_is_code(frames))
+        if ((!layout->frame_owner || owner != FRAME_OWNED_BY_CSTACK) && python_is_code(frames) && !python_is_init_cleanup(frames))
             return PYTHON_FRAME_OK;
         if (!python_word(frames->code + layout->ob_base_offset + offsetof(struct PyObject_head, ob_type)))
             return PYTHON_FRAME_UNKNOWN;
@@ -268,6 +277,8 @@ static __always_inline int python_get_step(struct python_step *step, const struc
             return 0;
         unsafe_get_user(name, (const unsigned long __user *)(code + layout->co_name), failed);
         unsafe_get_user(file, (const unsigned long __user *)(code + layout->co_filename), failed);
+        if (name == file) /* perhaps python_is_init_cleanup() */
+            return 0;
         unsafe_get_user(name_hash, (const u64 __user *)(python_user_address(name) + hash), failed);
         if (file != step->file)
             unsafe_get_user(file_hash, (const u64 __user *)(python_user_address(file) + hash), failed);
@@ -482,6 +493,8 @@ static void python_warn_no_shim(void)
     is_python = strncmp(python_program(), "python", 6) == 0;
     rcu_read_unlock();
     if (!is_python)
+        return;
+    if (!current->mm->env_end) /* exec() has not put the environment there yet */
         return;
     if (seen[place].pid != current->tgid) {
         seen[place].until = jiffies + (python_preloads_shim() ? 60 : 2) * HZ;

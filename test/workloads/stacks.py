@@ -49,6 +49,17 @@ class Body:
         here(); return 1
 
 
+class Made:
+    def __init__(self, called):
+        called()
+
+
+# From 3.13 on CPython calls such an __init__() after some times from a frame of its own, that of _Py_InitCleanup.
+def makes(called):
+    for call in [int] * 1000 + [called]:
+        Made(call)
+
+
 def recursive(depth):
     if depth == 0:
         return here()
@@ -106,6 +117,7 @@ def main():
         pass
     Body().method()
     Body().attribute
+    makes(here)
     recursive(30)
     sorted([1, 2], key=through_c)
     with_exception()
@@ -115,6 +127,7 @@ def main():
     exec(compile("\n\n\nhere()", "<a\u0142 \u4e2d \U0001f40d>", "exec"), {"here": here})
     scope = {"here": here}
     exec(compile("def na\u00efve\u0142\u4e2d():\n    here()\nna\u00efve\u0142\u4e2d()", "\x1b[31m\n", "exec"), scope)
+    exec(compile("def same():\n    here()\nsame()", "same", "exec"), scope)
     long = "\n" * 100000 + "def far():\n    here()\nfar()"
     exec(compile(long, "far.py", "exec"), scope)
     wide = "def wide():\n" + "    x = 1\n" * 3000 + "    here()\nwide()"
