@@ -432,6 +432,7 @@ timeline() {
 @test "pytrace system has each sleep with the cause and the file or socket that waits.py knows, and its tasks" {
   need_time
   local least most said=$BATS_TEST_TMPDIR/said function kind which own
+  export PYTHON_GIL=1 # in a free-threaded build, where else nothing waits for it
   timeline -G tasks=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/waits.py" system '*/waits.py:*'
   grep '^{"function"' "$said" | jq -r '[.function, .kind, (.which | select(. > "")) // "-", .least_us, .most_us] | @tsv' >"$said.rows"
   [ "$(wc -l <"$said.rows")" -ge 37 ]

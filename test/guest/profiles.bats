@@ -272,6 +272,7 @@ PY
   local pids
   cat >"$BATS_TEST_TMPDIR/loop.py" <<'PY'
 import asyncio
+import os
 import threading
 import time
 
@@ -284,7 +285,9 @@ async def fetch(name):
     await asyncio.sleep(1000)
 
 
+# The descriptor says that the tasks wait.
 async def main():
+    asyncio.get_event_loop().call_later(0.1, os.dup2, 1, 99)
     await asyncio.gather(*(asyncio.ensure_future(fetch(name)) for name in ["first", "second"]))
 
 
@@ -293,6 +296,8 @@ asyncio.new_event_loop().run_until_complete(main())
 PY
   cp "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py"
   mapfile -t pids < <(start_in_guest "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py")
+  # shellcheck disable=SC2016
+  "$top/test/vm/guest" exec -- sh -c 'for pid; do until [ -e "/proc/$pid/fd/99" ]; do [ -e "/proc/$pid" ] || exit 1; sleep 0.2; done; done' sh "${pids[@]}"
   script_says pydump -G json=1 -G tasks=1 -G locals=1 -G "__python_targets1=${pids[0]}_${pids[1]}_999999"
   end_in_guest "${pids[@]}"
   # of what isn't there a line says so, and the others are printed

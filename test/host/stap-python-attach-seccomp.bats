@@ -30,7 +30,8 @@ sys.argv = sys.argv[4:]
 
 
 def limit():
-    while threading.active_count() < 5:  # a filter may forbid the program's threads
+    # a filter may forbid the program's threads, and what a thread calls until it has begun
+    while sum(thread.is_alive() for thread in threading.enumerate()) < 5:
         time.sleep(0.01)
     assert library.limit(len(words), (ctypes.c_char_p * len(words))(*words), flags) == 0
     while True:
