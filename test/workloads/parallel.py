@@ -59,15 +59,27 @@ def calls_new_code(type=types.FunctionType, code=shared.__code__):
     type(code.replace(), {})(1)
 
 
+# Makes its functions beforehand, as ends() does: CPython's lock for new code objects may stay locked by a thread that CPython
+# hangs as it ends (Objects/codeobject.c: intern_constants(), in 3.14).  Then no program would end that makes some.
 class CallsAtTheEnd:
-    def __del__(self, calls_new_code=calls_new_code):
-        for _ in range(10):
-            calls_new_code()
+    def __init__(self):
+        self.functions = new_functions(10)
+
+    def __del__(self):
+        for function in self.functions:
+            function(1)
 
 
-def ends(number, calls_new_code=calls_new_code):
+def new_functions(count, type=types.FunctionType, code=shared.__code__):
+    return [type(code.replace(), {}) for _ in range(count)]
+
+
+def ends(number):
+    functions = new_functions(5000)
+    together.wait()
     while True:
-        calls_new_code()
+        for function in functions:
+            function(1)
 
 
 def attached(number):
@@ -97,7 +109,7 @@ def names(number):
 
 changes = 0
 others = [None] * 7
-together = threading.Barrier(THREADS)
+together = threading.Barrier(THREADS + (sys.argv[1] == "ends"))
 module = {"__name__": "module_0"}
 exec("def named(): pass", module)
 named = module["named"]
@@ -114,7 +126,7 @@ for thread in threads:
     thread.start()
 if case == ends:
     sys.keep = CallsAtTheEnd()
-    time.sleep(0.1)
+    together.wait()
 else:
     for thread in threads:
         thread.join()
