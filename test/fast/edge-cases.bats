@@ -381,3 +381,19 @@ PY
     done
   done
 }
+
+@test "without a GIL a program ends as without the shim while its threads run, and tracers come and go" {
+  local python n pythons
+  need gcc readelf
+  pythons=$(free_threaded_pythons)
+  [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
+  raise_semaphores "$BATS_TEST_TMPDIR" function__entry
+  for python in $pythons; do
+    for n in {1..40}; do
+      run env LD_PRELOAD="$shim" SEMAPHORES_TOGGLE=10 timeout -k 1 $((20 * SLOW)) \
+        "$python" "$top/test/long/stress/programs.py" daemons 4
+      echo "$python, run $n: $status $output"
+      [ "$status $output" = "0 ended among daemons 20" ]
+    done
+  done
+}

@@ -50,7 +50,8 @@ static int64_t id_of(PyInterpreterState *state)
 void interp_reset(struct interp *interp)
 {
     interp->is_main = interp->lacks_id = interp->rearm_forced = false;
-    interp->arming = interp->call_pending = false;
+    interp->arming = false;
+    interp->calls_pending = 0;
     interp->armed = 0;
     interp->armed_for = 0;
     memset(&interp->id, 0, sizeof *interp - offsetof(struct interp, id));
@@ -116,7 +117,7 @@ void interp_after_fork(void)
     pthread_mutex_init(&interps_lock, NULL);
     for (struct interp *interp = interps; interp; interp = interp->next) {
         interp->arming = false;
-        interp->call_pending = false;
+        interp->calls_pending = 0;
     }
 }
 

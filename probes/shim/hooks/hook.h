@@ -26,7 +26,7 @@ struct interp {
     atomic_bool lacks_id;       /* monitoring.c: no tool id was free at the latest check */
     atomic_bool rearm_forced;   /* the frame hook is set for a rearm, not done yet */
     claim_flag arming;          /* claimed by the thread that changes its hooks */
-    claim_flag call_pending;    /* 3.12+: a pending call of the shim is in its queue */
+    atomic_int calls_pending;   /* 3.12+: the shim's pending calls in its queue, see rearm.c */
     atomic_uint armed;          /* markers whose hooks are set */
     _Atomic uint64_t armed_for; /* filter_arm_key() at the latest arming, or ARMED_FOR_NOTHING */
 

@@ -281,11 +281,32 @@ static bool rearm_now(void)
     return done;
 }
 
+/* 3.12 and later, in place of a number of calls in the interpreter's queue: the last one rearms,
+ * and none may be added.  A free-threaded CPython that ends makes pending calls until there are
+ * none, without a pause in which the world can stop (Python/ceval_gil.c: _Py_FinishPendingCalls()).
+ * So it would never end if a call that stops the world were made on another thread meanwhile, and
+ * one more were in the queue. */
+enum { LAST_CALL_REARMS = -1 };
+
+/* In a pending call: whether the queue has no other one of the shim. */
+static bool is_last_call(struct interp *interp)
+{
+    int pending = interp->calls_pending;
+    while (!atomic_compare_exchange_weak(&interp->calls_pending, &pending,
+                                         pending > 1 ? pending - 1 : LAST_CALL_REARMS))
+        ;
+    return pending <= 1;
+}
+
 /* A pending call: on any thread of the interpreter from 3.12 on, before on the main thread. */
 static int rearm_pending_call(void *unused)
 {
     (void)unused;
     struct interp *interp = interp_of(cpython_interpreter());
+    if (interp && !is_last_call(interp)) {
+        main_call_pending = false;
+        return 0;
+    }
     check_pending_calls_layout();
     if (!closed) {
         rearm_now();
@@ -294,7 +315,7 @@ static int rearm_pending_call(void *unused)
     }
     main_call_pending = false;
     if (interp)
-        interp->call_pending = false;
+        interp->calls_pending = 0;
     return 0;
 }
 
@@ -319,6 +340,20 @@ static bool all_threads_signalled(struct interp *interp)
     return same || !newest;
 }
 
+/* Under the list's lock.  A call that is counted before it is in the queue may at worst leave the
+ * rearming to the next request. */
+static void request_rearm(struct interp *interp)
+{
+    bool heard = all_threads_signalled(interp);
+    int pending = interp->calls_pending;
+    do {
+        if (pending == LAST_CALL_REARMS || (pending > 0 && heard))
+            return;
+    } while (!atomic_compare_exchange_weak(&interp->calls_pending, &pending, pending + 1));
+    if (!add_call(interp->state))
+        atomic_fetch_sub(&interp->calls_pending, 1);
+}
+
 /* An interpreter of the list that has not ended can't end before the lock is released: on_end() of
  * arm.c takes it. */
 static void ask_312(unsigned enabled, bool look)
@@ -327,11 +362,7 @@ static void ask_312(unsigned enabled, bool look)
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
         if (interp->ended || (interp->armed_for == filter_arm_key(enabled) && !look))
             continue;
-        bool heard = all_threads_signalled(interp);
-        if (atomic_exchange(&interp->call_pending, true) && heard)
-            continue;
-        if (!add_call(interp->state))
-            interp->call_pending = false;
+        request_rearm(interp);
     }
     interp_unlock();
 }
