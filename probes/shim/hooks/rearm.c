@@ -350,8 +350,13 @@ static void request_rearm(struct interp *interp)
         if (pending == LAST_CALL_REARMS || (pending > 0 && heard))
             return;
     } while (!atomic_compare_exchange_weak(&interp->calls_pending, &pending, pending + 1));
-    if (!add_call(interp->state))
-        atomic_fetch_sub(&interp->calls_pending, 1);
+    if (add_call(interp->state))
+        return;
+    /* A call that is not counted, as rearm_attach()'s, may have rearmed meanwhile. */
+    pending = interp->calls_pending;
+    while (pending > 0 &&
+           !atomic_compare_exchange_weak(&interp->calls_pending, &pending, pending - 1))
+        ;
 }
 
 /* An interpreter of the list that has not ended can't end before the lock is released: on_end() of
