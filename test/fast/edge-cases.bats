@@ -27,6 +27,23 @@ own_evaluator() {
   gcc -shared -fPIC -o "$EVALUATOR" "$top/test/workloads/evaluator.c"
 }
 
+# Checks that a program ends with this output in each free-threaded CPython, each of so many times.
+# usage: ends_without_a_gil TIMES OUTPUT PROGRAM [WORD...]
+ends_without_a_gil() {
+  local python n pythons
+  need gcc readelf
+  pythons=$(free_threaded_pythons)
+  [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
+  raise_semaphores "$BATS_TEST_TMPDIR" function__entry
+  for python in $pythons; do
+    for ((n = 1; n <= $1; n++)); do
+      run env LD_PRELOAD="$shim" timeout -k 1 $((20 * SLOW)) "$python" "${@:3}"
+      echo "$python, run $n: $status $output"
+      [ "$status $output" = "0 $2" ]
+    done
+  done
+}
+
 # bats test_tags=slow
 @test "the child of a fork by C goes on that came while the shim waited for the GIL" {
   goes_on forks_in_c_while_asked 'sys.version_info < (3, 12)' function__entry
@@ -368,32 +385,10 @@ PY
 }
 
 @test "without a GIL a program ends as without the shim while eight threads call new functions, and its finalizers do" {
-  local python n pythons
-  need gcc readelf
-  pythons=$(free_threaded_pythons)
-  [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
-  raise_semaphores "$BATS_TEST_TMPDIR" function__entry
-  for python in $pythons; do
-    for n in {1..15}; do
-      run env LD_PRELOAD="$shim" timeout -k 1 $((20 * SLOW)) "$python" "$top/test/workloads/parallel.py" ends
-      echo "$python, run $n: $status $output"
-      [ "$status $output" = "0 " ]
-    done
-  done
+  ends_without_a_gil 15 "" "$top/test/workloads/parallel.py" ends
 }
 
 @test "without a GIL a program ends as without the shim while its threads run, and tracers come and go" {
-  local python n pythons
-  need gcc readelf
-  pythons=$(free_threaded_pythons)
-  [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
-  raise_semaphores "$BATS_TEST_TMPDIR" function__entry
-  for python in $pythons; do
-    for n in {1..40}; do
-      run env LD_PRELOAD="$shim" SEMAPHORES_TOGGLE=10 timeout -k 1 $((20 * SLOW)) \
-        "$python" "$top/test/long/stress/programs.py" daemons 4
-      echo "$python, run $n: $status $output"
-      [ "$status $output" = "0 ended among daemons 20" ]
-    done
-  done
+  export SEMAPHORES_TOGGLE=10
+  ends_without_a_gil 40 "ended among daemons 20" "$top/test/long/stress/programs.py" daemons 4
 }
