@@ -55,8 +55,8 @@ def first_in_c(number):
         function()
 
 
-def calls_new_code(type=types.FunctionType, code=shared.__code__):
-    type(code.replace(), {})(1)
+def new_functions(count):
+    return [types.FunctionType(shared.__code__.replace(), {}) for _ in range(count)]
 
 
 # Makes its functions beforehand, as ends() does: CPython's lock for new code objects may stay locked by a thread that CPython
@@ -68,10 +68,6 @@ class CallsAtTheEnd:
     def __del__(self):
         for function in self.functions:
             function(1)
-
-
-def new_functions(count, type=types.FunctionType, code=shared.__code__):
-    return [type(code.replace(), {}) for _ in range(count)]
 
 
 def ends(number):
@@ -89,7 +85,7 @@ def attached(number):
         ctypes.CDLL(None).semaphores_set(1)
     end = time.monotonic() + 2
     while time.monotonic() < end:
-        calls_new_code()
+        new_functions(1)[0](1)
 
 
 def names(number):
