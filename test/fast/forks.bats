@@ -80,6 +80,11 @@ forks() {
   forks beside_a_thread_that_arms 'sys.version_info >= (3, 13)' 60
 }
 
+# bats test_tags=slow
+@test "the shim's thread is back after os.fork() beside a thread that has hooks set in a pending call, from 3.12 on" {
+  forks back_beside_a_thread_that_arms 'sys.version_info >= (3, 12)' 20
+}
+
 # In a CPython that is a library: the program's own functions come before those of any library.
 @test "a long handler after a fork runs on while the shim looks whether the fork is done, from 3.12 on" {
   make_library -DCOUNT_WALKS

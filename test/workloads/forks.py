@@ -3,7 +3,9 @@
 #
 # SPDX-License-Identifier: MIT
 import atexit
+import contextlib
 import ctypes
+import glob
 import os
 import signal
 import sys
@@ -156,6 +158,44 @@ def beside_a_thread_that_arms():
             sys.exit(7 if made else 8)
         if not ends(child, 7):
             return "a child hangs"
+
+
+def the_watcher_is_back():
+    for _ in for_seconds(5):
+        for path in glob.glob("/proc/self/task/*/comm"):
+            with contextlib.suppress(OSError), open(path) as comm:
+                if comm.read().startswith("python-stap"):
+                    return True
+    return False
+
+
+def back_beside_a_thread_that_arms():
+    "Another thread makes pending calls, and a CPython without a GIL may forget those of the main thread."
+    main, ended = threading.get_ident(), []
+    sys.addaudithook(
+        lambda event, arguments: event.startswith("sys.monitoring")
+        and threading.get_ident() != main
+        and time.sleep(0.005)
+    )
+
+    def work():
+        while not ended:
+            step(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    forks = 0
+    while forks < 60 and the_watcher_is_back():
+        time.sleep(forks * 0.007 % 0.02)
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        if not ends(child, 7):
+            return "a child hangs"
+        forks += 1
+    ended.append(True)
+    thread.join()
+    return None if the_watcher_is_back() else "no thread of the shim's after fork %d" % forks
 
 
 def with_a_long_handler():

@@ -30,8 +30,8 @@ static __thread uint8_t forks_itself;
 /* The thread that forks is not the main thread. */
 static __thread bool forking_by_thread;
 
-/* From before_fork() until os.fork() has returned, on the main thread of 3.12 and later: no thread
- * may be started, as CPython would count it. */
+/* From before_fork() until CPython has counted the threads, on the main thread of 3.12 and later:
+ * no thread may be started, as CPython would count it. */
 static __thread bool counts_threads;
 
 /* Meanwhile an attach (stap-python attach after detach) was interrupted, or came. */
@@ -80,6 +80,13 @@ static bool still_forking(void)
 /* How often the start was deferred since the fork.  Main thread, GIL held. */
 static __thread int tries;
 
+/* Starts the watcher, on the main thread.  GIL held. */
+static void start_now(void)
+{
+    counts_threads = false;
+    (attaches_after_fork ? attach_interpreter : watcher_start)();
+}
+
 static void start_or_defer(void);
 static int start_pending(void *unused);
 
@@ -101,10 +108,12 @@ static void end_of_fork(void)
         forks_itself--;
 }
 
-/* From 3.12 on CPython counts the threads after this call and before os.fork() returns, to warn of
- * them (Modules/posixmodule.c: warn_about_fork_with_threads()).  So there the watcher starts later;
- * but not if another thread than the main one forks: CPython warns then anyway, and the main
- * thread, which makes the pending calls, may not run for long. */
+/* From 3.12 on CPython counts the threads before os.fork() returns, to warn of them, and that after
+ * this call up to 3.13.9 and 3.14.0 (Modules/posixmodule.c: warn_about_fork_with_threads();
+ * gh-137109).  So the watcher starts later; but not if another thread than the main one forks:
+ * CPython warns then anyway, and the main thread, which makes the pending calls, may not run for
+ * long.  Nor without a GIL, in 3.14.4 and later, where another thread's pending call may have
+ * CPython forget the main thread's. */
 static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -112,7 +121,9 @@ static PyObject *after_fork_in_parent(PyObject *self, PyObject *unused)
     if (forks_itself > 0)
         return cpython_none();
     tries = 0;
-    if (counts_threads)
+    if (counts_threads && py.free_threaded)
+        start_now();
+    else if (counts_threads)
         defer();
     else if (attaches_after_fork)
         watcher_start_attaching();
@@ -210,10 +221,8 @@ static void start_or_defer(void)
         rearm_call_soon(start_or_defer);
     else if (py.minor == 6 ? in_after_fork() : still_forking())
         defer();
-    else {
-        counts_threads = false;
-        (attaches_after_fork ? attach_interpreter : watcher_start)();
-    }
+    else
+        start_now();
 }
 
 /* A pending call: the main thread, between two instructions. */
