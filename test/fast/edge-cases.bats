@@ -27,17 +27,18 @@ own_evaluator() {
   gcc -shared -fPIC -o "$EVALUATOR" "$top/test/workloads/evaluator.c"
 }
 
-# Checks that a program ends with this output in each free-threaded CPython, each of so many times.
+# Checks that a program ends with this output in each free-threaded CPython, each of so many times.  The library
+# $beside is preloaded, too, if it is set.
 # usage: ends_without_a_gil TIMES OUTPUT PROGRAM [WORD...]
 ends_without_a_gil() {
-  local python n pythons
+  local python n pythons shim=$shim
   need gcc readelf
   pythons=$(free_threaded_pythons)
   [ "$pythons" ] || skip "needs a free-threaded CPython (make check-freethreaded)"
   raise_semaphores "$BATS_TEST_TMPDIR" function__entry
   for python in $pythons; do
     for ((n = 1; n <= $1; n++)); do
-      run env LD_PRELOAD="$shim" timeout -k 1 $((20 * SLOW)) "$python" "${@:3}"
+      run env LD_PRELOAD="${beside:-} $shim" timeout -k 1 $((60 * SLOW)) "$python" "${@:3}"
       echo "$python, run $n: $status $output"
       [ "$status $output" = "0 $2" ]
     done
@@ -389,6 +390,61 @@ PY
 }
 
 @test "without a GIL a program ends as without the shim while its threads run, and tracers come and go" {
-  export SEMAPHORES_TOGGLE=10
-  ends_without_a_gil 40 "ended among daemons 20" "$top/test/long/stress/programs.py" daemons 4
+  SEMAPHORES_TOGGLE=10 ends_without_a_gil 40 "ended among daemons 20" "$top/test/long/stress/programs.py" daemons 4
+}
+
+# 3.15 stops the world as an interpreter ends, with a lock held for which the shim's thread waits.
+@test "without a GIL threads fork and end subinterpreters while tracers come and go and the shim's thread is slow" {
+  local beside=$BATS_TEST_TMPDIR/slow.so
+  need gcc
+  gcc -D_GNU_SOURCE -shared -fPIC -o "$beside" -x c - -ldl <<'C'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    char name[16] = "";
+    int (*next)(pthread_mutex_t *) = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    int result = next(mutex);
+    if (pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strncmp(name, "python-stap", 11) == 0)
+        usleep(20000);
+    return result;
+}
+C
+  cat >"$BATS_TEST_TMPDIR/ends.py" <<'PY'
+import os, subprocess, sys, threading, time
+
+import _interpreters as interpreters
+
+
+def spin():
+    while not done:
+        (lambda: None)()
+
+
+def start_and_end():
+    while not done:
+        other = interpreters.create()
+        interpreters.run_string(other, "(lambda: None)()")
+        interpreters.destroy(other)
+        ended.append(other)
+
+
+done, ended = [], []
+threads = [threading.Thread(target=target) for target in (spin, start_and_end, start_and_end)]
+for thread in threads:
+    thread.start()
+for _ in range(int(sys.argv[1])):
+    subprocess.run(["true"], group=os.getgid())  # so that it forks: by C, in an attached thread
+while len(ended) < 80:
+    time.sleep(0.01)
+done.append(True)
+for thread in threads:
+    thread.join()
+print("ended")
+PY
+  SEMAPHORES_TOGGLE=10 ends_without_a_gil 2 ended "$BATS_TEST_TMPDIR/ends.py" 0
+  SEMAPHORES_TOGGLE=10 ends_without_a_gil 2 ended "$BATS_TEST_TMPDIR/ends.py" 250
 }

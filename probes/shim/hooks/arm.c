@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---------------------------------------------------------------- the list of interpreters */
 
@@ -85,6 +86,32 @@ struct interp *interp_main(void)
     return interp;
 }
 
+/* What interp_keep() keeps, or NULL. */
+static struct interp *_Atomic kept_interp;
+
+bool interp_keep(struct interp *interp)
+{
+    interp_lock();
+    kept_interp = interp->ended ? NULL : interp;
+    interp_unlock();
+    return kept_interp;
+}
+
+void interp_let_go(void)
+{
+    kept_interp = NULL;
+}
+
+static void set_ended(struct interp *interp, bool ended)
+{
+    struct timespec pause = {0, 100000};
+    interp_lock();
+    interp->ended = ended;
+    interp_unlock();
+    while (ended && kept_interp == interp)
+        nanosleep(&pause, NULL);
+}
+
 bool interp_forget_ended(void)
 {
     interp_lock();
@@ -115,6 +142,7 @@ bool interp_any_arming(void)
 void interp_after_fork(void)
 {
     pthread_mutex_init(&interps_lock, NULL);
+    kept_interp = NULL;
     for (struct interp *interp = interps; interp; interp = interp->next) {
         interp->arming = false;
         interp->calls_pending = 0;
@@ -342,13 +370,6 @@ bool arm_current_from_watcher(void)
 /* ---------------------------------------------------------------- interpreters: start and end */
 
 static const char end_name[] = "python-stap";
-
-static void set_ended(struct interp *interp, bool ended)
-{
-    interp_lock();
-    interp->ended = ended;
-    interp_unlock();
-}
 
 /* Destructor of a capsule in the interpreter's dict, which CPython frees when it clears the
  * interpreter. */

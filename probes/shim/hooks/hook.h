@@ -58,6 +58,11 @@ void interp_reset(struct interp *interp);
  * puts new ones first, under the lock. */
 struct interp *interp_first(void);
 
+/* Keeps the interpreter from ending, until interp_let_go().  Only the watcher calls these, for one
+ * interpreter at a time; it holds no lock meanwhile.  False: the interpreter has ended. */
+bool interp_keep(struct interp *interp);
+void interp_let_go(void);
+
 /* The main interpreter's record, or NULL.  Any thread, no lock: only the head of the list
  * changes, and a reset leaves `next` alone. */
 struct interp *interp_main(void);

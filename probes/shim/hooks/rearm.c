@@ -159,21 +159,28 @@ static bool only_watcher_waits(void)
     return py.minor == 6 ? thread_count() == BOTH : tstate_count_at_most(BOTH);
 }
 
+static void lock_detached(void)
+{
+    PyThreadState *state = py.PyEval_SaveThread();
+    holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
+    py.PyEval_RestoreThread(state);
+}
+
 void rearm_lock_for_fork(bool notified)
 {
     wait_for_tstate_creation();
     holds_rearm_mutex = pthread_mutex_trylock(&rearm_mutex) == 0;
     if (holds_rearm_mutex || notified)
         return;
-    if (!rearm_needs_gil()) /* its holder, the watcher, waits for nothing */
+    /* The lock's holder, the watcher, may wait for an attached thread to stop: see ask_312(). */
+    if (py.free_threaded && py.PyThreadState_GetUnchecked())
+        lock_detached();
+    else if (!rearm_needs_gil()) /* the watcher waits for nothing */
         holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
     else if (!has_gil())
         lock_without_gil();
-    else if (only_watcher_waits()) {
-        PyThreadState *state = py.PyEval_SaveThread();
-        holds_rearm_mutex = pthread_mutex_lock(&rearm_mutex) == 0;
-        py.PyEval_RestoreThread(state);
-    }
+    else if (only_watcher_waits())
+        lock_detached();
 }
 
 void rearm_unlock_after_fork(void)
@@ -303,11 +310,11 @@ static int rearm_pending_call(void *unused)
 {
     (void)unused;
     struct interp *interp = interp_of(cpython_interpreter());
+    check_pending_calls_layout();
     if (interp && !is_last_call(interp)) {
         main_call_pending = false;
         return 0;
     }
-    check_pending_calls_layout();
     if (!closed) {
         rearm_now();
         if (interp && (interp->armed & hook_frame.markers))
@@ -340,8 +347,8 @@ static bool all_threads_signalled(struct interp *interp)
     return same || !newest;
 }
 
-/* Under the list's lock.  A call that is counted before it is in the queue may at worst leave the
- * rearming to the next request. */
+/* The interpreter is kept (interp_keep()).  A call that is counted before it is in the queue may at
+ * worst leave the rearming to the next request. */
 static void request_rearm(struct interp *interp)
 {
     bool heard = all_threads_signalled(interp);
@@ -359,17 +366,18 @@ static void request_rearm(struct interp *interp)
         ;
 }
 
-/* An interpreter of the list that has not ended can't end before the lock is released: on_end() of
- * arm.c takes it. */
+/* Not under the list's lock, for which attached threads wait.  A thread that ends an interpreter
+ * holds the lock of its pending calls until all attached threads have stopped (3.15, free-threaded,
+ * Python/pylifecycle.c: make_pre_finalization_calls()); add_call() waits for that lock. */
 static void ask_312(unsigned enabled, bool look)
 {
-    interp_lock();
     for (struct interp *interp = interp_first(); interp; interp = interp->next) {
-        if (interp->ended || (interp->armed_for == filter_arm_key(enabled) && !look))
+        if (!interp_keep(interp))
             continue;
-        request_rearm(interp);
+        if (look || interp->armed_for != filter_arm_key(enabled))
+            request_rearm(interp);
+        interp_let_go();
     }
-    interp_unlock();
 }
 
 /* GIL held, or no other thread in the process. */
