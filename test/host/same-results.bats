@@ -207,6 +207,33 @@ PY
   done
 }
 
+# The shim must read no memory of an interpreter that has ended; with this threshold it is unmapped then.
+@test "nor does a program crash that has had subinterpreters when it begins CPython again" {
+  need gcc
+  local library code='
+import sys, time
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+other = interpreters.create()
+interpreters.run_string(other, "(lambda: None)()")
+interpreters.destroy(other)
+end = time.monotonic() + 0.3
+while time.monotonic() < end:
+    (lambda: None)()
+'
+  raise_semaphores "$BATS_TEST_TMPDIR"
+  for library in $(libpythons); do
+    [[ $library != *libpython3.[67]* ]] || continue # have no such module
+    echo "$library"
+    embed "$library" "$BATS_TEST_TMPDIR/embed"
+    MALLOC_MMAP_THRESHOLD_=65536 PYTHONHOME=${library%/lib/*} PYTHONWARNINGS=ignore SEMAPHORES_TOGGLE=40 LD_PRELOAD=$shim \
+      timeout -k 1 $((60 * SLOW)) "$BATS_TEST_TMPDIR/embed" 3 "$code" >"$BATS_TEST_TMPDIR/output"
+    [ "$(sort "$BATS_TEST_TMPDIR/output" | uniq -c | tr -s ' ')" = " 3 0 0" ]
+  done
+}
+
 # As a .pth file does it; the tracer is there all the time.
 @test "an imported shim serves each CPython that a program begins" {
   need gcc

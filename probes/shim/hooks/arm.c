@@ -48,7 +48,12 @@ static int64_t id_of(PyInterpreterState *state)
     return py.PyInterpreterState_GetID ? py.PyInterpreterState_GetID(state) : 0;
 }
 
-void interp_reset(struct interp *interp)
+enum { NO_ID = -1 };
+
+/* Makes it the record of no interpreter, until interp_of() is called for an interpreter at the same
+ * address.  Reads no memory of the interpreter that had the record, and drops no references: its
+ * objects ended with it.  Under the list's lock. */
+static void forget(struct interp *interp)
 {
     interp->is_main = interp->lacks_id = interp->rearm_forced = false;
     interp->arming = false;
@@ -56,8 +61,15 @@ void interp_reset(struct interp *interp)
     interp->armed = 0;
     interp->armed_for = 0;
     memset(&interp->id, 0, sizeof *interp - offsetof(struct interp, id));
-    interp->id = id_of(interp->state);
+    interp->id = NO_ID;
     interp->tool_id = -1;
+}
+
+/* Sets the initial values of a new interpreter.  Under the list's lock. */
+static void reset(struct interp *interp)
+{
+    forget(interp);
+    interp->id = id_of(interp->state);
 }
 
 struct interp *interp_of(PyInterpreterState *state)
@@ -69,10 +81,10 @@ struct interp *interp_of(PyInterpreterState *state)
     if (!interp && (interp = calloc(1, sizeof *interp))) {
         interp->state = state;
         interp->next = interps;
-        interp_reset(interp);
+        reset(interp);
         interps = interp;
     } else if (interp && interp->id != id_of(state)) {
-        interp_reset(interp); /* another interpreter at the same address */
+        reset(interp); /* another interpreter at the same address */
     }
     interp_unlock();
     return interp;
@@ -92,7 +104,7 @@ static struct interp *_Atomic kept_interp;
 bool interp_keep(struct interp *interp)
 {
     interp_lock();
-    kept_interp = interp->ended ? NULL : interp;
+    kept_interp = interp->started && !interp->ended ? interp : NULL;
     interp_unlock();
     return kept_interp;
 }
@@ -118,7 +130,7 @@ bool interp_forget_ended(void)
     struct interp *main = interp_main();
     bool has_ended = !main || main->ended;
     for (struct interp *interp = interps; has_ended && interp; interp = interp->next)
-        interp_reset(interp);
+        forget(interp);
     interp_unlock();
     return has_ended;
 }
@@ -416,7 +428,7 @@ void arm_interpreter_started(bool is_new)
     bool is_main = cpython_is_main();
     interp_lock();
     if (is_new) /* an interpreter that has ended had this address and id */
-        interp_reset(interp);
+        reset(interp);
     interp->started = interp->ended = true;
     interp->is_main = is_main;
     interp_unlock();

@@ -50,16 +50,13 @@ struct interp {
  * GIL held, or no other thread in the process. */
 struct interp *interp_of(PyInterpreterState *state);
 
-/* Sets the initial values of a new interpreter.  Drops no references: the objects ended with the
- * interpreter that had the record before.  Under the list's lock. */
-void interp_reset(struct interp *interp);
-
 /* The newest record, or NULL; `next` links the others.  Records are never freed, and interp_of()
  * puts new ones first, under the lock. */
 struct interp *interp_first(void);
 
 /* Keeps the interpreter from ending, until interp_let_go().  Only the watcher calls these, for one
- * interpreter at a time; it holds no lock meanwhile.  False: the interpreter has ended. */
+ * interpreter at a time; it holds no lock meanwhile.  False: the interpreter has ended, or the shim
+ * has not seen it start, and would not see it end. */
 bool interp_keep(struct interp *interp);
 void interp_let_go(void);
 
