@@ -57,6 +57,14 @@ def ends(child, status):
     return False
 
 
+def a_child_exits():
+    "Whether the child of os.fork() ends that calls nothing but os._exit()."
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    return ends(child, 7)
+
+
 def a_child_runs(fork):
     "Whether the child of this function calls Python functions, and ends."
     child = fork()
@@ -126,10 +134,7 @@ def after_a_sleep():
     "No thread answers the shim's, which then makes itself a thread state, under a lock that the child takes, too."
     for n in range(60):
         time.sleep(n * 0.007 % 0.1)
-        child = os.fork()
-        if child == 0:
-            os._exit(7)
-        if not ends(child, 7):
+        if not a_child_exits():
             return "a child hangs"
 
 
@@ -187,10 +192,7 @@ def back_beside_a_thread_that_arms():
     forks = 0
     while forks < 60 and the_watcher_is_back():
         time.sleep(forks * 0.007 % 0.02)
-        child = os.fork()
-        if child == 0:
-            os._exit(7)
-        if not ends(child, 7):
+        if not a_child_exits():
             return "a child hangs"
         forks += 1
     ended.append(True)
