@@ -3,9 +3,7 @@
 #
 # SPDX-License-Identifier: MIT
 import atexit
-import contextlib
 import ctypes
-import glob
 import os
 import signal
 import sys
@@ -13,6 +11,8 @@ import threading
 import time
 import warnings
 import weakref
+
+from hooks import watchers
 
 library = ctypes.PyDLL(sys.argv[2])
 fork = ctypes.PyDLL(None).fork
@@ -166,12 +166,7 @@ def beside_a_thread_that_arms():
 
 
 def the_watcher_is_back():
-    for _ in for_seconds(5):
-        for path in glob.glob("/proc/self/task/*/comm"):
-            with contextlib.suppress(OSError), open(path) as comm:
-                if comm.read().startswith("python-stap"):
-                    return True
-    return False
+    return any(watchers() for _ in for_seconds(5))
 
 
 def back_beside_a_thread_that_arms():

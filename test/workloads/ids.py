@@ -5,9 +5,10 @@
 import cProfile
 import ctypes
 import gc
-import glob
 import sys
 import time
+
+from hooks import watchers
 
 monitoring = sys.monitoring
 use = monitoring.use_tool_id
@@ -25,11 +26,6 @@ def ours():
     return [tool for tool in range(6) if monitoring.get_tool(tool) == "systemtap"]
 
 
-def watcher():
-    names = [open(path).read().strip() for path in glob.glob("/proc/self/task/*/comm")]
-    return [name for name in names if name.startswith("python-stap")]
-
-
 def seen(act=None):
     if act:
         act()
@@ -40,7 +36,7 @@ def unseen():
 
 
 def named(name):
-    return soon(lambda: watcher() == [name])
+    return soon(lambda: watchers() == [name])
 
 
 def has(tool):
