@@ -44,11 +44,14 @@ def write_semaphore(address, value):
 notes = re.findall(r"Provider: python\n\s+Name: function__entry\n\s+Location: (\w+), .* Semaphore: (\w+)\n", readelf("--notes"))
 for number, (site, _) in enumerate(notes):
     put("uprobe_events", "p:%s/site%d %s:%#x\n" % (GROUP, number, shim, offset_of(int(site, 16))))
-put("events/%s/enable" % GROUP, "1")
-write_semaphore(int(notes[0][1], 16), 2)
-print("ready", flush=True)
-sys.stdin.read()
-put("events/%s/enable" % GROUP, "0")
-for number in range(len(notes)):
-    put("uprobe_events", "-:%s/site%d\n" % (GROUP, number))
+try:
+    put("events/%s/enable" % GROUP, "1")
+    write_semaphore(int(notes[0][1], 16), 2)
+    print("ready", flush=True)
+    sys.stdin.read()
+finally:
+    # also after an error: a probe without a semaphore that stays would keep those of bpftrace from this file
+    put("events/%s/enable" % GROUP, "0")
+    for number in range(len(notes)):
+        put("uprobe_events", "-:%s/site%d\n" % (GROUP, number))
 write_semaphore(int(notes[0][1], 16), 0)
