@@ -29,8 +29,8 @@ PyObject *module_create(int (*exec)(PyObject *));
  * called again.  GIL held; an exception in flight stays. */
 void setup_main_interpreter(void);
 
-/* For a CPython that runs already: has attach_interpreter() called soon, with the GIL of the main
- * interpreter.  Any thread, with or without the GIL. */
+/* For a CPython that runs already, or starts: has attach_interpreter() called soon, with the GIL of
+ * the main interpreter.  Any thread, with or without the GIL. */
 void attach_running_python(void);
 
 /* Arms the calling interpreter; in the main one also calls setup_main_interpreter(), and starts the
@@ -106,9 +106,9 @@ extern bool watcher_forbidden;
  * watcher_forbidden is true.  On a thread of the program, GIL held. */
 void watcher_start(void);
 
-/* Starts a watcher in a CPython that runs already.  The watcher has attach_interpreter() called
- * soon, on a thread of the program, with the GIL of the main interpreter.  Any thread, with or
- * without the GIL. */
+/* Starts a watcher in a CPython that runs already, or starts.  The watcher has attach_interpreter()
+ * called soon, on a thread of the program, with the GIL of the main interpreter.  Any thread, with
+ * or without the GIL. */
 void watcher_start_attaching(void);
 
 /* Stops the watcher and waits for its end.  Does not wait for a watcher that waits for the GIL:

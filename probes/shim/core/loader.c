@@ -13,8 +13,8 @@
  *   _codecs  comes after marshal and before the program's first line: the watcher starts there.
  * So a dormant shim costs the program no more than a thread that sleeps.
  *
- * Loaded into a running CPython, by dlopen() or an import, the loader begins with the main
- * interpreter.
+ * Loaded into a CPython that runs, by dlopen() or an import, the loader begins with the main
+ * interpreter; into one that starts, at the latest once that is initialised.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -186,6 +186,7 @@ void setup_main_interpreter(void)
         return;
     PyObject *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
+    arm_interpreter_started(false); /* not yet if this library was loaded after marshal */
     offsets_check_current();
     if (py.minor == 6) /* 3.6 has no GIL before this call */
         py.PyEval_InitThreads();
@@ -215,7 +216,7 @@ static int attach_pending(void *unused)
 void attach_running_python(void)
 {
     /* In a 3.6 that has had one thread only, there is no GIL to wait for. */
-    if (py.PyEval_ThreadsInitialized && !py.PyEval_ThreadsInitialized()) {
+    if (py.minor == 6 && !py.PyEval_ThreadsInitialized()) {
         py.Py_AddPendingCall(attach_pending, NULL);
         return;
     }
@@ -390,10 +391,12 @@ static void start_shim(const char *library)
     offsets_publish();
     filter_map_page();
     detach_publish((uint32_t)((uintptr_t)attach_again - (uintptr_t)&__ehdr_start));
-    if (py.Py_IsInitialized())
-        attach_running_python();
-    else
+    if (!py.Py_IsInitialized())
         wait_for_interpreters();
+    /* While CPython starts it may be too late for that: 3.12 and later have copied the table, and
+     * the modules may be initialised. */
+    if (cpython_runs_or_starts())
+        attach_running_python();
 }
 
 static bool loaded_once;

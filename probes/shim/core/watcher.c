@@ -273,12 +273,36 @@ static bool has_detached_first(struct watcher *self)
     return true;
 }
 
-/* In a CPython that runs already: has attach_interpreter() called, until watcher_start() has made
- * this watcher the running one, on a thread of the program.  False: the thread must end. */
+/* Waits until CPython has started, or has made this watcher the running one as it starts.  False:
+ * the thread must end. */
+static bool wait_for_start(struct watcher *self)
+{
+    /* A start takes some 20 ms.  If the program forks between the start and attach_interpreter(),
+     * 3.12 and later warn of this thread.  A start that fails may leave CPython as it is. */
+    enum { OFTEN = 10000 };
+    struct watcher *expected = self;
+    for (unsigned i = 0; running != self && !py.Py_IsInitialized(); i++) {
+        if (has_detached_first(self))
+            return false;
+        if (!cpython_runs_or_starts()) {
+            atomic_compare_exchange_strong(&attaching, &expected, NULL);
+            return false;
+        }
+        if (is_last_thread() || !sleep_ms(self, i < OFTEN ? 1 : PERIOD_MS))
+            return false;
+    }
+    return true;
+}
+
+/* In a CPython that runs already, or once it has started: has attach_interpreter() called, until
+ * watcher_start() has made this watcher the running one, on a thread of the program.  False: the
+ * thread must end. */
 static bool run_until_attached(struct watcher *self)
 {
     bool requested = false;
     struct watcher *expected = self; /* another one may attach after a fork that stops this one */
+    if (!wait_for_start(self))
+        return false;
     for (unsigned periods = 0; running != self; periods++) {
         if (has_detached_first(self))
             return false;

@@ -182,6 +182,11 @@ bool cpython_is_finalizing(void)
     return py._Py_IsFinalizing ? py._Py_IsFinalizing() : py.finalizing && *py.finalizing;
 }
 
+bool cpython_runs_or_starts(void)
+{
+    return py.Py_IsInitialized() || (py.PyInterpreterState_Head() && !cpython_is_finalizing());
+}
+
 /* A new reference: in a free-threaded build a borrowed item may be freed before it is used. */
 static PyObject *item_of(PyObject *dict, const char *name)
 {

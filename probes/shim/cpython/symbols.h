@@ -253,6 +253,10 @@ bool cpython_is_main(void);
 /* Whether the functions of atexit have run. */
 bool cpython_is_finalizing(void);
 
+/* Whether the main interpreter exists, and does not end.  It may not be initialised yet.  Any
+ * thread, with or without the GIL. */
+bool cpython_runs_or_starts(void);
+
 /* A module of sys.modules; an attribute of sys.  A new reference; NULL: none, and no exception is
  * set.  No exception in flight. */
 PyObject *cpython_sys_module(const char *name);
