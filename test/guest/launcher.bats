@@ -60,6 +60,11 @@ until "$3" list "$program" | grep -q 'the shim: not loaded'; do
   sleep 0.5
 done
 "$3" attach "$program" || exit 9
+tries=0
+until "$3" list "$program" | grep -q 'the shim: active'; do
+  [ $((tries += 1)) -lt $((60 * ${SLOW:-1})) ] || exit 7
+  sleep 0.5
+done
 sleep "${SLOW:-1}"
 : >"$2/go"
 wait "$program"
