@@ -50,7 +50,7 @@ try:
     print("ready", flush=True)
     sys.stdin.read()
 finally:
-    # also after an error: a probe without a semaphore that stays would keep those of bpftrace from this file
+    # also after an error: a probe that stays would be in the kernel's list until the next boot
     put("events/%s/enable" % GROUP, "0")
     for number in range(len(notes)):
         put("uprobe_events", "-:%s/site%d\n" % (GROUP, number))
