@@ -8,6 +8,8 @@
 #ifndef SHARED_FILTER_PAGE_H
 #define SHARED_FILTER_PAGE_H
 
+#include "shared/pattern.h"
+
 #include <stdint.h>
 
 /* The first two are 64 KB above the addresses of offsets_page.h.  The third is for 32-bit programs.
@@ -18,8 +20,6 @@ static const uint64_t filter_addresses[] = {0x5500707a0000, 0x20707a0000, 0x307a
 enum { FILTER_ADDRESSES = sizeof filter_addresses / sizeof *filter_addresses };
 
 #define FILTER_MAGIC 0x33707466 /* "ftp3" */
-
-enum { FILTER_SIZE = 4096 };
 
 struct filter_page {
     uint32_t magic;

@@ -15,6 +15,9 @@
 #ifndef SHARED_PATTERN_H
 #define SHARED_PATTERN_H
 
+/* Of the buffer in which the shim collects the patterns of all tracers. */
+enum { FILTER_SIZE = 4096 };
+
 /* The text to match: its parts, one after the other, up to a NULL. */
 struct pattern_text {
     const char *const *part;

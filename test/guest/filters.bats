@@ -136,3 +136,54 @@ EOF
   done
   [ "$seen" = 30 ]
 }
+
+# The program says where the tracer is to write: what it asks for, and the distance of samples.
+@test "a handler writes nowhere but into the program's own memory, and not far" {
+  local folder=$BATS_TEST_TMPDIR output=$BATS_TEST_TMPDIR/output
+  need gcc
+  gcc -shared -fPIC -o "$folder/memory.so" -x c - <<'C'
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#define AT ((char *)0x20000000)
+__attribute__((constructor)) static void make(void)
+{
+    mmap(AT, 0x10000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    memset(AT, 0, 0x10000);
+    memset(AT + 0x8000, 'x', 5000);
+}
+__attribute__((destructor)) static void tell(void)
+{
+    fprintf(stderr, "<%s> <%s> %ld\n", AT, AT + 0x8000 + 5000, *(long *)(AT + 0x4000));
+}
+C
+  cat >"$folder/victim.stp" <<'EOF_STP'
+%{ static struct { s64 number; char text[4096]; } victim; %}
+function address:long() %{ STAP_RETVALUE = (unsigned long)&victim; %}
+function untouched:long() %{ STAP_RETVALUE = victim.number == 0 && memchr_inv(victim.text, 0, sizeof victim.text) == NULL; %}
+probe procfs("victim").read { $value = sprintf("%d", address()) }
+probe begin { python_filter("named"); python_memory_period(4096) }
+probe python.filtered.function.entry, python.memory.sample {}
+probe end { println("the kernel's memory: ", untouched() ? "untouched" : "written to") }
+EOF_STP
+  cat >"$folder/command" <<EOF_SH
+at=\$(cat /proc/systemtap/*/victim)
+{
+  printf 'memory__period 0x%x\nfilter 0x%x 4096\n' \$at \$((at + 8))
+  # the ends of both halves of the address space, and what is in neither
+  for at in 0x7ffffffffff9 0x7ffffffff000 0x7fffffffffff 0x8000000000000000 0xfffffffffffffff9 0xffffffffffffffff; do
+    printf 'memory__period %s\nfilter %s 4096\nfilter %s -1\n' \$at \$at \$at
+  done
+  printf 'memory__period 0x20004000\nfilter 0x20000000 4096\nfilter 0x20008000 32768\n'
+} >$folder/events
+dmesg | grep -c 'WARNING\|BUG' >$folder/before
+LD_PRELOAD=$folder/memory.so $driver $folder/events
+dmesg | grep -c 'WARNING\|BUG' >$folder/after
+:
+EOF_SH
+  SYSTEMTAP_TAPSET=$tapsets/test/tapset stap -g -o "$output" -c "sh $folder/command" "$folder/victim.stp" 2>"$folder/errors"
+  cat "$output" "$folder/errors" "$folder/events"
+  grep -qx "the kernel's memory: untouched" "$output"
+  grep -qx '< named > <> 4096' "$folder/errors"
+  diff "$folder/before" "$folder/after"
+}
