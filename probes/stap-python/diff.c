@@ -181,7 +181,7 @@ static void write_folded(const struct comparison *comparison, FILE *output)
             continue;
         for (const struct stack *at = stack; at->depth; at = &profile->stacks[at->outer])
             text = format("%s%s%s", profile->names[at->name], *text ? ";" : "", text);
-        fprintf(output, "%s %.0f %llu\n", text, (double)stack->own[0] * scale,
+        fprintf(output, "%s %.0f %llu\n", printable(text), (double)stack->own[0] * scale,
                 (unsigned long long)stack->own[1]);
     }
 }

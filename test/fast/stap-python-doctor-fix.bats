@@ -251,12 +251,12 @@ not run: ${sudo}mv /usr/share/systemtap/tapset/other.stp /usr/share/systemtap/ta
     *' systemtap '*) cp -p $machine/stap $machine/bin; mkdir $machine/lib/modules/$release/build; : >$machine/lib/modules/$release/build/Makefile; mv $machine/usr/bin/python3.11 $machine/python ;;
     *' python3 '*) cp $machine/python $machine/usr/bin/python3.11; mkdir -p $machine/home/.systemtap/cache; chmod o+w $machine/home/.systemtap/cache ;;
   esac"
-  does chmod "chmod \"\$1\" \"\$2\" \"$machine\$3\""
+  does chmod "chmod \"\$1\" \"$machine\$2\""
   run answered $'y\n' $'Yes\n' $'y\n'
   echo "$output"
   [ "$status" = 0 ]
   ran 'apt-get update' "apt-get install -y systemtap linux-headers-$release (noninteractive)" \
-    'apt-get install -y python3 (noninteractive)' 'chmod -R go-w /home/.systemtap' 'rm -rf /home/.systemtap/cache'
+    'apt-get install -y python3 (noninteractive)' 'chmod go-w /home/.systemtap' 'rm -rf /home/.systemtap/cache'
   [ "$(grep -oE 'Run .*\?' <<<"$output")" = 'Run these 2 commands?
 Run this command?
 Run this command?' ]

@@ -469,7 +469,7 @@ limited() {
       echo "$output"
       # a probe works
       [ "$status" = 0 ]
-      grep -A 1 "^note  cache .*$dir$file can be written to by others" <<<"$output" | grep -qxE " +fix: chmod -R go-w $dir && rm -rf $dir/cache"
+      grep -A 1 "^note  cache .*$dir$file can be written to by others" <<<"$output" | grep -qxE " +fix: chmod go-w $dir && rm -rf $dir/cache"
       # it is not closed unasked
       [ "$(stat -c %A "$machine$dir$file" | cut -c9)" = w ]
       chmod o-w "$machine$dir$file"

@@ -261,6 +261,86 @@ print('python_stap' in sys.modules)" 2>&1
   [ -e "$BATS_TEST_TMPDIR/run" ]
 }
 
+# Makes a program that is taken for a CPython 3.11, and that says when it was started.
+# usage: false_python FILE [OPTION OF gcc...]
+false_python() {
+  mkdir -p "${1%/*}"
+  printf '#include <fcntl.h>\nconst char *Py_GetVersion(void) { return "3.11.2 (main)"; }\nint main(void) { creat("%s", 0600); }\n' \
+    "$BATS_TEST_TMPDIR/started" | gcc -rdynamic -o "$1" "${@:2}" -x c -
+}
+
+@test "enable as root starts no Python that would load what another user can put there" {
+  local folder=$BATS_TEST_TMPDIR/p python library
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  need gcc
+  python=$folder/a/bin/python3.11
+  library=$folder/a/lib/python3.11
+  false_python "$python"
+  mkdir -p "$library/encodings"
+  : >"$library/os.py"
+  refuses 1 'not a working Python' enable "$python"
+  [ -e "$BATS_TEST_TMPDIR/started" ]
+  rm "$BATS_TEST_TMPDIR/started"
+  # a module of the standard library
+  chown 65534 "$library/os.py"
+  refuses 1 "$python: $library/os.py is owned by another user \(uid 65534\)" enable "$python"
+  # where the folder's name is a pattern
+  mv "$folder/a" "$folder/[a]"
+  refuses 1 'uid 65534' enable "$folder/[a]/bin/python3.11"
+  mv "$folder/[a]" "$folder/a"
+  chown 0 "$library/os.py"
+  # pyvenv.cfg, and what it names
+  for config in "$folder/a/bin" "$folder/a"; do
+    echo "home = $folder/b/bin" >"$config/pyvenv.cfg"
+    chown 65534 "$config/pyvenv.cfg"
+    refuses 1 "$config/pyvenv.cfg is owned by another user" enable "$python"
+    chown 0 "$config/pyvenv.cfg"
+    mkdir -p "$folder/b/bin"
+    chown 65534 "$folder/b"
+    refuses 1 "it would load what is in $folder/b/bin: $folder/b is owned by another user" enable "$python"
+    rm -r "$config/pyvenv.cfg" "$folder/b"
+  done
+  # others may make pyvenv.cfg; the standard library, which is looked for in all folders above
+  mkdir -m 1777 "$folder/shared"
+  false_python "$folder/shared/c/python3.11"
+  false_python "$folder/shared/d/e/f/python3.11"
+  for python in "$folder"/shared/c/python3.11 "$folder"/shared/d/e/f/python3.11; do
+    refuses 1 "it would load what is in $folder/shared: $folder/shared is writable by others" enable "$python"
+  done
+  # its libraries
+  # shellcheck disable=SC2016 # for the dynamic linker
+  for place in "$folder/theirs/lib" "$folder/shared/missing" '$ORIGIN/../../theirs'; do
+    false_python "$folder/a/bin/python3.11" "-Wl,-rpath,/usr/lib:$place"
+    mkdir -p "$folder/theirs/lib"
+    chown 65534 "$folder/theirs"
+    STAP_PYTHON_ROOT=/ refuses 1 "it would load what is in .*: .*/p/(theirs is owned by|shared is writable by)" \
+      enable "$folder/a/bin/python3.11"
+  done
+  [ ! -e "$BATS_TEST_TMPDIR/started" ]
+}
+
+@test "enable as root starts no Python on a file system that another user may have mounted" {
+  local python=$BATS_TEST_TMPDIR/p/bin/python3.11
+  [ "$(id -u)" = 0 ] || skip "needs root, which must not"
+  need gcc unshare
+  [ "$(stat -fc %T "$BATS_TEST_TMPDIR")" != tmpfs ] || skip "needs a TMPDIR on a disk"
+  false_python "$python"
+  mkdir -p "$BATS_TEST_TMPDIR/p/lib/python3.11/encodings" "$BATS_TEST_TMPDIR/mounted"
+  # such mounts have these options
+  for options in nosuid,nodev nosuid; do
+    run unshare -m sh -c 'mount --bind "$1" "$2" && mount -o "remount,bind,$3" "$2" && "$4" enable "$2/bin/python3.11"' \
+      sh "$BATS_TEST_TMPDIR/p" "$BATS_TEST_TMPDIR/mounted" "$options" "$launcher"
+    echo "$output"
+    [ "$status" = 1 ]
+    if [ $options = nosuid ]; then
+      [ -e "$BATS_TEST_TMPDIR/started" ]
+    else
+      [[ $output == *"bin/python3.11 is on a file system that another user may have mounted (nosuid, nodev)" ]]
+      [ ! -e "$BATS_TEST_TMPDIR/started" ]
+    fi
+  done
+}
+
 @test "enable refuses a Python that the shim does not support" {
   local python version why
   python=$BATS_TEST_TMPDIR/python
@@ -381,6 +461,10 @@ SHIM
   rm "$python" "$python_pth"
   cp "$base" "$python"
   [ "$(shim_line "$python")" = "loaded at each start, by $base_pth" ]
+  # a folder's name is no pattern
+  echo "home = $BATS_TEST_TMPDIR/[b]ase/bin" >"$BATS_TEST_TMPDIR/env1/pyvenv.cfg"
+  [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]
+  echo "home = ${base%/*}" >"$BATS_TEST_TMPDIR/env1/pyvenv.cfg"
   # a link to a shim that is gone loads nothing
   ln -sf /nonexistent/libpython-stap.so.0 "${base_pth%pth}so"
   [ "$(shim_line "$python")" = "loaded when started with stap-python run" ]

@@ -330,6 +330,50 @@ two_profiles() {
     done
   done
   [ "$(cat "$(dir)/kept" "$shared/file")" = $'kept\nkept' ]
+  # a link that comes between two looks
+  need gcc
+  gcc -shared -fPIC -o "$(dir)/comes.so" -x c - <<'C'
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int open(const char *path, int flags, ...)
+{
+    if (strcmp(path, getenv("OUTPUT")) == 0) {
+        if (flags & O_EXCL)
+            unlink(path);
+        else if (!(flags & O_NOFOLLOW) && symlink(getenv("KEPT"), path) == 0)
+            (void)!lchown(path, 65534, 65534);
+        if (flags & O_EXCL && !getenv("SEEN")) {
+            setenv("SEEN", "1", 1);
+            errno = EEXIST;
+            return -1;
+        }
+    }
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+C
+  OUTPUT=$shared/comes KEPT=$(dir)/kept LD_PRELOAD=$(dir)/comes.so \
+    launcher diff -f svg -o "$shared/comes" "$SAMPLES" "$SAMPLES"
+  grep -q '^<svg' "$shared/comes"
+  [ ! -L "$shared/comes" ]
+  # a second name of a file of root's; in folders where others can replace what is root's
+  ln "$(dir)/kept" "$shared/hard"
+  ln -s "$(dir)/kept" "$shared/roots"
+  refuses 1 ': Permission denied' diff -f svg -o "$shared/hard" "$SAMPLES" "$SAMPLES"
+  rm "$shared/hard"
+  chmod 777 "$shared"
+  for kind in link file fifo roots; do
+    refuses 1 ': Permission denied' diff -f svg -o "$shared/$kind" "$SAMPLES" "$SAMPLES"
+  done
+  chown 65534 "$shared"
+  chmod 1777 "$shared"
+  refuses 1 ': Permission denied' diff -f svg -o "$shared/roots" "$SAMPLES" "$SAMPLES"
+  chown 0 "$shared"
+  [ "$(cat "$(dir)/kept" "$shared/file")" = $'kept\nkept' ]
   # what is root's, and in folders of others
   ln -s "$(dir)/kept" "$shared/own"
   launcher diff -f svg -o "$shared/own" "$SAMPLES" "$SAMPLES"
@@ -363,6 +407,10 @@ no function's share changed by 0.01 points" ]
 p;f (x.py);g (x.py) 100 50
 p;f (x.py);f (x.py);g (x.py) 40 0
 p;h (y.py) 0 50' ]
+  # names of a file that another program has made
+  printf 'p;a\033\342\200\256b 3\n' >"$(dir)/c"
+  run quietly diff -f folded "$(dir)/c" "$(dir)/c"
+  [ "$output" = 'p;a\x1b\xe2\x80\xaeb 3 3' ]
   launcher diff -o "$(dir)/d.json" "$(dir)/a" "$(dir)/b"
   "$(system_python)" - "$(dir)/d.json" <<'PY'
 import json, sys

@@ -493,9 +493,14 @@ PY
     [[ ${lines[0]} == "stap-python: stap's folder is $home/.systemtap and not $folder/.systemtap: "*"owned by another user (uid 65534)"* ]]
     [ "${lines[1]}" = "<$home/.systemtap> <$before> <>" ]
   done
-  # a link to theirs; one that is not there yet
+  # a link to theirs; their link, which may lead elsewhere soon; one that is not there yet
+  mkdir "$STAP_PYTHON_ROOT/roots"
   ln -s "$others/.systemtap" "$STAP_PYTHON_ROOT/own/link"
-  for folder in /own/link /others/new; do
+  ln -s "$STAP_PYTHON_ROOT/roots" "$others/link"
+  mkdir -m 1777 "$STAP_PYTHON_ROOT/shared"
+  ln -s "$STAP_PYTHON_ROOT/roots" "$STAP_PYTHON_ROOT/shared/link"
+  chown -h 65534 "$STAP_PYTHON_ROOT/shared/link"
+  for folder in /own/link /others/link /shared/link /others/new; do
     SYSTEMTAP_DIR=$folder run launcher pygc -p4
     [ "${lines[1]}" = "<$home/.systemtap> <$before> <>" ]
   done

@@ -309,7 +309,7 @@ void check_cache(void)
         return;
     if (open_file)
         report_fix(NOTE, "cache",
-                   command_fix(format("chmod -R go-w %s && rm -rf %s", shell_word(folder),
+                   command_fix(format("chmod go-w %s && rm -rf %s", shell_word(folder),
                                       shell_word(format("%s/cache", folder)))),
                    "%s can be written to by %s, who can so change modules that stap loads",
                    open_file, open_to);

@@ -62,17 +62,27 @@ int open_regular(const char *path, struct stat *status)
     return fd;
 }
 
-/* The user who serves a file of FUSE says whose it is; what others may mount has no set-user-ID
- * programs. */
-bool others_can_change(int fd, const struct stat *status)
+/* Whether the file system may be one that another user has mounted, who says whose its files are:
+ * one of FUSE that the user serves, or a disk image.  Such mounts have no set-user-ID programs and
+ * no devices; those of /tmp have neither, too, but are in memory. */
+static bool is_users_mount(const struct statfs *mount)
 {
     enum {
-        FUSE_MAGIC = 0x65735546
-    }; /* FUSE_SUPER_MAGIC of <linux/magic.h>, not in older headers */
+        FUSE_MAGIC = 0x65735546,
+        TMPFS_MAGIC = 0x01021994
+    }; /* of <linux/magic.h>; FUSE_SUPER_MAGIC is not in older headers */
+    if (!(mount->f_flags & ST_NOSUID))
+        return false;
+    return mount->f_type == FUSE_MAGIC ||
+           (mount->f_flags & ST_NODEV && mount->f_type != TMPFS_MAGIC);
+}
+
+bool others_can_change(int fd, const struct stat *status)
+{
     struct statfs mount;
     return (status->st_uid != 0 && status->st_uid != geteuid()) ||
            status->st_mode & (S_IWGRP | S_IWOTH) || fstatfs(fd, &mount) != 0 ||
-           (mount.f_type == FUSE_MAGIC && mount.f_flags & ST_NOSUID);
+           is_users_mount(&mount);
 }
 
 char *read_file(const char *path, size_t limit)
@@ -123,25 +133,52 @@ bool file_replace(const char *path, const char *text, mode_t mode)
     return false;
 }
 
-static bool is_planted(const char *path)
+static bool is_ours_or_roots(const struct stat *status)
 {
-    struct stat file, folder;
-    return lstat(path, &file) == 0 && stat(dirname(strdup(path)), &folder) == 0 &&
-           folder.st_mode & S_ISVTX && folder.st_mode & (S_IWGRP | S_IWOTH) &&
-           file.st_uid != geteuid() && file.st_uid != folder.st_uid;
+    return status->st_uid == geteuid() || status->st_uid == 0;
+}
+
+/* Opens what is at path in a folder where everybody can make files, if it is this user's or root's.
+ * Another user may put something else there at any time. */
+static int open_in_shared(const struct stat *folder, const char *path, int flags)
+{
+    /* Nobody else can replace what is ours. */
+    bool is_kept = folder->st_mode & S_ISVTX && is_ours_or_roots(folder);
+    struct stat found;
+    int fd = -1, place = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (place < 0)
+        return -1;
+    errno = EACCES;
+    if (fstat(place, &found) == 0 && is_ours_or_roots(&found)) {
+        if (S_ISLNK(found.st_mode) && is_kept)
+            fd = open(path, flags);
+        /* Another user may have made a hard link to a file of ours. */
+        else if (!S_ISLNK(found.st_mode) && (!S_ISREG(found.st_mode) || found.st_nlink == 1))
+            fd = open(format("/proc/self/fd/%d", place), flags);
+    }
+    int error = errno;
+    close(place);
+    errno = error;
+    return fd;
 }
 
 int open_output(const char *path)
 {
-    enum { FLAGS = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY };
-    int fd = open(path, FLAGS | O_EXCL, 0666);
-    if (fd >= 0 || errno != EEXIST)
-        return fd;
-    /* Nobody else can replace what is ours in such a folder. */
-    if (!is_planted(path))
-        return open(path, FLAGS, 0666);
-    errno = EACCES;
-    return -1;
+    enum { FLAGS = O_WRONLY | O_CLOEXEC | O_NOCTTY, TRIES = 100 };
+    struct stat folder;
+    bool is_shared =
+        stat(dirname(strdup(path)), &folder) == 0 &&
+        (folder.st_mode & S_IWOTH || (folder.st_mode & S_ISVTX && folder.st_mode & S_IWGRP));
+    if (!is_shared)
+        return open(path, FLAGS | O_CREAT, 0666);
+    int fd = -1;
+    /* Again if what was there is gone. */
+    for (int i = 0; fd < 0 && i < TRIES && (i == 0 || errno == ENOENT); i++) {
+        fd = open(path, FLAGS | O_CREAT | O_EXCL, 0666);
+        if (fd < 0 && errno == EEXIST)
+            fd = open_in_shared(&folder, path, FLAGS);
+    }
+    return fd;
 }
 
 FILE *output_stream(int fd)
@@ -233,6 +270,16 @@ const char *unsafe_path(const char *path)
     if (!why && (stat(file, &found) != 0 || stat(path, &named) != 0 ||
                  found.st_dev != named.st_dev || found.st_ino != named.st_ino))
         why = "cannot tell who can change it: give its real path";
+    return why;
+}
+
+const char *unsafe_file(const char *path)
+{
+    struct statfs mount;
+    const char *why = unsafe_path(path);
+    if (!why && (statfs(path, &mount) != 0 || is_users_mount(&mount)))
+        why = format("%s is on a file system that another user may have mounted (nosuid, nodev)",
+                     path);
     return why;
 }
 

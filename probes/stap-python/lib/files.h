@@ -49,8 +49,8 @@ bool file_has(const char *path, const char *text);
 bool file_replace(const char *path, const char *text, mode_t mode);
 
 /* Opens the file at path, which the caller has named, for writing, and creates it if it is missing.
- * -1 and errno on failure.  EACCES: also if another user has put it into a folder where everybody
- * can make files, whatever the kernel's fs.protected_symlinks and its like say. */
+ * -1 and errno on failure.  EACCES: also if another user may have put it into a folder where
+ * everybody can make files, whatever the kernel's fs.protected_symlinks and its like say. */
 int open_output(const char *path);
 
 /* The stream of an output, which is emptied if it is a file.  NULL and errno on failure, also if fd
@@ -70,6 +70,10 @@ char *own_program(void);
 /* The reason why a user other than root could change or replace the file at path (absolute, or
  * relative to the working directory); NULL if none could. */
 const char *unsafe_path(const char *path);
+
+/* As unsafe_path(), and the reason why another user could say whose file it is: as the one who has
+ * mounted the file system. */
+const char *unsafe_file(const char *path);
 
 /* As unsafe_path(), for an absolute path below another root, such as "/proc/PID/root", and for
  * users other than the count ones in users.  *file becomes the last file checked, as a path from

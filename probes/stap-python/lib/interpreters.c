@@ -99,6 +99,19 @@ const char *unsupported_reason(const struct elf_file *file)
 
 /* ---------------------------------------------------------------- one interpreter */
 
+/* A folder of a file's RUNPATH, as a path for us; NULL: it names none.  origin: the file's own. */
+static char *runpath_folder(const char *folder, const char *origin)
+{
+    const char *rest = strncmp(folder, "$ORIGIN", 7) == 0     ? folder + 7
+                       : strncmp(folder, "${ORIGIN}", 9) == 0 ? folder + 9
+                                                              : NULL;
+    if (rest)
+        return format("%s%s", origin, rest);
+    if (*folder == '/')
+        return strdup(under_root(folder));
+    return *folder ? format("%s/%s", origin, folder) : NULL;
+}
+
 /* Where the dynamic linker would find the program's libpython; NULL: nowhere. */
 static char *find_libpython(const char *program, const struct elf_file *file)
 {
@@ -107,16 +120,8 @@ static char *find_libpython(const char *program, const struct elf_file *file)
         file->runpath ? file->runpath : "", MULTIARCH, MULTIARCH);
     char *origin = dirname(strdup(program));
     for (char *folder; (folder = strsep(&folders, ":"));) {
-        char *path = NULL;
-        const char *rest = strncmp(folder, "$ORIGIN", 7) == 0     ? folder + 7
-                           : strncmp(folder, "${ORIGIN}", 9) == 0 ? folder + 9
-                                                                  : NULL;
-        if (rest)
-            path = format("%s%s/%s", origin, rest, file->libpython);
-        else if (*folder == '/')
-            path = format("%s/%s", under_root(folder), file->libpython);
-        else if (*folder)
-            path = format("%s/%s/%s", origin, folder, file->libpython);
+        char *place = runpath_folder(folder, origin);
+        char *path = place ? format("%s/%s", place, file->libpython) : NULL;
         if (path && file_exists(path))
             return path;
     }
@@ -158,27 +163,6 @@ bool interpreter_open(const char *path, struct interpreter *found, const char **
     if (!found->file.is_cpython && !found->file.entries)
         return false;
     return identify(found);
-}
-
-const char *unsafe_python(const char *program)
-{
-    struct interpreter python;
-    glob_t found;
-    char real[PATH_MAX];
-    const char *why = unsafe_path(program), *none;
-    /* The program may be a script: what it starts is unknown. */
-    if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
-        return why;
-    why = unsafe_path(python.code);
-    char *library =
-        format("%s/lib*/python3.%d*", dirname(dirname(strdup(real))), python.file.minor);
-    if (why || glob(library, 0, NULL, &found) != 0)
-        return why;
-    for (size_t i = 0; i < found.gl_pathc && !why; i++) {
-        char *encodings = format("%s/encodings", found.gl_pathv[i]);
-        why = unsafe_path(file_exists(encodings) ? encodings : found.gl_pathv[i]);
-    }
-    return why;
 }
 
 /* ---------------------------------------------------------------- all interpreters */
@@ -363,6 +347,19 @@ static char *prefix_of(const char *program)
     return dirname(dirname(strdup(program)));
 }
 
+/* A pattern that glob() matches with this path alone. */
+static char *literal(const char *path)
+{
+    char *pattern = malloc(2 * strlen(path) + 1), *end = pattern;
+    if (!pattern)
+        abort();
+    for (; *path; *end++ = *path++)
+        if (strchr("*?[\\{,}", *path))
+            *end++ = '\\';
+    *end = '\0';
+    return pattern;
+}
+
 /* The file by which this version loads the shim from that folder: python_stap.start, or the .pth
  * file itself; NULL if it ignores its import line. */
 static char *startup_file(char *pth, int minor)
@@ -373,10 +370,11 @@ static char *startup_file(char *pth, int minor)
     return minor < NO_PTH_IMPORTS_MINOR ? pth : NULL;
 }
 
-/* The startup_file() below prefix, in a site-packages of this version, whose link leads to a file;
- * NULL if there is none. */
-static char *pth_below(const char *prefix, int minor)
+/* The startup_file() below the folder, in a site-packages of this version, whose link leads to a
+ * file; NULL if there is none. */
+static char *pth_below(const char *folder, int minor)
 {
+    const char *prefix = literal(folder);
     char *const patterns[] = {
         format("%s/lib*/python3.%d*/*-packages/python_stap.pth", prefix, minor),
         format("%s/local/lib*/python3.%d*/*-packages/python_stap.pth", prefix, minor),
@@ -396,6 +394,11 @@ static char *pth_below(const char *prefix, int minor)
 }
 
 /* ---------------------------------------------------------------- virtual environments */
+
+static const char *absolute(const char *path)
+{
+    return *path == '/' ? path : format("%s/%s", getcwd(NULL, 0), path);
+}
 
 /* The value of a key in the text of pyvenv.cfg, as site.py reads it; NULL if the key is missing. */
 static char *setting(const char *text, const char *key)
@@ -445,8 +448,7 @@ static char *find_pth(const char *path, bool in_base)
     if (!interpreter_open(path, &found, &why))
         return NULL;
     int minor = found.file.minor;
-    if (*path != '/')
-        path = format("%s/%s", getcwd(NULL, 0), path);
+    path = absolute(path);
     char *own = pth_below(prefix_of(path), minor), *config = venv_config(path);
     if (!config)
         return in_base ? NULL : own ? own : pth_of_base(path, NULL, minor);
@@ -465,6 +467,90 @@ char *pth_of(const char *path)
 char *pth_of_base_only(const char *path)
 {
     return find_pth(path, true);
+}
+
+/* ---------------------------------------------------------------- trust */
+
+/* As unsafe_path(), and the reason why others could make a file in the folder at path, or the
+ * folder itself if it is missing. */
+static const char *unsafe_folder(const char *path)
+{
+    char *folder = strdup(path);
+    struct stat status;
+    while (!file_exists(folder) && folder[1])
+        folder = dirname(folder);
+    const char *why = unsafe_path(folder);
+    if (!why && stat(folder, &status) == 0 && status.st_mode & (S_IWGRP | S_IWOTH))
+        why = format("%s is writable by others", folder);
+    return why ? format("it would load what is in %s: %s", path, why) : NULL;
+}
+
+/* As unsafe_path(), for the folders that the RUNPATH of the file at path names. */
+static const char *unsafe_runpath(const char *path)
+{
+    struct elf_file file;
+    const char *why = NULL, *none;
+    char *origin = dirname(strdup(path)), *folder;
+    if (!elf_read(path, &file, &none))
+        return NULL;
+    for (char *rest = file.runpath; !why && rest && (folder = strsep(&rest, ":"));) {
+        char *place = runpath_folder(folder, origin);
+        why = place ? unsafe_folder(place) : NULL;
+    }
+    return why;
+}
+
+/* As unsafe_path(), for the standard library in this folder.  *is_there: whether one is there. */
+static const char *unsafe_library(const char *folder, int minor, bool *is_there)
+{
+    const char *why = NULL, *version = minor < 0 ? "*" : format("%d*", minor);
+    glob_t files;
+    *is_there = glob(format("%s/lib*/python3.%s/{encodings,*.py}", literal(folder), version),
+                     GLOB_BRACE, NULL, &files) == 0;
+    for (size_t i = 0; *is_there && !why && i < files.gl_pathc; i++)
+        why = unsafe_file(files.gl_pathv[i]);
+    return why;
+}
+
+/* As unsafe_path(), for pyvenv.cfg and the standard library, which CPython looks for in the folders
+ * above its program (Modules/getpath.py): the first two may have pyvenv.cfg, and the first one with
+ * a standard library ends the search.  called: by the path of a link, for which there is
+ * pyvenv.cfg alone. */
+static const char *unsafe_surroundings(const char *program, int minor, bool called)
+{
+    const char *why = NULL;
+    bool is_there = false;
+    char *folder = strdup(program);
+    for (int level = 0; !why && folder[1] && (level < 2 || (!called && !is_there)); level++) {
+        folder = dirname(folder);
+        char *config = format("%s/pyvenv.cfg", folder);
+        why = unsafe_folder(folder);
+        if (!why && level < 2 && is_present(config))
+            why = unsafe_file(config);
+        if (!why && !is_there)
+            why = unsafe_library(folder, minor, &is_there);
+    }
+    return why;
+}
+
+const char *unsafe_python(const char *program)
+{
+    struct interpreter python;
+    char real[PATH_MAX], *config = NULL;
+    const char *why = unsafe_path(program), *none;
+    /* The program may be a script: what it starts is unknown. */
+    if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
+        return why;
+    const int minor = python.file.minor;
+    const char *called = absolute(program);
+    (void)((why = unsafe_file(real)) || (why = unsafe_file(python.code)) ||
+           (why = unsafe_runpath(real)) || (why = unsafe_runpath(python.code)) ||
+           (why = unsafe_surroundings(called, minor, true)));
+    if (!why && !(config = venv_config(called)))
+        config = venv_config(real);
+    char *home = config ? setting(config, "home") : NULL;
+    /* CPython goes on in the folder of the Python that a virtual environment was made with. */
+    return why ? why : unsafe_surroundings(home ? format("%s/python3", home) : real, minor, false);
 }
 
 /* ---------------------------------------------------------------- other python */

@@ -47,8 +47,8 @@ bool interpreter_open(const char *path, struct interpreter *found, const char **
  * unsupported_reason() is not NULL. */
 size_t interpreters_find(struct interpreter **found);
 
-/* As unsafe_path(), for a program and what it loads at its start: libpython and standard library.
- */
+/* As unsafe_file(), for a program and what it loads at its start, if it is a CPython: libpython and
+ * its other libraries, pyvenv.cfg, the standard library. */
 const char *unsafe_python(const char *program);
 
 /* The state of a native marker of the interpreter, by native.list: "live", "partly", "fires" or

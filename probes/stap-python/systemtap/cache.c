@@ -124,9 +124,13 @@ static const char *why_others(const char *path)
     }
     if (!realpath(path, real))
         return format("%s: %s", path, strerror(errno));
-    const char *why = unsafe_path(dirname(strdup(real)));
-    if (!why && stat(real, &status) == 0 && status.st_uid != 0)
-        why = format("%s is owned by another user (uid %u)", real, status.st_uid);
+    /* The path may be a link, which stap follows anew. */
+    const char *why = NULL, *names[] = {path, real};
+    for (size_t i = 0; i < 2 && !why; i++) {
+        why = unsafe_path(dirname(strdup(names[i])));
+        if (!why && lstat(names[i], &status) == 0 && status.st_uid != 0)
+            why = format("%s is owned by another user (uid %u)", names[i], status.st_uid);
+    }
     return why;
 }
 
