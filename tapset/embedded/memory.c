@@ -294,8 +294,8 @@ static void python_put_number(struct python_text *text, int negative, u64 value)
     python_put(text, digits, scnprintf(digits, sizeof digits, "%s%llu", negative ? "-" : "", value));
 }
 
-/* Writes a character as repr() does: control characters, on which a terminal would act, are escaped, and those that change
- * the direction of the text behind them. */
+/* Writes a character as repr() does: control characters, on which a terminal would act, are escaped, and those that end a
+ * line or change the direction of the text beside them. */
 static void python_put_character(struct python_text *text, u32 c, char quote)
 {
     char bytes[12];
@@ -312,12 +312,12 @@ static void python_put_character(struct python_text *text, u32 c, char quote)
     else if (c < 0x80) {
         bytes[0] = c;
         count = 1;
-    } else if (c < 0x800) {
+    } else if (c < 0x800 && c != 0x61c) {
         bytes[0] = 0xc0 | c >> 6;
         bytes[1] = 0x80 | (c & 0x3f);
         count = 2;
-    } else if ((c >= 0xd800 && c < 0xe000) /* half of a surrogate pair */ || (c >= 0x202a && c <= 0x202e) ||
-               (c >= 0x2066 && c <= 0x2069))
+    } else if ((c >= 0xd800 && c < 0xe000) /* half of a surrogate pair */ || c == 0x61c || c == 0x200e || c == 0x200f ||
+               (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
         count = scnprintf(bytes, sizeof bytes, "\\u%04x", c);
     else if (c > 0x10ffff) /* beyond Unicode */
         count = scnprintf(bytes, sizeof bytes, "\\U%08x", c);

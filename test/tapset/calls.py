@@ -509,7 +509,7 @@ JSON = (
     (b"<module>", "<module>"),
     (b'"q" \\ /', '"q" \\ /'),
     (b"\1\t\n\r\33[31m\x7f", "\1\t\n\r\33[31m\x7f"),
-    ("\u202a\u202e\u2066\u2069".encode(), "\u202a\u202e\u2066\u2069"),
+    ("\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069".encode(), "\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069"),
     ("caf\xe9 \u65e5\u672c \U0001f40d \x9b \ud7ff \ue000 \uffff \U0010ffff".encode(), "caf\xe9 \u65e5\u672c \U0001f40d \x9b \ud7ff \ue000 \uffff \U0010ffff"),
     # not UTF-8: byte by byte
     (b"a\xffb\xc3", r"a\377b\303"),
@@ -524,7 +524,7 @@ def json_strings():
     for text, expected in JSON:
         for got in text_of("__python_json", text), printed(text, "json_print"):
             expect(expected, json.loads(got))
-            expect([], [c for c in got if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202a\u202e\u2066\u2069"])
+            expect([], [c for c in got if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069"])
     # cut: whole escapes and characters, and the quote
     for byte, least in (b"x", 509), (b"\1", 84), (b'"', 254), (b"\xff", 101), ("\u65e5".encode(), 168):
         string = json.loads(text_of("__python_json", byte * (511 // len(byte))))
@@ -547,7 +547,8 @@ def printable_texts():
         ("caf\xe9 \u65e5\u672c \U0001f40d \\ ;".encode(), "caf\xe9 \u65e5\u672c \U0001f40d \\ ;"),
         (b"\33]0;title\7 \r\n\t\x7f", r"\x1b]0;title\x07 \r\n\t\x7f"),
         ("\x80\x9b31m\x9f\xa0".encode(), "\\x80\\x9b31m\\x9f\xa0"),
-        ("\u202a\u202e\u2066\u2069\u2029".encode(), r"\u202a\u202e\u2066\u2069" + "\u2029"),
+        ("\u061b\u061c\u200d\u200e\u200f\u2027\u2028\u2029\u202a\u202e\u2066\u2069".encode(),
+         "\u061b" + r"\u061c" + "\u200d" + r"\u200e\u200f" + "\u2027" + r"\u2028\u2029\u202a\u202e\u2066\u2069"),
         (b"a\x9b \xe6\x97 \xed\xa0\x80", r"a\x9b \xe6\x97 \xed\xa0\x80"),
     ):
         expect(expected, text_of("__python_printable", text))

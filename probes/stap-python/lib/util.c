@@ -38,13 +38,17 @@ static size_t character_at(const unsigned char *text)
     return *text < 0xf5 && !wrong ? length : 0;
 }
 
-/* Whether a terminal could take the character for a command, C0, DEL, or C1 in UTF-8, or it changes
- * the direction of the text behind it: U+202A to U+202E, U+2066 to U+2069. */
+/* Whether a terminal could take the character for a command, C0, DEL, or C1 in UTF-8; or it ends a
+ * line or changes the direction of the text beside it: U+061C, U+200E, U+200F, U+2028 to U+202E,
+ * U+2066 to U+2069. */
 static bool is_control(const unsigned char *text)
 {
+    const unsigned last = *text == 0xe2 ? text[2] : 0;
     return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0) ||
-           (*text == 0xe2 && ((text[1] == 0x80 && text[2] >= 0xaa && text[2] <= 0xae) ||
-                              (text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9)));
+           (*text == 0xd8 && text[1] == 0x9c) ||
+           (*text == 0xe2 && text[1] == 0x80 &&
+            (last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae))) ||
+           (*text == 0xe2 && text[1] == 0x81 && last >= 0xa6 && last <= 0xa9);
 }
 
 char *printable(const char *text)
@@ -80,9 +84,10 @@ char *json_string(const char *text)
         if (!length)
             end = stpcpy(end, "\\ufffd");
         else if (is_control(at))
-            end +=
-                sprintf(end, "\\u%04x",
-                        length < 3 ? at[length - 1] : 0x2000 | (at[1] & 1) << 6 | (at[2] & 0x3f));
+            end += sprintf(end, "\\u%04x",
+                           length == 1   ? at[0]
+                           : length == 2 ? (at[0] & 0x1f) << 6 | (at[1] & 0x3f)
+                                         : 0x2000 | (at[1] & 1) << 6 | (at[2] & 0x3f));
         else {
             if (strchr("\"\\", *at))
                 *end++ = '\\';
