@@ -359,3 +359,14 @@ script_x() {
     END { for (i = 3; i <= 6; i++) if (n[a, i] < 5 || n[b, i] < 5) exit 1 }' "$printed"
   end_in_guest "$traced" "$other"
 }
+
+@test "samples with a size or weight that none has are counted, and the others are shown" {
+  local output
+  printf 'memory__sample %s 1\n' '0x1000 100 524288' '0x2000 100 -1000000' '0x3000 100 1152921504606846976' '0x4000 -1 524288' \
+    '0x5000 100 0' '0x6000 100 1073741924' '0x7000 100 1073741925' >"$BATS_TEST_TMPDIR/events"
+  SYSTEMTAP_TAPSET=$top/build/test/tapset script_says pyheap -G record=1 -c "$driver $BATS_TEST_TMPDIR/events"
+  # two samples, of 524288 and 1073741924 bytes, of blocks of 100
+  output=$(grep -v '^#' "$printed")
+  [[ $output == "driver ("*");[no Python] 1074266212 10742662 1074266212 10742662" ]]
+  grep -q '5 samples had no room .* or a false size' "$printed.said"
+}

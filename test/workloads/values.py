@@ -149,7 +149,7 @@ SAME = [decimal.Decimal(text) for text in DECIMALS.split()] + [
     2.2250738585072014e-308, 1.7976931348623157e308, float("nan"), float("inf"), float("-inf"), 9007199254740993.0, 0.3, 2.0**-1074,
     4.35, 0.000123456, 100.0, 1e2, 5e-310, 9.5, 9.999999999999999e22, 2.0**70, 2.0**-30,
     1j, 2 + 3j, -1.5 - 2j, complex(0.0, -1), complex(-0.0, 1), complex(1, float("nan")), complex(2, float("-inf")),
-    "", "a", "it's", 'say "x"', "both ' and \"", "tab\t nl\n \\ \x00 \x7f", "\xe4\xf6 \u4e2d \U0001f40d",
+    "", "a", "it's", 'say "x"', "\u061b\u061c \u200e\u200f\u2010 \u2027\u2028\u2029\u202a\u202e \u2066\u2069", "both ' and \"", "tab\t nl\n \\ \x00 \x7f", "\xe4\xf6 \u4e2d \U0001f40d",
     # a character with the byte of a quote; quotes beside wide characters
     "\u2713", "\u2227\U0001f427", "it's \u2208", 'say "\u2208"', "it's \"\U0001f40d\"",
     b"", b"bytes\x00\xff", b"it's", b"both ' and \"", bytearray(b"abc\x80"), bytearray(),
