@@ -11,6 +11,8 @@
 #ifndef PYTHON_EMBEDDED_H
 #define PYTHON_EMBEDDED_H
 
+#include <linux/cred.h>
+#include <linux/nsproxy.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -366,6 +368,9 @@ static int python_tells_collections(const struct offsets_page *layout);
 static int python_collects(const struct python_frames *frames);
 
 /* samples.c */
+/* A random number, by which no program can find out what python_owner() is; 0 until python_open_sample() has made it. */
+static u64 python_secret;
+static __always_inline u64 python_owner(void);
 static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state);
 static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash);
 static u64 python_sample_key(struct python_sample *sample);

@@ -53,11 +53,19 @@ static u64 python_str_hash(unsigned long str, unsigned shift)
     return python_hash_bytes(python_hash_mix(kind, count), bytes.at, min_t(u64, count, PYTHON_CHARACTERS) * kind);
 }
 
+/* The user and the mount namespace (a container) of this process.  A name is kept for one owner alone: who may write to a
+ * process's memory could have names kept that are false. */
+static __always_inline u64 python_owner(void)
+{
+    const struct nsproxy *namespaces = current->nsproxy; /* NULL: the process ends */
+    return python_hash_mix(python_hash_mix(python_secret, __kuid_val(current_euid())), namespaces ? (unsigned long)namespaces->mnt_ns : 0);
+}
+
 /* A key that identifies a code object.  It contains hashes of the names, because a later code object may have the address of
  * a freed one, and its names those of the freed names. */
 static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash)
 {
-    u64 key = (name_hash * 0x9e3779b97f4a7c15ULL ^ file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code;
+    u64 key = (name_hash * 0x9e3779b97f4a7c15ULL ^ file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code ^ python_owner();
     return key ^ key >> 29;
 }
 

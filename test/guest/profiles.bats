@@ -427,6 +427,17 @@ SH
   done | grep . | sort -u | awk '{ print } $3 <= $2 || (NR > 1 && ($1 != pid || $2 != until)) { bad = 1 } { pid = $1; until = $3 } END { exit bad || NR < 2 }'
 }
 
+@test "a process can't give false names to the functions of another user's process" {
+  local forges honest
+  script pyprof 199 -G native=1 -G by_process=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/forges.py" >"$BATS_TEST_TMPDIR/who"
+  cat "$BATS_TEST_TMPDIR/who"
+  forges=$(awk '/^forges/ { print $2 }' "$BATS_TEST_TMPDIR/who")
+  honest=$(awk '/^honest/ { print $2 }' "$BATS_TEST_TMPDIR/who")
+  grep -q "^python[^;]*($forges);.*;FORGED_name (.*;\[libz[^]]*\] FORG" "$printed"
+  grep -q "^python[^;]*($honest);.*;checks_sums (.*;\[libz[^]]*\] crc32" "$printed"
+  refute grep "^python[^;]*($honest);.*FORG" "$printed"
+}
+
 @test "pyprof joins the kernel's functions and libraries to the stacks of the functions that call them" {
   script_says pyprof 199 -G kernel=1 -G native=1 -c "env LD_PRELOAD=$shim $system $top/test/workloads/inner.py 4"
   sed -i "s, ($top/test/workloads/inner.py),,g" "$printed"

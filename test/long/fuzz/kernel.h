@@ -302,6 +302,9 @@ struct task_struct {
     } sched_info;
     int on_rq;
     unsigned __state;
+    struct nsproxy {
+        void *mnt_ns;
+    } * nsproxy;
 };
 static struct mm_struct current_mm;
 static struct task_struct first_task = {.mm = &current_mm, .pid = 1, .group_leader = &first_task};
@@ -311,6 +314,9 @@ struct user_namespace {
 };
 static struct user_namespace __attribute__((unused)) init_user_ns;
 #define current_uid() 0u
+#define current_euid() 0u
+#define __kuid_val(user) (user)
+#define get_random_bytes(to, size) memset(to, 'r', size)
 #define from_kuid_munged(namespace, user) ((void)(namespace), (user))
 /* The threads of a process are the running one, so many times. */
 static int __attribute__((unused)) process_threads = 1;
