@@ -37,8 +37,9 @@ void attach_running_python(void);
  * watcher.  Does nothing if detach was requested meanwhile.  GIL held. */
 void attach_interpreter(void);
 
-/* Attaches again after stap-python detach: the watcher starts soon, as by attach_running_python().
- * False: as for detach_undo().  Any thread, with or without the GIL. */
+/* Attaches again after stap-python detach, or where CPython runs without a watcher: the watcher
+ * starts soon, as by attach_running_python().  False: as for detach_undo(), and there is a watcher,
+ * or the shim may have none.  Any thread, with or without the GIL. */
 bool setup_attach_again(void);
 
 /* ---------------------------------------------------------------- fork */
@@ -106,9 +107,12 @@ extern bool watcher_forbidden;
  * watcher_forbidden is true.  On a thread of the program, GIL held. */
 void watcher_start(void);
 
-/* Starts a watcher in a CPython that runs already, or starts.  The watcher has attach_interpreter()
- * called soon, on a thread of the program, with the GIL of the main interpreter.  Any thread, with
- * or without the GIL. */
+/* Whether no watcher runs, or attaches, where one may.  Any thread. */
+bool watcher_is_missing(void);
+
+/* Starts a watcher in a CPython that runs already, or starts, unless another one attaches.  The
+ * watcher has attach_interpreter() called soon, on a thread of the program, with the GIL of the
+ * main interpreter.  Any thread, with or without the GIL. */
 void watcher_start_attaching(void);
 
 /* Stops the watcher and waits for its end.  Does not wait for a watcher that waits for the GIL:

@@ -226,12 +226,14 @@ void attach_running_python(void)
 
 bool setup_attach_again(void)
 {
-    bool ended;
-    if (!detach_undo(&ended))
+    bool ended = false, undone = detach_undo(&ended);
+    if (!undone && detach_is_requested())
         return false;
-    if (ended)
+    /* As in the child of a fork that came before attach_interpreter(). */
+    bool lacks_watcher = watcher_is_missing() && !has_ended && cpython_runs_or_starts();
+    if (ended || lacks_watcher)
         attach_running_python();
-    return true;
+    return undone || lacks_watcher;
 }
 
 /* ---------------------------------------------------------------- the start of interpreters */
@@ -266,11 +268,13 @@ static PyObject *init_marshal(void)
     return module;
 }
 
-/* GIL held. */
+/* GIL held.  If the table was replaced after the main interpreter had read it, a subinterpreter is
+ * the first to come here: attach_interpreter() sets up the main one. */
 static PyObject *init_codecs(void)
 {
     PyObject *module = codecs_init();
-    setup_main_interpreter();
+    if (cpython_is_main())
+        setup_main_interpreter();
     return module;
 }
 
@@ -341,7 +345,7 @@ __attribute__((visibility("hidden"), alias("PyInit_python_stap"))) PyObject *own
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 
 /* Called by stap-python attach through sys.remote_exec(), as the import of python_stap_attach,
- * where the shim is detached. */
+ * where the shim is detached or has no watcher. */
 __attribute__((visibility("protected"))) PyObject *PyInit_python_stap_attach(void);
 
 /* Whether another file of the shim was loaded into this process first. */
@@ -354,8 +358,9 @@ static bool is_second(void)
 /* The shim supports this CPython, and is active in it, or will be when CPython starts. */
 static bool loaded;
 
-/* Called by stap-python attach through ptrace(), as dlopen() is, where the shim is detached.  NULL:
- * the shim is not detached.  Any thread, with or without the GIL. */
+/* Called by stap-python attach through ptrace(), as dlopen() is, where the shim is detached or has
+ * no watcher.  NULL: that is not so, or the shim can't change it.  Any thread, with or without the
+ * GIL. */
 static void *attach_again(void)
 {
     return setup_attach_again() ? &loaded : NULL;

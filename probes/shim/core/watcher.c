@@ -273,6 +273,14 @@ static bool has_detached_first(struct watcher *self)
     return true;
 }
 
+/* Before this watcher ends that attaches.  False: watcher_start() has made it the running one
+ * meanwhile, or is about to, and starts no other: it must go on. */
+static bool gives_up(struct watcher *self)
+{
+    struct watcher *expected = self; /* another one may attach after a fork that stops this one */
+    return atomic_compare_exchange_strong(&attaching, &expected, NULL);
+}
+
 /* Waits until CPython has started, or has made this watcher the running one as it starts.  False:
  * the thread must end. */
 static bool wait_for_start(struct watcher *self)
@@ -280,14 +288,9 @@ static bool wait_for_start(struct watcher *self)
     /* A start takes some 20 ms.  If the program forks between the start and attach_interpreter(),
      * 3.12 and later warn of this thread.  A start that fails may leave CPython as it is. */
     enum { OFTEN = 10000 };
-    struct watcher *expected = self;
     for (unsigned i = 0; running != self && !py.Py_IsInitialized(); i++) {
-        if (has_detached_first(self))
+        if (has_detached_first(self) || (!cpython_runs_or_starts() && gives_up(self)))
             return false;
-        if (!cpython_runs_or_starts()) {
-            atomic_compare_exchange_strong(&attaching, &expected, NULL);
-            return false;
-        }
         if (is_last_thread() || !sleep_ms(self, i < OFTEN ? 1 : PERIOD_MS))
             return false;
     }
@@ -300,22 +303,21 @@ static bool wait_for_start(struct watcher *self)
 static bool run_until_attached(struct watcher *self)
 {
     bool requested = false;
-    struct watcher *expected = self; /* another one may attach after a fork that stops this one */
     if (!wait_for_start(self))
         return false;
     for (unsigned periods = 0; running != self; periods++) {
         if (has_detached_first(self))
             return false;
         if (!requested && !self->detaches && periods % PERIODS_UNTIL_CHECK == 0) {
-            /* Python's end does not wait for this thread. */
             enum begin begin = prepare_to_rearm(self);
-            if (!py.Py_IsInitialized() || begin == BEGIN_NEVER) {
-                if (begin == BEGUN)
-                    rearm_release();
-                atomic_compare_exchange_strong(&attaching, &expected, NULL);
-                return false;
-            }
-            if (begin == BEGUN) {
+            /* Python's end does not wait for this thread, and its next start may have begun. */
+            bool has_ended = !py.Py_IsInitialized();
+            if (has_ended && begin == BEGUN)
+                rearm_release();
+            if (begin == BEGIN_NEVER || has_ended) {
+                if (gives_up(self) || begin == BEGIN_NEVER)
+                    return false;
+            } else if (begin == BEGUN) {
                 /* Again up to 3.11, where another interpreter may have started. */
                 requested = rearm_attach(attach_interpreter) && py.minor >= 12;
                 rearm_release();
@@ -599,15 +601,23 @@ void watcher_start(void)
     nogil_unlock(&changing);
 }
 
+bool watcher_is_missing(void)
+{
+    return !running && !attaching && !watcher_forbidden;
+}
+
 void watcher_start_attaching(void)
 {
-    struct watcher *watcher = make_watcher(true);
+    struct watcher *watcher = make_watcher(true), *none = NULL;
     if (!watcher)
         return;
     main_thread_remember();
     if (gettid() == getpid())
         watcher_forbidden = false; /* is_last_thread() will notice this thread's end */
-    attaching = watcher;
+    if (!atomic_compare_exchange_strong(&attaching, &none, watcher)) { /* another attach */
+        free(watcher);
+        return;
+    }
     if (!thread_start(&watcher->thread, watch, watcher)) {
         attaching = NULL;
         free(watcher);

@@ -269,8 +269,12 @@ const char *attach_to(pid_t pid)
     if (why)
         return why;
     bool again = process.shim && process_lacks_watcher(&process);
-    if (process.shim && !again && !unsupported_reason(&process.python.file))
-        return print_state("already ", &process, "", process.shim);
+    if (process.shim && !again && !unsupported_reason(&process.python.file)) {
+        why = print_state("already ", &process, "", process.shim);
+        if (!why || shim_status(&process, 0).state != SHIM_UNKNOWN || attach_process(&process))
+            return why;
+        return print_state("", &process, "", process.shim);
+    }
     if ((why = attach_process(&process)))
         return why;
     if (again)

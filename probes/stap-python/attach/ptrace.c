@@ -397,8 +397,8 @@ enum {
     REST_MS = 25,       /* a thread that is so long in a system call counts as asleep there */
 };
 
-/* The addresses in the process of dlopen(), or a detached shim's attach_again(), and of dlerror()
- * or 0.  After exec() name or offset is another one. */
+/* The addresses in the process of dlopen(), or where the shim is loaded its attach_again(), and of
+ * dlerror() or 0.  After exec() name or offset is another one. */
 struct places {
     unsigned long function, dlerror;
     const char *name; /* of the function's file, in the maps */
@@ -491,7 +491,8 @@ static bool has_places(const struct process *process, const struct places *place
            strcmp(name, places->name) == 0;
 }
 
-/* Finds dlopen(), or a detached shim's attach_again().  NULL, or the reason why it is unknown. */
+/* Finds dlopen(), or where the shim is loaded its attach_again().  NULL, or the reason why it is
+ * unknown. */
 static const char *find_function(const struct process *process, struct places *places)
 {
     struct filter_page page;
