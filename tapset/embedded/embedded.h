@@ -368,8 +368,8 @@ static int python_tells_collections(const struct offsets_page *layout);
 static int python_collects(const struct python_frames *frames);
 
 /* samples.c */
-/* A random number, by which no program can find out what python_owner() is; 0 until python_open_sample() has made it. */
-static u64 python_secret;
+/* A random number, by which no program can make up keys and hashes; 0 until python_open_sample() has made it. */
+static unsigned long python_secret;
 static __always_inline u64 python_owner(void);
 static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state);
 static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash);

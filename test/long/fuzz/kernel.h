@@ -317,6 +317,7 @@ static struct user_namespace __attribute__((unused)) init_user_ns;
 #define current_euid() 0u
 #define __kuid_val(user) (user)
 #define get_random_bytes(to, size) memset(to, 'r', size)
+#define cmpxchg(at, old, new) __sync_val_compare_and_swap(at, old, new)
 #define from_kuid_munged(namespace, user) ((void)(namespace), (user))
 /* The threads of a process are the running one, so many times. */
 static int __attribute__((unused)) process_threads = 1;
