@@ -183,6 +183,7 @@ enum python_detail { PYTHON_KIND_ALONE, PYTHON_SAY_WHICH, PYTHON_SAY_PORTS };
 /* What a probe reads, and what it writes to do so: each running probe has its own, by python_open_sample(). */
 struct python_sample {
     int taken;                         /* a probe has it */
+    u64 owner;                         /* python_owner() of the running process */
     struct python_frames frames;       /* at a frame of the sample, for most functions */
     unsigned long budget;              /* for line tables */
     struct python_code_position place; /* the last that python_sample_place() has read */
@@ -372,7 +373,7 @@ static int python_collects(const struct python_frames *frames);
 static unsigned long python_secret;
 static __always_inline u64 python_owner(void);
 static enum python_frame_status python_begin_sample(struct python_sample *sample, unsigned long state);
-static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash);
+static __always_inline u64 python_key(u64 owner, unsigned long code, u64 name_hash, u64 file_hash);
 static u64 python_sample_key(struct python_sample *sample);
 static size_t python_sample_str(struct python_sample *sample, char *to, int room, unsigned long object);
 static __always_inline u64 python_place_hash(const struct python_code_position *place, u64 key);

@@ -63,9 +63,9 @@ static __always_inline u64 python_owner(void)
 
 /* A key that identifies a code object.  It contains hashes of the names, because a later code object may have the address of
  * a freed one, and its names those of the freed names. */
-static __always_inline u64 python_key(unsigned long code, u64 name_hash, u64 file_hash)
+static __always_inline u64 python_key(u64 owner, unsigned long code, u64 name_hash, u64 file_hash)
 {
-    u64 key = (name_hash * 0x9e3779b97f4a7c15ULL ^ file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code ^ python_owner();
+    u64 key = (name_hash * 0x9e3779b97f4a7c15ULL ^ file_hash) * 0xc2b2ae3d27d4eb4fULL ^ code ^ owner;
     return key ^ key >> 29;
 }
 
@@ -77,7 +77,7 @@ static u64 python_sample_key(struct python_sample *sample)
         frames->name_hash = python_str_hash(frames->name, frames->layout.ob_base_offset);
     if (!frames->file_hash || frames->file_hash == ~0ULL)
         frames->file_hash = python_str_hash(frames->file, frames->layout.ob_base_offset);
-    return frames->name_hash && frames->file_hash ? python_key(frames->code, frames->name_hash, frames->file_hash) : 0;
+    return frames->name_hash && frames->file_hash ? python_key(sample->owner, frames->code, frames->name_hash, frames->file_hash) : 0;
 }
 
 /* Writes a str, as much of it as has room; returns its length. */
