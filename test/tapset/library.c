@@ -116,7 +116,7 @@ void pretend_jit(int on)
 
 /* ---------------------------------------------------------------- the threads */
 
-enum { TASKS = 4 };
+enum { TASKS = 32 };
 static struct task_struct tasks[TASKS];
 
 struct task_struct *task_of(pid_t pid)
@@ -157,6 +157,8 @@ void run_thread(int number, int parent, int pid, int start_time, int execs, cons
     name.d_name.name = (const unsigned char *)program;
     file.f_path.dentry = &name;
     current_mm.exe_file = &file;
+    if (number < 0 || number >= TASKS)
+        abort();
     current = &tasks[number];
     current->mm = &current_mm;
     current->pid = current->tgid = pid;
