@@ -19,6 +19,7 @@
 #include <linux/uaccess.h>
 #include <linux/version.h>
 
+#include "shared/characters.h"
 #include "shared/cpython_objects.h"
 #include "shared/offsets_page.h"
 #include "shared/versions.h"
@@ -422,7 +423,7 @@ static u32 python_woken_stack(const struct task_struct *task);
 static void python_set_woken_by(const struct task_struct *task, u32 stack, u32 joined);
 static struct python_sleep_time python_next_asleep(u32 *number);
 
-/* python_json.stp */
+/* python_json.stp.in */
 static size_t python_json_length(const char *text);
 static void python_json_print(const char *text, size_t length);
 static void python_json_print_pieces(const char *text, size_t length, bool json);

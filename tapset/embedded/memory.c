@@ -294,8 +294,7 @@ static void python_put_number(struct python_text *text, int negative, u64 value)
     python_put(text, digits, scnprintf(digits, sizeof digits, "%s%llu", negative ? "-" : "", value));
 }
 
-/* Writes a character as repr() does: control characters, on which a terminal would act, are escaped, and those that end a
- * line or change the direction of the text beside them. */
+/* Writes a character as repr() does, with control characters escaped. */
 static void python_put_character(struct python_text *text, u32 c, char quote)
 {
     char bytes[12];
@@ -307,17 +306,16 @@ static void python_put_character(struct python_text *text, u32 c, char quote)
         count = scnprintf(bytes, sizeof bytes, "\\%c", c);
     else if (c == '\n' || c == '\r' || c == '\t')
         count = scnprintf(bytes, sizeof bytes, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
-    else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
-        count = scnprintf(bytes, sizeof bytes, "\\x%02x", c);
+    else if (is_control_character(c))
+        count = scnprintf(bytes, sizeof bytes, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
     else if (c < 0x80) {
         bytes[0] = c;
         count = 1;
-    } else if (c < 0x800 && c != 0x61c) {
+    } else if (c < 0x800) {
         bytes[0] = 0xc0 | c >> 6;
         bytes[1] = 0x80 | (c & 0x3f);
         count = 2;
-    } else if ((c >= 0xd800 && c < 0xe000) /* half of a surrogate pair */ || c == 0x61c || c == 0x200e || c == 0x200f ||
-               (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+    } else if (c >= 0xd800 && c < 0xe000) /* half of a surrogate pair */
         count = scnprintf(bytes, sizeof bytes, "\\u%04x", c);
     else if (c > 0x10ffff) /* beyond Unicode */
         count = scnprintf(bytes, sizeof bytes, "\\U%08x", c);

@@ -198,7 +198,7 @@ C
 
 @test "what a thread waits for when it leaves its CPU is said from its system call and its files, whatever becomes of them" {
   local program=$BATS_TEST_TMPDIR/sleeps
-  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep}.stp "$top/tapset/python_json.stp" >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep,json}.stp >"$BATS_TEST_TMPDIR/sleeps_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
     -I"$top/probes" -o "$program" "$top/test/tapset/sleeps.c"
   run timeout $((60 * SLOW)) "$program"
@@ -208,7 +208,7 @@ C
 
 @test "a request keeps who ended its longest wait; of what has no room, or whose end was not seen, nothing is left behind" {
   local program=$BATS_TEST_TMPDIR/requests
-  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep,requests}.stp "$top/tapset/python_json.stp" >"$BATS_TEST_TMPDIR/requests_tapset.h"
+  awk -f "$top/test/long/fuzz/tapset.awk" "$top"/tapset/python_{calls,target}.stp "$top"/build/python_{stacks,samples,objects,sleep,requests,json}.stp >"$BATS_TEST_TMPDIR/requests_tapset.h"
   gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Werror -Wno-unused-function -fwrapv -I"$BATS_TEST_TMPDIR" -I"$top/test/long/fuzz" \
     -I"$top/probes" -o "$program" "$top/test/tapset/requests.c"
   run timeout $((60 * SLOW)) "$program"

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "shared/characters.h"
+
 /* ---------------------------------------------------------------- text */
 
 char *format(const char *text, ...)
@@ -25,48 +27,22 @@ char *format(const char *text, ...)
     return result;
 }
 
-/* The length of the UTF-8 character at text; 0 if the bytes are invalid, overlong, a surrogate, or
- * above U+10FFFF. */
-static size_t character_at(const unsigned char *text)
-{
-    size_t length = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < length; i++)
-        if (text[i] >> 6 != 2)
-            return 0;
-    bool wrong = (*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] >= 0xa0) ||
-                 (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] >= 0x90);
-    return *text < 0xf5 && !wrong ? length : 0;
-}
-
-/* Whether a terminal could take the character for a command, C0, DEL, or C1 in UTF-8; or it ends a
- * line or changes the direction of the text beside it: U+061C, U+200E, U+200F, U+2028 to U+202E,
- * U+2066 to U+2069. */
-static bool is_control(const unsigned char *text)
-{
-    const unsigned last = *text == 0xe2 ? text[2] : 0;
-    return *text < ' ' || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0) ||
-           (*text == 0xd8 && text[1] == 0x9c) ||
-           (*text == 0xe2 && text[1] == 0x80 &&
-            (last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae))) ||
-           (*text == 0xe2 && text[1] == 0x81 && last >= 0xa6 && last <= 0xa9);
-}
-
 char *printable(const char *text)
 {
     char *result = malloc(4 * strlen(text) + 1), *end = result;
-    const unsigned char *at = (const unsigned char *)text;
+    unsigned c;
     if (!result)
         abort();
-    while (*at) {
-        size_t length = character_at(at);
-        bool escaped = !length || is_control(at);
+    while (*text) {
+        int length = utf8_character(text, &c);
+        bool escaped = !length || is_control_character(c);
         length = length ? length : 1;
         if (escaped)
-            for (size_t i = 0; i < length; i++)
-                end += sprintf(end, "\\x%02x", at[i]);
+            for (int i = 0; i < length; i++)
+                end += sprintf(end, "\\x%02x", (unsigned char)text[i]);
         else
-            end = mempcpy(end, at, length);
-        at += length;
+            end = mempcpy(end, text, (size_t)length);
+        text += length;
     }
     *end = '\0';
     return result;
@@ -75,25 +51,22 @@ char *printable(const char *text)
 char *json_string(const char *text)
 {
     char *result = malloc(6 * strlen(text) + 3), *end = result;
-    const unsigned char *at = (const unsigned char *)text;
+    unsigned c;
     if (!result)
         abort();
     *end++ = '"';
-    while (*at) {
-        size_t length = character_at(at);
+    while (*text) {
+        int length = utf8_character(text, &c);
         if (!length)
             end = stpcpy(end, "\\ufffd");
-        else if (is_control(at))
-            end += sprintf(end, "\\u%04x",
-                           length == 1   ? at[0]
-                           : length == 2 ? (at[0] & 0x1f) << 6 | (at[1] & 0x3f)
-                                         : 0x2000 | (at[1] & 1) << 6 | (at[2] & 0x3f));
+        else if (is_control_character(c))
+            end += sprintf(end, "\\u%04x", c);
         else {
-            if (strchr("\"\\", *at))
+            if (c == '"' || c == '\\')
                 *end++ = '\\';
-            end = mempcpy(end, at, length);
+            end = mempcpy(end, text, (size_t)length);
         }
-        at += length ? length : 1;
+        text += length ? length : 1;
     }
     strcpy(end, "\"");
     return result;
@@ -101,30 +74,29 @@ char *json_string(const char *text)
 
 /* The entity that stands for the character, or U+FFFD for one that XML does not allow; NULL: none.
  */
-static const char *xml_entity(const unsigned char *at, size_t length)
+static const char *xml_entity(unsigned c)
 {
     static const struct {
-        char character;
+        unsigned character;
         const char *entity;
     } entities[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
     for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
-        if (*at == entities[i].character)
+        if (c == entities[i].character)
             return entities[i].entity;
-    bool is_no_character = length == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe;
-    return !length || is_control(at) || is_no_character ? "\ufffd" : NULL;
+    return is_control_character(c) || c == 0xfffe || c == 0xffff ? "\ufffd" : NULL;
 }
 
 char *xml_text(const char *text)
 {
     char *result = malloc(strlen("&quot;") * strlen(text) + 1), *end = result;
-    const unsigned char *at = (const unsigned char *)text;
+    unsigned c;
     if (!result)
         abort();
-    while (*at) {
-        size_t length = character_at(at);
-        const char *entity = xml_entity(at, length);
-        end = entity ? stpcpy(end, entity) : mempcpy(end, at, length);
-        at += length ? length : 1;
+    while (*text) {
+        int length = utf8_character(text, &c);
+        const char *entity = length ? xml_entity(c) : "\ufffd";
+        end = entity ? stpcpy(end, entity) : mempcpy(end, text, (size_t)length);
+        text += length ? length : 1;
     }
     *end = '\0';
     return result;
