@@ -89,7 +89,7 @@ static const char *find_python(const char *word)
     const char *python = pyenv_program(program, &why);
     if (!python)
         die(FAILED, "%s: %s", program, why);
-    return *python == '/' ? python : format("%s/%s", getcwd(NULL, 0), python);
+    return absolute_path(python);
 }
 
 /* The paths of the files for an interpreter.  Exits if root must not run it or write there. */

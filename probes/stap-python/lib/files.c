@@ -195,6 +195,15 @@ char *link_target(const char *path)
     return length > 0 ? format("%.*s", (int)length, target) : NULL;
 }
 
+const char *absolute_path(const char *path)
+{
+    if (*path == '/')
+        return path;
+    const char *folder =
+        getcwd(NULL, 0); /* NULL: it is deleted; "(unreachable)...": not below "/" */
+    return format("%s%s/%s", folder && *folder == '/' ? "" : "/", folder ? folder : "", path);
+}
+
 char *own_program(void)
 {
     return link_target("/proc/self/exe");
@@ -264,8 +273,7 @@ const char *unsafe_path(const char *path)
     static const uid_t root;
     struct stat found, named;
     char *file;
-    const char *why = unsafe_path_in(
-        "", *path == '/' ? path : format("/%s/%s", getcwd(NULL, 0), path), &root, 1, &file);
+    const char *why = unsafe_path_in("", absolute_path(path), &root, 1, &file);
     /* A link of /proc/PID may lead to another file than its text names. */
     if (!why && (stat(file, &found) != 0 || stat(path, &named) != 0 ||
                  found.st_dev != named.st_dev || found.st_ino != named.st_ino))

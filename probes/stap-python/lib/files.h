@@ -60,6 +60,9 @@ FILE *output_stream(int fd);
 /* Where the link at path leads to, as the link says it; NULL and errno if it can't be read. */
 char *link_target(const char *path);
 
+/* The path itself if it is absolute, else the same from the root on. */
+const char *absolute_path(const char *path);
+
 /* The path of the program that runs here; NULL and errno: unknown. */
 char *own_program(void);
 

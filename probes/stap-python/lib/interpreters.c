@@ -395,11 +395,6 @@ static char *pth_below(const char *folder, int minor)
 
 /* ---------------------------------------------------------------- virtual environments */
 
-static const char *absolute(const char *path)
-{
-    return *path == '/' ? path : format("%s/%s", getcwd(NULL, 0), path);
-}
-
 /* The value of a key in the text of pyvenv.cfg, as site.py reads it; NULL if the key is missing. */
 static char *setting(const char *text, const char *key)
 {
@@ -448,7 +443,7 @@ static char *find_pth(const char *path, bool in_base)
     if (!interpreter_open(path, &found, &why))
         return NULL;
     int minor = found.file.minor;
-    path = absolute(path);
+    path = absolute_path(path);
     char *own = pth_below(prefix_of(path), minor), *config = venv_config(path);
     if (!config)
         return in_base ? NULL : own ? own : pth_of_base(path, NULL, minor);
@@ -542,7 +537,7 @@ const char *unsafe_python(const char *program)
     if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
         return why;
     const int minor = python.file.minor;
-    const char *called = absolute(program);
+    const char *called = absolute_path(program);
     (void)((why = unsafe_file(real)) || (why = unsafe_file(python.code)) ||
            (why = unsafe_runpath(real)) || (why = unsafe_runpath(python.code)) ||
            (why = unsafe_surroundings(called, minor, true)));
