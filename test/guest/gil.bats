@@ -39,6 +39,7 @@ waited() {
   for python in $(gil_pythons); do
     echo "$python"
     pygil "$python" holds 4 -G folded=1
+    echo "[free]: $(waited 'wants_it ' '^\\[free\\]'), [unknown]: $(waited 'wants_it ' '^\\[unknown\\]')"
     right=0 elsewhere=0
     while read -r name least took calls; do
       charged=$(waited 'wants_it ' "$name ")

@@ -39,16 +39,19 @@ def thread(number):
     library.run_here()
 
 
-def switch(number, sleeps, futex=0):
-    "The thread leaves its CPU."
+def switch(number, sleeps, futex=0, free=False):
+    "The thread leaves its CPU; free: while no thread has the GIL."
     thread(number)
     library.leave_cpu(0 if sleeps else 1, sleeps)
     library.enter_system_call(FUTEX if futex else -1, ctypes.c_ulong(futex))
-    ask("__python_gil_switch_here", sleeps, 0, 0, 0)
+    if free:
+        library.switch_without_holder(ctypes.c_longlong(sleeps))
+    else:
+        ask("__python_gil_switch_here", sleeps, 0, 0, 0)
 
 
-def waits(number, futex):
-    switch(number, 1, futex)
+def waits(number, futex, free=False):
+    switch(number, 1, futex, free)
 
 
 def waits_on(number, futex):
@@ -153,6 +156,21 @@ passes(100)
 some, all, begun = second()
 expect((True, 20, 2), (9.5 < some < 10.5, all, begun))
 
+# nobody has it when the wait begins, and then another thread: it is about to be taken, or in 3.6 has just been taken
+charged()
+waits(1, here, free=True)
+expect({("waits", "[free]"): (0, 1)}, charged())
+passes(5)
+switch(1, 0)
+waits(1, gil - 8)
+expect({("waits", "[free]"): (5, 0)}, charged())
+waits(1, here, free=True)
+charged()
+passes(5)
+waits_on(1, here)
+waits(1, gil - 8)
+expect({("waits", "waits_on"): (5, 0)}, charged())
+
 # those that still wait at the end
 waits(3, here)
 passes(7)
@@ -163,11 +181,11 @@ expect({("waits", "waits"): (7, 0)}, charged())
 # by function
 functions = ask("__python_shares_sort_part", "[GIL]", 0)
 shares = {text("__python_share_name", i).split()[0]: ask("__python_share_total", i) / MS for i in range(functions)}
-expect(40 if told else 36, shares["waits"])
+expect(50 if told else 46, shares["waits"])
 expect(False, "holds" in shares or "[GIL]" in shares or "python3" in shares)
 functions = ask("__python_shares_sort_part", "[GIL]", 1)
 shares = {text("__python_share_name", i).split()[0]: ask("__python_share_total", i) / MS for i in range(functions)}
-expect((5, 8, 27) if told else (5, 3, 31), (shares["holds"], shares["waits_on"], shares["waits"]))
+expect((5, 13, 27) if told else (5, 8, 31), (shares["holds"], shares["waits_on"], shares["waits"]))
 # of a deep holder a tick charges not all waiters at once, but each in its turn (python_gil.stp.in, PYTHON_JOINED_NAMES)
 def deep(frames):
     deep(frames - 1) if frames else holds(0)

@@ -293,6 +293,26 @@ s64 gil_here(void)
     return (s64)python_has_gil();
 }
 
+/* The thread that runs leaves its CPU while no thread has the GIL, which this thread has. */
+void switch_without_holder(s64 sleeps)
+{
+    struct offsets_page layout;
+    char *gil = (char *)python_has_gil();
+    if (!gil || !python_read_layout(&layout))
+        abort();
+    void **holder = (void **)(gil + layout.gil_last_holder), *held = *holder;
+    int *locked = (int *)(gil + layout.gil_locked);
+    if (layout.gil_locked)
+        *locked = 0;
+    else /* 3.6 */
+        *holder = NULL;
+    __python_gil_switch_here_4(sleeps, 0, 0, 0);
+    if (layout.gil_locked)
+        *locked = 1;
+    else
+        *holder = held;
+}
+
 /* Whether the thread that runs is one of a process without a GIL. */
 int gil_is_off(void)
 {
