@@ -13,7 +13,13 @@
 static inline int utf8_character(const char *text, unsigned *c)
 {
     unsigned first = (unsigned char)*text, number;
-    int length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    int length = first < 0x80   ? 1
+                 : first < 0xc2 ? 0
+                 : first < 0xe0 ? 2
+                 : first < 0xf0 ? 3
+                 : first < 0xf5 ? 4
+                                : 0,
+        i;
     *c = first;
     if (length < 2)
         return length;
