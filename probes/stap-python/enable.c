@@ -196,7 +196,7 @@ int enable_python(const char *word)
         die(FAILED, "%s", shim_not_found());
     refuse_others(&site);
     if (is_installed(&site)) {
-        printf("already enabled, by a package or make install: %s\n", site.pth);
+        printf("already enabled, by a package or make install: %s\n", printable(site.pth));
         return 0;
     }
     if (access(site.folder, W_OK) != 0)
@@ -205,7 +205,7 @@ int enable_python(const char *word)
     bool was_listed = enabled_find(site.pth);
     enabled_add(site.pth);
     if (is_complete(&site, shim)) {
-        printf("already enabled: %s\n", site.pth);
+        printf("already enabled: %s\n", printable(site.pth));
         return 0;
     }
     if (!create_files(&site, shim, &at)) {
@@ -214,7 +214,7 @@ int enable_python(const char *word)
             enabled_drop(site.pth);
         fail(at, error, owner);
     }
-    printf("enabled: %s\n", site.pth);
+    printf("enabled: %s\n", printable(site.pth));
     return 0;
 }
 
@@ -229,7 +229,7 @@ int disable_python(const char *word)
         found |= is_present(start_link(site.pth, i));
     if (!found) {
         enabled_drop(site.pth);
-        printf("not enabled: there is no %s\n", site.pth);
+        printf("not enabled: there is no %s\n", printable(site.pth));
         return 0;
     }
     if (access(site.folder, W_OK) != 0)
@@ -237,7 +237,7 @@ int disable_python(const char *word)
     const char *why = enabled_remove(site.pth);
     if (why)
         die(FAILED, "%s: %s", site.pth, why);
-    printf("disabled: %s\n", site.pth);
+    printf("disabled: %s\n", printable(site.pth));
     return 0;
 }
 

@@ -272,7 +272,7 @@ false_python() {
 @test "enable as root starts no Python that would load what another user can put there" {
   local folder=$BATS_TEST_TMPDIR/p python library
   [ "$(id -u)" = 0 ] || skip "needs root, which must not"
-  need gcc
+  need gcc unshare
   python=$folder/a/bin/python3.11
   library=$folder/a/lib/python3.11
   false_python "$python"
@@ -288,6 +288,28 @@ false_python() {
   mv "$folder/a" "$folder/[a]"
   refuses 1 'uid 65534' enable "$folder/[a]/bin/python3.11"
   mv "$folder/[a]" "$folder/a"
+  chown 0 "$library/os.py"
+  mkdir "$library/encodings/inner"
+  for file in "$library"/encodings/inner/utf_8.py "$folder/a/lib/python311.zip"; do
+    : >"$file"
+    chown 65534 "$file"
+    refuses 1 "$python: $file is owned by another user" enable "$python"
+    rm "$file"
+  done
+  chmod o+w "$library/encodings/inner"
+  refuses 1 "$library/encodings/inner is writable by others" enable "$python"
+  rmdir "$library/encodings/inner"
+  # that of a Python which a virtual environment finds by a folder of links
+  mkdir -p "$folder/v/bin" "$folder/links"
+  ln -s ../../a/bin/python3.11 "$folder/v/bin/python3"
+  ln -s ../a/bin/python3.11 "$folder/links/python3"
+  echo "home = /mnt/links" >"$folder/v/pyvenv.cfg"
+  chown 65534 "$library/os.py"
+  # shellcheck disable=SC2016 # for that shell
+  run unshare -m sh -c 'mount --bind "$1" /mnt && STAP_PYTHON_ROOT=/ "$2" enable /mnt/v/bin/python3' sh "$folder" "$launcher"
+  echo "$output"
+  [ "$status" = 1 ]
+  [[ $output == "stap-python: /mnt/v/bin/python3: /mnt/a/lib/python3.11/os.py is owned by another user (uid 65534)"* ]]
   chown 0 "$library/os.py"
   # pyvenv.cfg, and what it names
   for config in "$folder/a/bin" "$folder/a"; do
@@ -316,28 +338,44 @@ false_python() {
     STAP_PYTHON_ROOT=/ refuses 1 "it would load what is in .*: .*/p/(theirs is owned by|shared is writable by)" \
       enable "$folder/a/bin/python3.11"
   done
+  # also those of a program that is not known to be a Python, as its library has been replaced
+  : | gcc -shared -o "$folder/theirs/libpython3.11.so.1.0" -x c -
+  printf 'int main(void) { return 0; }\n' |
+    gcc -Wl,--no-as-needed -o "$folder/a/bin/python3.11" -x c - -x none "$folder/theirs/libpython3.11.so.1.0" "-Wl,-rpath,$folder/theirs"
+  STAP_PYTHON_ROOT=/ refuses 1 "it would load what is in .*/theirs: .*/theirs is owned by another user" \
+    enable "$folder/a/bin/python3.11"
+  # of those from the working directory it is not known who makes them
+  # shellcheck disable=SC2016 # for the dynamic linker
+  for place in :/usr/lib lib:/usr/lib '/usr/$LIB'; do
+    false_python "$folder/a/bin/python3.11" "-Wl,-rpath,$place"
+    refuses 1 "would load what is in (the working directory|/usr/.LIB) \(RUNPATH\)" enable "$folder/a/bin/python3.11"
+  done
   [ ! -e "$BATS_TEST_TMPDIR/started" ]
 }
 
 @test "enable as root starts no Python on a file system that another user may have mounted" {
-  local python=$BATS_TEST_TMPDIR/p/bin/python3.11
+  local python=$BATS_TEST_TMPDIR/p/bin/python3.11 program
   [ "$(id -u)" = 0 ] || skip "needs root, which must not"
   need gcc unshare
   [ "$(stat -fc %T "$BATS_TEST_TMPDIR")" != tmpfs ] || skip "needs a TMPDIR on a disk"
   false_python "$python"
   mkdir -p "$BATS_TEST_TMPDIR/p/lib/python3.11/encodings" "$BATS_TEST_TMPDIR/mounted"
+  printf '#!/bin/sh\n: >"%s"\n' "$BATS_TEST_TMPDIR/started" >"$BATS_TEST_TMPDIR/p/bin/script"
+  chmod +x "$BATS_TEST_TMPDIR/p/bin/script"
   # such mounts have these options
   for options in nosuid,nodev nosuid; do
-    run unshare -m sh -c 'mount --bind "$1" "$2" && mount -o "remount,bind,$3" "$2" && "$4" enable "$2/bin/python3.11"' \
-      sh "$BATS_TEST_TMPDIR/p" "$BATS_TEST_TMPDIR/mounted" "$options" "$launcher"
-    echo "$output"
-    [ "$status" = 1 ]
-    if [ $options = nosuid ]; then
-      [ -e "$BATS_TEST_TMPDIR/started" ]
-    else
-      [[ $output == *"bin/python3.11 is on a file system that another user may have mounted (nosuid, nodev)" ]]
-      [ ! -e "$BATS_TEST_TMPDIR/started" ]
-    fi
+    for program in bin/python3.11 bin/script; do
+      run unshare -m sh -c 'mount --bind "$1" "$2" && mount -o "remount,bind,$3" "$2" && "$4" disable "$2/$5"' \
+        sh "$BATS_TEST_TMPDIR/p" "$BATS_TEST_TMPDIR/mounted" "$options" "$launcher" "$program"
+      echo "$output"
+      [ "$status" = 1 ]
+      if [ $options = nosuid ]; then
+        rm "$BATS_TEST_TMPDIR/started"
+      else
+        [[ $output == *"$program is on a file system that another user may have mounted (nosuid, nodev): if root did, remount it with dev" ]]
+        [ ! -e "$BATS_TEST_TMPDIR/started" ]
+      fi
+    done
   done
 }
 

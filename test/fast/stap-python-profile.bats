@@ -378,6 +378,9 @@ C
   ln -s "$(dir)/kept" "$shared/own"
   launcher diff -f svg -o "$shared/own" "$SAMPLES" "$SAMPLES"
   grep -q '^<svg' "$(dir)/kept"
+  ln -s "$(dir)/new" "$shared/dangling"
+  launcher diff -f svg -o "$shared/dangling" "$SAMPLES" "$SAMPLES"
+  grep -q '^<svg' "$(dir)/new"
   chmod 755 "$shared"
   chown 65534 "$shared"
   launcher record -f svg -o "$shared/file" -- true

@@ -500,19 +500,43 @@ PY
   mkdir -m 1777 "$STAP_PYTHON_ROOT/shared"
   ln -s "$STAP_PYTHON_ROOT/roots" "$STAP_PYTHON_ROOT/shared/link"
   chown -h 65534 "$STAP_PYTHON_ROOT/shared/link"
-  for folder in /own/link /others/link /shared/link /others/new; do
+  # a folder for everybody, and what they may make in it; a cache that they have made
+  mkdir -p "$STAP_PYTHON_ROOT"/{kept/cache,shared/share/systemtap/tapset}
+  chown 65534 "$STAP_PYTHON_ROOT/kept/cache"
+  for folder in /own/link /others/link /shared/link /others/new /shared /shared/new /kept; do
     SYSTEMTAP_DIR=$folder run launcher pygc -p4
+    echo "$folder: $output"
+    [[ ${lines[0]} == "stap-python: stap's folder is $home/.systemtap and not $folder: "* ]]
     [ "${lines[1]}" = "<$home/.systemtap> <$before> <>" ]
   done
   [ ! -e "$others/new" ]
+  [ ! -e "$STAP_PYTHON_ROOT/shared/new" ]
+  [ "$(stat -c %a "$STAP_PYTHON_ROOT/shared")" = 1777 ]
   export SYSTEMTAP_DIR=/dir
   TMPDIR=$others run launcher pygc -p4
   [[ ${lines[0]} == "stap-python: TMPDIR is not used: $others is owned by another user (uid 65534)"* ]]
   [ "${lines[1]}" = "<$SYSTEMTAP_DIR> <> <>" ]
   TMPDIR=$others run launcher record -f svg -o "$BATS_TEST_TMPDIR/x.svg" -- true
   [[ ${lines[0]} == "stap-python: TMPDIR is not used: "* ]]
-  TMPDIR=$BATS_TEST_TMPDIR XDG_DATA_DIRS=/others/share:/own/share:relative run launcher pygc -p4
+  TMPDIR=$BATS_TEST_TMPDIR XDG_DATA_DIRS=/others/share:/own/share:/shared:relative run launcher pygc -p4
   [ "$output" = "<$SYSTEMTAP_DIR> <$BATS_TEST_TMPDIR> </own/share>" ]
+}
+
+@test "root takes no folder from the environment that another user may have mounted" {
+  local home
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  need unshare
+  [ "$(stat -fc %T "$BATS_TEST_TMPDIR")" != tmpfs ] || skip "needs a TMPDIR on a disk"
+  home=$(getent passwd 0 | cut -d: -f6)
+  mkdir -p "$BATS_TEST_TMPDIR"/{disk,mounted}
+  printf '#!/bin/sh\necho "<$SYSTEMTAP_DIR> <$TMPDIR> <$XDG_DATA_DIRS>"\n' >"$BATS_TEST_TMPDIR/stap"
+  chmod +x "$BATS_TEST_TMPDIR/stap"
+  # shellcheck disable=SC2016 # for that shell
+  STAP=$BATS_TEST_TMPDIR/stap run unshare -m sh -c 'mount --bind "$1" "$2" && mount -o remount,bind,nosuid,nodev "$2" &&
+    SYSTEMTAP_DIR=$2/dir TMPDIR=$2 XDG_DATA_DIRS=$2:$1 "$3" pygc -p4' sh "$BATS_TEST_TMPDIR/disk" "$BATS_TEST_TMPDIR/mounted" "$launcher"
+  echo "$output"
+  [ "$status" = 0 ]
+  [ "${lines[${#lines[@]} - 1]}" = "<$home/.systemtap> <> <$BATS_TEST_TMPDIR/disk>" ]
 }
 
 # Checks that stap-python runs TRACER with these words.

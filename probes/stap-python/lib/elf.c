@@ -360,8 +360,9 @@ static void read_dynamic(Elf *elf, struct elf_file *file)
             return;
         if (!text || strnlen(text, PATH_MAX) == PATH_MAX)
             continue;
-        if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH)
-            file->runpath = file->runpath ? file->runpath : strdup(text);
+        /* The dynamic linker ignores an RPATH beside a RUNPATH. */
+        if (entry.d_tag == DT_RUNPATH || (entry.d_tag == DT_RPATH && !file->runpath))
+            file->runpath = strdup(text);
         else if (entry.d_tag == DT_NEEDED && strncmp(text, "libpython3.", 11) == 0 &&
                  !strchr(text, '/'))
             file->libpython = file->libpython ? file->libpython : strdup(text);

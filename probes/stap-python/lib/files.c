@@ -151,7 +151,7 @@ static int open_in_shared(const struct stat *folder, const char *path, int flags
     errno = EACCES;
     if (fstat(place, &found) == 0 && is_ours_or_roots(&found)) {
         if (S_ISLNK(found.st_mode) && is_kept)
-            fd = open(path, flags);
+            fd = open(path, flags | O_CREAT, 0666);
         /* Another user may have made a hard link to a file of ours. */
         else if (!S_ISLNK(found.st_mode) && (!S_ISREG(found.st_mode) || found.st_nlink == 1))
             fd = open(format("/proc/self/fd/%d", place), flags);
@@ -281,13 +281,31 @@ const char *unsafe_path(const char *path)
     return why;
 }
 
-const char *unsafe_file(const char *path)
+const char *unsafe_mount(const char *path)
 {
     struct statfs mount;
+    if (statfs(path, &mount) == 0 && !is_users_mount(&mount))
+        return NULL;
+    return format("%s is on a file system that another user may have mounted (nosuid, nodev): if "
+                  "root did, remount it with dev",
+                  path);
+}
+
+const char *unsafe_file(const char *path)
+{
     const char *why = unsafe_path(path);
-    if (!why && (statfs(path, &mount) != 0 || is_users_mount(&mount)))
-        why = format("%s is on a file system that another user may have mounted (nosuid, nodev)",
-                     path);
+    return why ? why : unsafe_mount(path);
+}
+
+const char *unsafe_folder(const char *path)
+{
+    char *folder = strdup(path);
+    struct stat status;
+    while (!file_exists(folder) && folder[1])
+        folder = dirname(folder);
+    const char *why = unsafe_file(folder);
+    if (!why && stat(folder, &status) == 0 && status.st_mode & (S_IWGRP | S_IWOTH))
+        why = format("%s is writable by others", folder);
     return why;
 }
 
@@ -296,7 +314,7 @@ const char *temporary_folder(void)
     const char *folder = secure_getenv("TMPDIR"), *unsafe;
     if (!folder || !*folder)
         return "/tmp";
-    if (geteuid() != 0 || !(unsafe = unsafe_path(folder)))
+    if (geteuid() != 0 || !(unsafe = unsafe_file(folder)))
         return folder;
     warn("TMPDIR is not used: %s", unsafe);
     unsetenv("TMPDIR");

@@ -74,9 +74,16 @@ char *own_program(void);
  * relative to the working directory); NULL if none could. */
 const char *unsafe_path(const char *path);
 
-/* As unsafe_path(), and the reason why another user could say whose file it is: as the one who has
- * mounted the file system. */
+/* The reason why another user could say whose file it is: as the one who has mounted the file
+ * system. */
+const char *unsafe_mount(const char *path);
+
+/* As unsafe_path() and unsafe_mount(). */
 const char *unsafe_file(const char *path);
+
+/* As unsafe_file(), and the reason why another user could make a file in the folder at path, or the
+ * folder itself if it is missing. */
+const char *unsafe_folder(const char *path);
 
 /* As unsafe_path(), for an absolute path below another root, such as "/proc/PID/root", and for
  * users other than the count ones in users.  *file becomes the last file checked, as a path from

@@ -12,7 +12,9 @@
 #include "shared/cpython_structs.h"
 #include "shared/versions.h"
 
+#include <errno.h>
 #include <fnmatch.h>
+#include <ftw.h>
 #include <glob.h>
 #include <libgen.h>
 #include <limits.h>
@@ -466,18 +468,10 @@ char *pth_of_base_only(const char *path)
 
 /* ---------------------------------------------------------------- trust */
 
-/* As unsafe_path(), and the reason why others could make a file in the folder at path, or the
- * folder itself if it is missing. */
-static const char *unsafe_folder(const char *path)
+static const char *unsafe_to_load(const char *folder)
 {
-    char *folder = strdup(path);
-    struct stat status;
-    while (!file_exists(folder) && folder[1])
-        folder = dirname(folder);
-    const char *why = unsafe_path(folder);
-    if (!why && stat(folder, &status) == 0 && status.st_mode & (S_IWGRP | S_IWOTH))
-        why = format("%s is writable by others", folder);
-    return why ? format("it would load what is in %s: %s", path, why) : NULL;
+    const char *why = unsafe_folder(folder);
+    return why ? format("it would load what is in %s: %s", folder, why) : NULL;
 }
 
 /* As unsafe_path(), for the folders that the RUNPATH of the file at path names. */
@@ -490,21 +484,55 @@ static const char *unsafe_runpath(const char *path)
         return NULL;
     for (char *rest = file.runpath; !why && rest && (folder = strsep(&rest, ":"));) {
         char *place = runpath_folder(folder, origin);
-        why = place ? unsafe_folder(place) : NULL;
+        /* The dynamic linker takes one that is empty or relative from the working directory. */
+        if (*folder != '/' && *folder != '$')
+            why = format("%s would load what is in the working directory (RUNPATH)", path);
+        else if (!place || strchr(place, '$'))
+            why = format("%s would load what is in %s (RUNPATH)", path, folder);
+        else
+            why = unsafe_to_load(place);
     }
     return why;
 }
 
-/* As unsafe_path(), for the standard library in this folder.  *is_there: whether one is there. */
+static const char *why_library;
+
+/* For nftw(): stops at a file of the standard library that another user can change; CPython runs
+ * none of the packages' in it while it is asked. */
+static int look_at_library(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+    (void)at;
+    if (type == FTW_NS || strstr(path, "/site-packages/") || strstr(path, "/dist-packages/"))
+        return 0;
+    if (type == FTW_SL)
+        why_library = file_exists(path) ? unsafe_file(path) : NULL;
+    else if (status->st_uid != 0)
+        why_library = format("%s is owned by another user (uid %u)", path, status->st_uid);
+    else if (status->st_mode & (S_IWGRP | S_IWOTH))
+        why_library = format("%s is writable by others", path);
+    return why_library != NULL;
+}
+
+/* As unsafe_path(), for the standard library in this folder, and for one in a ZIP file.  *is_there:
+ * whether one is there. */
 static const char *unsafe_library(const char *folder, int minor, bool *is_there)
 {
-    const char *why = NULL, *version = minor < 0 ? "*" : format("%d*", minor);
+    enum { DESCRIPTORS = 8 };
+    const char *version = minor < 0 ? "*" : format("%d*", minor), *place = literal(folder);
     glob_t files;
-    *is_there = glob(format("%s/lib*/python3.%s/{encodings,*.py}", literal(folder), version),
+    why_library = NULL;
+    if (glob(format("%s/lib*/python3%s.zip", place, version), 0, NULL, &files) == 0)
+        why_library = unsafe_file(files.gl_pathv[0]);
+    *is_there = glob(format("%s/lib*/python3.%s/{encodings,os.py,os.pyc}", place, version),
                      GLOB_BRACE, NULL, &files) == 0;
-    for (size_t i = 0; *is_there && !why && i < files.gl_pathc; i++)
-        why = unsafe_file(files.gl_pathv[i]);
-    return why;
+    const char *last = "";
+    for (size_t i = 0; *is_there && !why_library && i < files.gl_pathc; i++) {
+        const char *library = dirname(files.gl_pathv[i]);
+        if (strcmp(library, last) != 0 && !(why_library = unsafe_file(library)))
+            nftw(library, look_at_library, DESCRIPTORS, FTW_PHYS);
+        last = library;
+    }
+    return why_library;
 }
 
 /* As unsafe_path(), for pyvenv.cfg and the standard library, which CPython looks for in the folders
@@ -519,7 +547,7 @@ static const char *unsafe_surroundings(const char *program, int minor, bool call
     for (int level = 0; !why && folder[1] && (level < 2 || (!called && !is_there)); level++) {
         folder = dirname(folder);
         char *config = format("%s/pyvenv.cfg", folder);
-        why = unsafe_folder(folder);
+        why = unsafe_to_load(folder);
         if (!why && level < 2 && is_present(config))
             why = unsafe_file(config);
         if (!why && !is_there)
@@ -532,20 +560,25 @@ const char *unsafe_python(const char *program)
 {
     struct interpreter python;
     char real[PATH_MAX], *config = NULL;
-    const char *why = unsafe_path(program), *none;
+    const char *why = unsafe_path(program), *none, *called = absolute_path(program);
+    if (!why && !realpath(program, real))
+        why = strerror(errno);
+    (void)(why || (why = unsafe_file(real)) || (why = unsafe_runpath(real)));
     /* The program may be a script: what it starts is unknown. */
-    if (why || !realpath(program, real) || !interpreter_open(program, &python, &none))
+    if (why || !interpreter_open(program, &python, &none))
         return why;
     const int minor = python.file.minor;
-    const char *called = absolute_path(program);
-    (void)((why = unsafe_file(real)) || (why = unsafe_file(python.code)) ||
-           (why = unsafe_runpath(real)) || (why = unsafe_runpath(python.code)) ||
+    (void)((why = unsafe_file(python.code)) || (why = unsafe_runpath(python.code)) ||
            (why = unsafe_surroundings(called, minor, true)));
     if (!why && !(config = venv_config(called)))
         config = venv_config(real);
     char *home = config ? setting(config, "home") : NULL;
-    /* CPython goes on in the folder of the Python that a virtual environment was made with. */
-    return why ? why : unsafe_surroundings(home ? format("%s/python3", home) : real, minor, false);
+    const char *base = home ? format("%s/python3", home) : real;
+    /* CPython goes on in the folder of the Python that a virtual environment was made with; without
+     * a standard library there, in the one that it was built for. */
+    if (!why)
+        why = unsafe_surroundings(base, minor, false);
+    return why || !home || !realpath(base, real) ? why : unsafe_surroundings(real, minor, false);
 }
 
 /* ---------------------------------------------------------------- other python */

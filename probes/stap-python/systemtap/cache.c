@@ -106,31 +106,37 @@ static int open_own(int parent, const char *path, mode_t mode, mode_t closed, bo
             close(fd);
         return -1;
     }
-    if (status.st_mode & S_IWOTH && fchmod(fd, status.st_mode & 07777 & ~closed) == 0)
+    /* One with the sticky bit is for everybody, as /tmp. */
+    if (status.st_mode & S_IWOTH && !(status.st_mode & S_ISVTX) &&
+        fchmod(fd, status.st_mode & 07777 & ~closed) == 0)
         *is_closed = true;
     return fd;
 }
 
-/* The reason why another user could replace the folder at path, which need not exist; NULL: none
- * could. */
+/* The reason why another user could replace the folder at path, which need not exist, or has made
+ * the cache in it; NULL: none. */
 static const char *why_others(const char *path)
 {
     char real[PATH_MAX], *parent = strdup(path);
     struct stat status;
-    if (!is_present(path)) {
-        while (!is_present(parent))
-            parent = dirname(parent);
-        return unsafe_path(parent);
-    }
+    if (!is_present(path))
+        return unsafe_folder(dirname(parent));
     if (!realpath(path, real))
         return format("%s: %s", path, strerror(errno));
     /* The path may be a link, which stap follows anew. */
     const char *why = NULL, *names[] = {path, real};
     for (size_t i = 0; i < 2 && !why; i++) {
-        why = unsafe_path(dirname(strdup(names[i])));
+        why = unsafe_file(dirname(strdup(names[i])));
         if (!why && lstat(names[i], &status) == 0 && status.st_uid != 0)
             why = format("%s is owned by another user (uid %u)", names[i], status.st_uid);
     }
+    if (!why)
+        why = unsafe_mount(real);
+    if (!why && stat(real, &status) == 0 && status.st_mode & S_ISVTX && status.st_mode & S_IWOTH)
+        why = format("everybody can make files in %s", path);
+    const char *cache = format("%s/cache", real);
+    if (!why && lstat(cache, &status) == 0 && status.st_uid != 0)
+        why = format("%s is owned by another user (uid %u)", cache, status.st_uid);
     return why;
 }
 
@@ -149,7 +155,7 @@ static void leave_tapsets(const char *folders)
 {
     char *rest = strdup(folders), *kept = "";
     for (char *folder; (folder = strsep(&rest, ":"));)
-        if (*folder == '/' && !unsafe_path(under_root(folder)))
+        if (*folder == '/' && !unsafe_folder(format("%s/systemtap/tapset", under_root(folder))))
             kept = format("%s%s%s", kept, *kept ? ":" : "", folder);
     if (strcmp(kept, folders) == 0)
         return;
@@ -188,6 +194,8 @@ void keep_others_out(void)
     int cache = open_own(folder, "cache", S_IRWXU, S_IRWXG | S_IRWXO, &is_closed);
     if (cache >= 0)
         close(cache);
+    else if (geteuid() == 0)
+        leave_others_folders();
     close(folder);
     if (is_closed)
         warn("everybody could write to %s, where stap keeps the modules that it loads, until now: "
