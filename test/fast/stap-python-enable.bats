@@ -289,8 +289,11 @@ false_python() {
   refuses 1 'uid 65534' enable "$folder/[a]/bin/python3.11"
   mv "$folder/[a]" "$folder/a"
   chown 0 "$library/os.py"
-  mkdir "$library/encodings/inner"
-  for file in "$library"/encodings/inner/utf_8.py "$folder/a/lib/python311.zip"; do
+  mkdir -p "$library/encodings/inner" "$folder/a/bin/lib/python3.11/lib-dynload" "$folder/elsewhere"
+  ln -s "$folder/elsewhere" "$library/json"
+  : >"$folder/a/lib/python311.zip"
+  for file in "$library"/encodings/inner/utf_8.py "$library/json/decoder.py" "$folder"/a/lib/python311{,t}.zip \
+    "$folder"/a/bin/lib/python3.11/{lib-dynload/math.so,abc.py}; do
     : >"$file"
     chown 65534 "$file"
     refuses 1 "$python: $file is owned by another user" enable "$python"
@@ -298,7 +301,7 @@ false_python() {
   done
   chmod o+w "$library/encodings/inner"
   refuses 1 "$library/encodings/inner is writable by others" enable "$python"
-  rmdir "$library/encodings/inner"
+  rm -r "$library"/{encodings/inner,json} "$folder/a/bin/lib"
   # that of a Python which a virtual environment finds by a folder of links
   mkdir -p "$folder/v/bin" "$folder/links"
   ln -s ../../a/bin/python3.11 "$folder/v/bin/python3"
@@ -359,7 +362,8 @@ false_python() {
   need gcc unshare
   [ "$(stat -fc %T "$BATS_TEST_TMPDIR")" != tmpfs ] || skip "needs a TMPDIR on a disk"
   false_python "$python"
-  mkdir -p "$BATS_TEST_TMPDIR/p/lib/python3.11/encodings" "$BATS_TEST_TMPDIR/mounted"
+  mkdir -p "$BATS_TEST_TMPDIR/p/lib/python3.11" "$BATS_TEST_TMPDIR/mounted"
+  : >"$BATS_TEST_TMPDIR/p/lib/python3.11/os.py"
   printf '#!/bin/sh\n: >"%s"\n' "$BATS_TEST_TMPDIR/started" >"$BATS_TEST_TMPDIR/p/bin/script"
   chmod +x "$BATS_TEST_TMPDIR/p/bin/script"
   # such mounts have these options

@@ -134,7 +134,8 @@ C
   has_remote_calls || [[ $output == *"run this as its user" ]]
   # nor one whose library another user can change
   chown 0 "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/bin/python3"
-  mkdir -p "$BATS_TEST_TMPDIR/lib/python3.14/encodings"
+  mkdir -p "$BATS_TEST_TMPDIR/lib/python3.14"
+  : >"$BATS_TEST_TMPDIR/lib/python3.14/os.py"
   chown 65534 "$BATS_TEST_TMPDIR/lib/python3.14"
   setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/bin/python3" &
   programs+=($!)

@@ -501,36 +501,38 @@ static const char *why_library;
  * none of the packages' in it while it is asked. */
 static int look_at_library(const char *path, const struct stat *status, int type, struct FTW *at)
 {
-    (void)at;
-    if (type == FTW_NS || strstr(path, "/site-packages/") || strstr(path, "/dist-packages/"))
-        return 0;
-    if (type == FTW_SL)
-        why_library = file_exists(path) ? unsafe_file(path) : NULL;
+    struct stat own;
+    const char *name = path + at->base;
+    if (strcmp(name, "site-packages") == 0 || strcmp(name, "dist-packages") == 0)
+        return FTW_SKIP_SUBTREE;
+    if (type == FTW_NS || type == FTW_SLN)
+        return FTW_CONTINUE;
+    if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
+        why_library = unsafe_file(path);
     else if (status->st_uid != 0)
         why_library = format("%s is owned by another user (uid %u)", path, status->st_uid);
     else if (status->st_mode & (S_IWGRP | S_IWOTH))
         why_library = format("%s is writable by others", path);
-    return why_library != NULL;
+    return why_library ? FTW_STOP : FTW_CONTINUE;
 }
 
-/* As unsafe_path(), for the standard library in this folder, and for one in a ZIP file.  *is_there:
- * whether one is there. */
+/* As unsafe_path(), for each standard library in this folder, or part of one: a ZIP file, or
+ * lib-dynload alone.  *is_there: whether one has os.py, by which CPython knows it. */
 static const char *unsafe_library(const char *folder, int minor, bool *is_there)
 {
     enum { DESCRIPTORS = 8 };
-    const char *version = minor < 0 ? "*" : format("%d*", minor), *place = literal(folder);
+    const char *version = minor < 0 ? "*" : format("%d*", minor);
     glob_t files;
     why_library = NULL;
-    if (glob(format("%s/lib*/python3%s.zip", place, version), 0, NULL, &files) == 0)
-        why_library = unsafe_file(files.gl_pathv[0]);
-    *is_there = glob(format("%s/lib*/python3.%s/{encodings,os.py,os.pyc}", place, version),
-                     GLOB_BRACE, NULL, &files) == 0;
-    const char *last = "";
-    for (size_t i = 0; *is_there && !why_library && i < files.gl_pathc; i++) {
-        const char *library = dirname(files.gl_pathv[i]);
-        if (strcmp(library, last) != 0 && !(why_library = unsafe_file(library)))
-            nftw(library, look_at_library, DESCRIPTORS, FTW_PHYS);
-        last = library;
+    if (glob(format("%s/lib*/{python3%s.zip,python3.%s}", literal(folder), version, version),
+             GLOB_BRACE, NULL, &files) != 0)
+        return NULL;
+    for (size_t i = 0; !why_library && i < files.gl_pathc; i++) {
+        const char *library = files.gl_pathv[i];
+        if (!(why_library = unsafe_file(library)))
+            nftw(library, look_at_library, DESCRIPTORS, FTW_ACTIONRETVAL);
+        *is_there |=
+            file_exists(format("%s/os.py", library)) || file_exists(format("%s/os.pyc", library));
     }
     return why_library;
 }

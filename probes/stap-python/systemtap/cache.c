@@ -124,9 +124,9 @@ static const char *why_others(const char *path)
     if (!realpath(path, real))
         return format("%s: %s", path, strerror(errno));
     /* The path may be a link, which stap follows anew. */
-    const char *why = NULL, *names[] = {path, real};
-    for (size_t i = 0; i < 2 && !why; i++) {
-        why = unsafe_file(dirname(strdup(names[i])));
+    const char *why = NULL, *names[] = {path, real, format("%s/cache", real)};
+    for (size_t i = 0; i < 3 && !why; i++) {
+        why = i < 2 ? unsafe_file(dirname(strdup(names[i]))) : NULL;
         if (!why && lstat(names[i], &status) == 0 && status.st_uid != 0)
             why = format("%s is owned by another user (uid %u)", names[i], status.st_uid);
     }
@@ -134,9 +134,6 @@ static const char *why_others(const char *path)
         why = unsafe_mount(real);
     if (!why && stat(real, &status) == 0 && status.st_mode & S_ISVTX && status.st_mode & S_IWOTH)
         why = format("everybody can make files in %s", path);
-    const char *cache = format("%s/cache", real);
-    if (!why && lstat(cache, &status) == 0 && status.st_uid != 0)
-        why = format("%s is owned by another user (uid %u)", cache, status.st_uid);
     return why;
 }
 
