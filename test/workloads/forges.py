@@ -17,10 +17,12 @@ def checks_sums():
         sum(range(20000))
 
 
-def forge():
+# Both processes read the pages with libz's names: a forked process has them in its memory from then on alone.
+def read_names(forge):
     name = checks_sums.__code__.co_name
     text = ctypes.string_at(id(name), 100)
-    ctypes.memmove(id(name) + text.index(b"checks_sums"), b"FORGED_name", 11)
+    if forge:
+        ctypes.memmove(id(name) + text.index(b"checks_sums"), b"FORGED_name", 11)
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = [ctypes.c_ulong, ctypes.c_ulong, ctypes.c_int]
     for line in open("/proc/self/maps"):
@@ -29,17 +31,17 @@ def forge():
         if "libz.so" in line and words[1][0] == "r":
             for name in b"\0crc32_z\0", b"\0crc32\0":
                 at = ctypes.string_at(start, end - start).find(name)
-                if at >= 0 and protect(start, end - start, 7) == 0:
+                if forge and at >= 0 and protect(start, end - start, 7) == 0:
                     ctypes.memmove(start + at + 1, b"FORGED_"[:len(name) - 2], len(name) - 2)
 
 
-zlib.crc32(data)
+zlib.crc32(b"")  # ld.so looks for crc32 now
 for who in "forges", "honest":
     if os.fork() == 0:
         print(who, os.getpid(), flush=True)
         if who == "forges":
             os.setuid(65534)
-            forge()
+        read_names(who == "forges")
         checks_sums()
         os._exit(0)
     os.wait()
