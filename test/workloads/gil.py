@@ -2,8 +2,8 @@
 #
 # usage: gil.py holds SECONDS         a thread always wants it, another one keeps it in functions in C; a line for each
 #                                     function on stderr: its name, how many microseconds the other thread waited at
-#                                     least, how many the function took, and how often it was called; for holds(),
-#                                     which calls them: how long it slept at least between them, and how long it took
+#                                     least and at most, and how many the function took; for holds(), which calls
+#                                     them, the first is how long it slept at least between them
 #        gil.py computes SECONDS      two threads compute; a line for each function: its name and its microseconds on a CPU
 #        gil.py interpreters SECONDS  the same in two interpreters, the second of which has a GIL of its own
 #
@@ -17,7 +17,8 @@ import sys
 import threading
 import time
 
-took, least, calls = {}, {}, {}  # in seconds, by function
+took, least, most = {}, {}, {}  # in seconds, by function
+called = ["holds"]  # the functions that holds() called, each followed by itself
 
 
 def add(sums, name, time):
@@ -28,18 +29,18 @@ def add(sums, name, time):
 
 
 # Calls a function in C with the time before and behind it, and what the thread that wants the GIL ran, or was ready to run
-# while another one had the CPU, so that no other thread can get the GIL between these.
+# while another one had the CPU, so that no other thread can get the GIL between these.  What a thread ran is in its
+# clock at once, in schedstat later.
 def measure(name, function, *arguments):
     start = time.time()
     texts = [ctypes.create_string_buffer(100) for _ in range(2)]
     reads = [iter(functools.partial(libc.pread, stat, text, 99, 0), -1) for text in texts]
-    clock = iter(time.time, None)
-    called = iter(functools.partial(function, *arguments), -1)
-    _, before, _, behind, _ = next(zip(reads[0], clock, called, clock, reads[1]))
-    was_ready, ready = [sum(map(int, text.value.split()[:2])) / 1e9 for text in texts]
-    add(least, name, behind - before - (ready - was_ready))
+    clock, ran = iter(time.time, None), iter(functools.partial(time.clock_gettime, wanting_clock), -1)
+    calls = iter(functools.partial(function, *arguments), -1)
+    _, had_run, before, _, behind, has_run, _ = next(zip(reads[0], ran, clock, calls, clock, ran, reads[1]))
+    was_ready, ready = [int(text.value.split()[1]) / 1e9 for text in texts]
+    add(least, name, behind - before - (has_run - had_run) - (ready - was_ready))
     add(took, name, time.time() - start)
-    add(calls, name, 1)
     return behind - before
 
 
@@ -64,23 +65,36 @@ def rests():
 def holds():
     start = time.time()
     while time.time() < end:
-        keeps_it_asleep()
-        rests()
-        keeps_it_in_c()
-        rests()
-        keeps_it_briefly()
-        rests()
+        for function in (keeps_it_asleep, keeps_it_in_c, keeps_it_briefly):
+            called.append(function.__name__)
+            function()
+            called.append("holds")
+            rests()
     add(took, "holds", time.time() - start)
-    add(calls, "holds", 1)
     ended.set()
 
 
+# In a turn of the loop that is long, this thread may have waited for each function that the other one called since the
+# turn before, and for the one that it was in then.  pygil sees the end of a wait at a tick, until which it may take for
+# waiting what this thread ran: so the next 2 ms count, too, and all that stopped the machine in them.
 def wants_it():
-    global stat
+    global stat, wanting_clock
     stat = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+    wanting_clock = ~int(os.readlink("/proc/thread-self").split("/")[-1]) << 3 | 6  # as pthread_getcpuclockid() has it
     started.set()
+    last, before, now_in, rest = time.time(), 0, 0, {}
     while not ended.is_set():
-        pass
+        now = time.time()
+        turn = now - last
+        if turn > 0.0002:
+            rest.update((name, 0.002) for name in called[before:])
+        for name in list(rest):
+            most[name] = most.get(name, 0) + turn
+            if turn < 0.001:
+                rest[name] -= turn
+            if rest[name] < 0:
+                del rest[name]
+        last, before, now_in = now, now_in, len(called) - 1
 
 
 def run_holds():
@@ -168,6 +182,6 @@ seconds = float(sys.argv[2])
 {"holds": run_holds, "computes": run_computes, "interpreters": run_interpreters}[sys.argv[1]]()
 for name in sorted(took):
     if least:
-        sys.stderr.write("%s %d %d %d\n" % (name, least[name] * 1e6, took[name] * 1e6, calls[name]))
+        sys.stderr.write("%s %d %d %d\n" % (name, least[name] * 1e6, most[name] * 1e6, took[name] * 1e6))
     else:
         sys.stderr.write("%s %d\n" % (name, took[name] * 1e6))
