@@ -103,6 +103,9 @@ new_run() {
   printf %s "$PWD" >"$run/cwd"
 }
 
+# In brackets, why the guest was ended, if test/vm/guest did that by itself.
+cause() { [ ! -s "$state/guard.log" ] || printf ' (%s)' "$(<"$state/guard.log")"; }
+
 # The command line for sshd in the guest: session, in the current run's folder.
 guest_command() {
   printf 'exec setpriv --pdeathsig HUP'

@@ -75,7 +75,7 @@ await() {
   done
 }
 
-qemu() { cut -d' ' -f1 "$STAP_VM_DIR/qemu.pid"; }
+pid_of() { cut -d' ' -f1 "$STAP_VM_DIR/$1.pid"; }
 
 @test "a script prints, exits with 0, and says what plain stap says" {
   same_as_plain -e 'probe begin { println("hello"); exit() }'
@@ -239,7 +239,7 @@ while True: gc.collect(); time.sleep(0.2)" 3>&- &
 
 # begin_run ARGS...: stap in the background, until its begin probe has printed.
 begin_run() {
-  timeout -k 15 60 stap -w -e "$ENDS" "$@" >out 2>err </dev/null 3>&- &
+  timeout -k 15 "${lives_for:-60}" stap -w -e "$ENDS" "$@" >out 2>err </dev/null 3>&- &
   job=$!
   await 30 grep -q begins out
 }
@@ -319,39 +319,60 @@ SH
   in_guest bash "$PWD/toggle.sh"
 }
 
-# lose_guest SIGNAL SECONDS: a run whose guest gets the signal ends in that time
-# and says why, and the next one works.
+# lose_guest PART SIGNAL SECONDS WHY: a run where the guest's QEMU, or a server of its
+# files, gets the signal ends in that time and says why, and the next one works.
 lose_guest() {
   begin_run
-  kill -"$1" "$(qemu)"
+  kill -"$2" "$(pid_of "$1")"
   SECONDS=0
   wait "$job" && status=0 || status=$?
+  cat err
   [ "$status" = 1 ]
-  [ "$SECONDS" -lt "$2" ]
-  grep -qx 'test/vm/stap: the guest died.*' err
+  [ "$SECONDS" -lt "$3" ]
+  grep -qx "test/vm/stap: the guest died during this run$4;.*" err
   run_stap -w -e 'probe begin { println("again"); exit() }'
   [ "$output" = again ]
   [ "$status" = 0 ]
 }
 
 @test "a guest that is killed in mid-run ends the run, and the next run works" {
-  lose_guest KILL 10
+  lose_guest qemu KILL 10 ''
 }
 
 @test "a guest that hangs in mid-run ends the run, and the next run works" {
-  lose_guest STOP 25
+  lose_guest qemu STOP 25 ''
+}
+
+@test "a guest whose server of files is killed in mid-run ends the run, and the next run works" {
+  lose_guest share KILL 10 ' (its virtiofsd of share ended)'
+  lose_guest root KILL 10 ' (its virtiofsd of root ended)'
+}
+
+@test "the next run works, too, if the server of files was killed just before it" {
+  in_guest true
+  kill -KILL "$(pid_of share)"
+  run_stap -w -e 'probe begin { println("again"); exit() }'
+  [ "$output" = again ]
+  [ "$status" = 0 ]
+}
+
+@test "a guest whose server of files hangs in mid-run ends the run, and the next run works" {
+  timeout -k 5 60 guest stop
+  STAP_VM_WAIT=5 timeout -k 5 200 guest start
+  lives_for=200
+  lose_guest share STOP 150 ' (it has written to no file for 10[0-9] seconds)'
 }
 
 @test "a guest that answers late when a run has lost its connection lives on, with STAP_VM_WAIT" {
   export STAP_VM_WAIT=40
   begin_run
-  guest=$(qemu)
+  guest=$(pid_of qemu)
   kill -STOP "$guest"
   kill -KILL "$(pgrep -f "^[^ ]*ssh -F $STAP_VM_DIR/ssh_config vm exec .* stapsh")"
   (sleep 8 && kill -CONT "$guest") 3>&- &
   wait "$job" || true
   grep -qx 'test/vm/stap: the connection to the guest was lost.*' err
-  [ "$(qemu)" = "$guest" ]
+  [ "$(pid_of qemu)" = "$guest" ]
   guest check 40
 }
 
