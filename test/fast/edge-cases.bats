@@ -38,7 +38,7 @@ ends_without_a_gil() {
   raise_semaphores "$BATS_TEST_TMPDIR" function__entry
   for python in $pythons; do
     for ((n = 1; n <= $1; n++)); do
-      run env LD_PRELOAD="${beside:-} $shim" timeout -k 1 $((20 * SLOW)) "$python" "${@:3}"
+      run env LD_PRELOAD="${beside:-} $shim" timeout -k 1 $((120 * SLOW)) "$python" "${@:3}"
       echo "$python, run $n: $status $output"
       [ "$status $output" = "0 $2" ]
     done
