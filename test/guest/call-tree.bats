@@ -220,7 +220,7 @@ EOF
   tracer=$!
   # until its module is loaded
   for _ in {1..200}; do
-    [ -z "$("$top/test/vm/guest" exec -- sh -c 'grep -l "^stap_" /proc/modules' 2>/dev/null)" ] || break
+    [ -z "$(in_guest sh -c 'grep -l "^stap_" /proc/modules' 2>/dev/null)" ] || break
     sleep 0.1
   done
   sleep 1

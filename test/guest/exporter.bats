@@ -110,7 +110,7 @@ as_a_service() {
   # shellcheck disable=SC2086 # as it has them
   (cd "$folder" && stap -p4 -m pymetrics $1 "$folder/pymetrics.stp") >&2
   # shellcheck disable=SC2016
-  "$top/test/vm/guest" exec -- sh -c 'staprun "$1" & i=0
+  in_guest sh -c 'staprun "$1" & i=0
     until [ -e /proc/systemtap/pymetrics/__prometheus ] || [ $((i += 1)) -gt 300 ]; do sleep 0.1; done
     LD_PRELOAD=$2 "$3" -c "import gc; gc.collect(1)"
     cat /proc/systemtap/pymetrics/__prometheus

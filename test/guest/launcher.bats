@@ -232,7 +232,7 @@ SH
   printf '#!/bin/sh\n[ "$1" != --version ] || echo "Systemtap translator/driver (version 4.8/0.188)"\nprintf "<%%s>\\n" "$@"\n' >"$folder/stap"
   chmod +x "$folder/stap"
   # shellcheck disable=SC2016
-  run "$top/test/vm/guest" exec -- sh -c 'exec 2>"$2/said"
+  run in_guest sh -c 'exec 2>"$2/said"
     LD_PRELOAD=$4 setsid timeout --foreground 3000 "$1" "$2/prefork.py" other >/dev/null 2>&1 &
     echo "other $!"
     setsid timeout --foreground 3000 "$1" "$2/prefork.py" >/dev/null 2>&1 &
@@ -258,7 +258,7 @@ SH
   run stap -o "$folder/profile" "$top/scripts/pyprof.stp" 199 \
     -G "__python_targets1=$workers" -G by_process=1 -c "sh $folder/go.sh $folder/prefork.py"
   # shellcheck disable=SC2086
-  "$top/test/vm/guest" exec -- kill "$other" ${words//_/ }
+  in_guest kill "$other" ${words//_/ }
   echo "$output"
   cat "$folder/profile"
   [ "$(grep -cE ';first \([^;]*;spin \([^;]* [0-9]+$' "$folder/profile")" = 1 ]

@@ -23,7 +23,7 @@ while True:
     step()
 PY
   # two of them in the guest, or here
-  pids=$("$top/test/vm/guest" exec -- sh -c "for i in 1 2; do
+  pids=$(in_guest sh -c "for i in 1 2; do
     LD_PRELOAD=$shim timeout --foreground $((300 * SLOW)) $system $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & done
     for i in \$(seq 300); do
       pids=\$(pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py')
@@ -34,7 +34,7 @@ PY
   # shellcheck disable=SC2086
   set -- $pids
   stap -o "$output" -x "$1" -E 'probe timer.s(2) { exit() }' "$top/scripts/pyflow.stp"
-  "$top/test/vm/guest" exec -- kill "$1" "$2"
+  in_guest kill "$1" "$2"
   head "$output"
   # the module's frame is entered when the tracer attaches
   [ "$(grep -c "python3[.0-9t]*($1): => <module> in $BATS_TEST_TMPDIR/loop.py:" "$output")" = 1 ]
@@ -57,7 +57,7 @@ def step():
 while True:
     step()
 PY
-  pids=$("$top/test/vm/guest" exec -- sh -c "for python in $all; do
+  pids=$(in_guest sh -c "for python in $all; do
     LD_PRELOAD=$shim timeout $((300 * SLOW)) \$python $BATS_TEST_TMPDIR/loop.py >/dev/null 2>&1 & done
     for i in \$(seq 300); do
       pids=\$(pgrep -f '^[^ ]*python[^ ]* $BATS_TEST_TMPDIR/loop.py')
@@ -73,7 +73,7 @@ PY
     probe timer.s(4) { exit() }
     probe end { foreach ([p+, v] in entries) if (entries[p, v] >= 5 && returns[p] >= 5) println(p, " ", v) }'
   # shellcheck disable=SC2086
-  "$top/test/vm/guest" exec -- kill $pids
+  in_guest kill $pids
   cat "$output"
   diff <(tr ' ' '\n' <<<"$pids" | sort) <(cut -d' ' -f1 "$output" | sort)
   diff <(for python in $all; do "$python" -c 'import sys; print(sys.version.split()[0])'; done | sort) \

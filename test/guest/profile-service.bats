@@ -55,13 +55,13 @@ printf '[Service]\nEnvironment=URL=http://127.0.0.1:%s SYSTEMTAP_TAPSET=%s\n' "$
 systemctl daemon-reload
 systemctl start stap-python-profile
 SH
-  "$top/test/vm/guest" exec -- sh "$folder/begins" "$folder" "$top"
+  in_guest sh "$folder/begins" "$folder" "$top"
   # SystemTap compiles in the guest, which took 26 minutes beside three other runs: an hour at most
   SLOW=$((180 * SLOW)) wait_for test -e "$folder/2.body" || {
-    "$top/test/vm/guest" exec -- journalctl --no-pager -u stap-python-profile | tail -n 20
+    in_guest journalctl --no-pager -u stap-python-profile | tail -n 20
     false
   }
-  run "$top/test/vm/guest" exec -- sh -c '
+  run in_guest sh -c '
     systemctl show stap-python-profile -p SubState -p NRestarts
     systemctl stop stap-python-profile
     systemctl show stap-python-profile -p Result -p SubState -p ExecMainStatus

@@ -297,7 +297,7 @@ PY
   cp "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py"
   mapfile -t pids < <(start_in_guest "$BATS_TEST_TMPDIR/loop.py" "$BATS_TEST_TMPDIR/other.py")
   # shellcheck disable=SC2016
-  "$top/test/vm/guest" exec -- sh -c 'for pid; do until [ -e "/proc/$pid/fd/99" ]; do [ -e "/proc/$pid" ] || exit 1; sleep 0.2; done; done' sh "${pids[@]}"
+  in_guest sh -c 'for pid; do until [ -e "/proc/$pid/fd/99" ]; do [ -e "/proc/$pid/fd" ] || exit 1; sleep 0.2; done; done' sh "${pids[@]}"
   script_says pydump -G json=1 -G tasks=1 -G locals=1 -G "__python_targets1=${pids[0]}_${pids[1]}_999999"
   end_in_guest "${pids[@]}"
   # of what isn't there a line says so, and the others are printed
@@ -408,7 +408,7 @@ SH
   chmod +x "$BATS_TEST_TMPDIR/stap"
   # a server that is too slow for what is sent at the end is not an error here
   # shellcheck disable=SC2016
-  "$top/test/vm/guest" exec -- sh -c '
+  in_guest sh -c '
     /usr/bin/python3 "$1/test/workloads/pyroscope.py" "$2/server" 2>/dev/null &
     until [ -s "$2/server/port" ]; do sleep 0.1; done
     STAP=$2/stap SYSTEMTAP_DIR=$2/systemtap "$1/build/stap-python" record --push "http://127.0.0.1:$(cat "$2/server/port")" --every 2 -r 19 --service spins \

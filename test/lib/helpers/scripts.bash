@@ -64,7 +64,7 @@ refuses() {
 # usage: start_in_guest PROGRAM...
 start_in_guest() {
   # shellcheck disable=SC2016
-  "$top/test/vm/guest" exec -- sh -c 'shim=$1 python=$2; shift 2
+  in_guest sh -c 'shim=$1 python=$2; shift 2
     for program; do
       LD_PRELOAD=$shim setsid timeout --foreground '$((300 * SLOW))' "$python" "$program" >/dev/null 2>&1 &
     done
@@ -78,7 +78,7 @@ start_in_guest() {
 }
 
 end_in_guest() {
-  "$top/test/vm/guest" exec -- kill "$@"
+  in_guest kill "$@"
 }
 
 # The flags of open(2) that pyaudit names, a line each: NUMBER NAME.  Uses this machine's stap, because a stap that runs

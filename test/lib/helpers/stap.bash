@@ -28,6 +28,11 @@ stap() {
   timeout -k 5 "$((${STAP_TIMEOUT:-600} * SLOW))" "$top/test/vm/stap" "${stap_patience[@]}" "$@"
 }
 
+# Runs a command in the guest, for at most ten minutes.
+in_guest() {
+  timeout -k 5 "$((600 * SLOW))" "$top/test/vm/guest" exec -- "$@" </dev/null
+}
+
 # Runs stap with the tapset folder $tapset.  With -p2 or -p4 nothing runs, and no guest is started.
 stap_with_tapset() {
   SYSTEMTAP_TAPSET=$tapset stap "$@"
