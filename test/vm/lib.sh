@@ -104,7 +104,7 @@ new_run() {
 }
 
 # In brackets, why the guest was ended, if test/vm/guest did that by itself.
-cause() { [ ! -s "$state/guard.log" ] || printf ' (%s)' "$(<"$state/guard.log")"; }
+cause() { [ ! -s "$state/why" ] || printf ' (%s)' "$(<"$state/why")"; }
 
 # The command line for sshd in the guest: session, in the current run's folder.
 guest_command() {
