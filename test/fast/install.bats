@@ -305,7 +305,7 @@ dist_in() {
   need stap
   local folder=$BATS_TEST_TMPDIR/dist
   dist_in "$top" "$folder/$name.tar.gz"
-  run timeout -k 5 $((100 * SLOW)) "$top/packaging/distcheck" "$folder/$name.tar.gz"
+  run timeout -k 5 $((400 * SLOW)) "$top/packaging/distcheck" "$folder/$name.tar.gz"
   echo "$output"
   [ "$status" = 0 ]
   [[ $output == *"$name.tar.gz is ready to be distributed" ]]
